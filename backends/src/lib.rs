@@ -1,0 +1,4 @@
+//! Sources of activities: annotation libraries and accelerator vendors.
+//!
+//! Knows records and the [`kymograph_protos::Recorder`] seam, nothing of queues, files or
+//! Perfetto. Everything vendor-specific is found at run time.

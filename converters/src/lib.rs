@@ -1,0 +1,2 @@
+//! Reads finished traces. Never linked into a traced process by itself.
+#![forbid(unsafe_code)]

@@ -1,0 +1,21 @@
+//! The contract between the halves of Kymograph.
+//!
+//! * [`record`]: the fixed-size activity records that threads write.
+//! * [`Recorder`]: the seam through which backends push them.
+//! * [`packet`]: the encoder that turns activities into Perfetto `TracePacket`s; the only
+//!   place that knows Perfetto's encoding rules.
+//! * [`perfetto`]: prost messages of the subset of Perfetto's schema that is used, for
+//!   cold packets and for decoding.
+
+pub mod packet;
+pub mod record;
+mod recorder;
+
+pub use record::{ArgType, CounterUnit, Extra, Kind, Record, Slot, StrId};
+pub use recorder::Recorder;
+
+/// Messages generated from `proto/perfetto.proto` (see `proto/README.md`).
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/perfetto.protos.rs"]
+pub mod perfetto;

@@ -1,0 +1,231 @@
+//! The activity record: what a thread writes when something happens.
+//!
+//! A record is one **slot** of 32 bytes, optionally followed by *tail* slots that
+//! belong to it. Four little words keep a push down to four stores, let the queue
+//! hold them as atomics, and let a reader skip what it does not know.
+//!
+//! ```text
+//! byte   0               8               16              24          28    30   31
+//!        ┌───────────────┬───────────────┬───────────────┬───────────┬─────┬────┬────┐
+//! head   │ time          │ other         │ arg           │ site      │tail │kind│ tag│
+//!        └───────────────┴───────────────┴───────────────┴───────────┴─────┴────┴────┘
+//!        ┌───────────────┬─────────┬──┬──┬───────────────┬─────────┬──┬──┐
+//! extras │ value         │ name    │ty│  │ value         │ name    │ty│  │   2 per slot
+//!        └───────────────┴─────────┴──┴──┴───────────────┴─────────┴──┴──┘
+//!        byte 0          8         12 13 16              24        28 29
+//! ```
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `time` | ticks of the recording clock ([`crate::Recorder::now`]), not nanoseconds: converted by the writer |
+//! | `other` | depends on [`Kind`]: the end of a `Scope`, the id of a range or track |
+//! | `arg` | value of the first argument, its type in `tag`, its name in the site |
+//! | `site` | [`StrId`] of the name; the interner knows the category and first argument's name that go with it |
+//! | `tail` | how many slots after this one belong to the record |
+//!
+//! Tail slots hold [`Extra`]s (further arguments, flow ids), two in a slot. A string
+//! that could not be interned travels by value: an [`Extra`] of type
+//! [`ArgType::Bytes`] whose `value` is the length, placed last in its slot, followed by
+//! the bytes in slots of their own. A name that could not be interned is the same with
+//! `name == StrId::NONE`.
+
+use bytemuck::{Pod, Zeroable};
+
+/// A string known to the interner, together with what belongs to it (see
+/// [`crate::Recorder::intern`]). Dense from 1; 0 means "none".
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct StrId(pub u32);
+
+impl StrId {
+    /// No string.
+    pub const NONE: StrId = StrId(0);
+
+    /// Whether this names no string.
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What a record describes. The numbers are the format: never reuse one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// A slice on the thread's track that began and ended with nothing recorded in
+    /// between: `time`..`other`.
+    Scope = 1,
+    /// A slice begins; it ends with the next `End` on this thread (RAII scopes).
+    Begin = 2,
+    /// Ends the innermost slice that a `Begin` opened.
+    End = 3,
+    /// A slice begins that is ended by a `Pop` of its category: NVTX and ITT nest per
+    /// (thread, domain), and two domains may overlap on one thread.
+    Push = 4,
+    /// Ends the innermost `Push` whose site has category `site`.
+    Pop = 5,
+    /// Something happened at `time` on the thread's track, or on track `other` if not 0.
+    Instant = 6,
+    /// The counter `site` has the value `arg`, of the type in `tag` (i64, u64 or f64).
+    /// `other` holds the [`CounterUnit`].
+    Counter = 7,
+    /// A range begins that may cross others and end on another thread: `other` is its id,
+    /// an extra of type [`ArgType::Track`] its track (none: a track named after the site).
+    RangeBegin = 8,
+    /// The range `other` ends. May carry extras; they are added to its end.
+    RangeEnd = 9,
+    /// A track is described: `other` is its id, `site` its name, `arg` the parent track's
+    /// id (0: the process), the low 32 bits of an extra of type [`ArgType::I64`] its order.
+    Track = 10,
+    /// This thread is called `site`. With `arg` ≠ 0, the thread of that id is.
+    ThreadName = 11,
+    /// This process is called `site`.
+    ProcessName = 12,
+    /// `arg` events could not be recorded on this thread before `time`.
+    Lost = 13,
+    /// A slice whose both ends lie in the past, on the thread's track, that need not
+    /// nest with the others: `time`..`other`.
+    Complete = 14,
+}
+
+impl Kind {
+    /// The kind with this number, if it is one.
+    pub const fn from_u8(n: u8) -> Option<Kind> {
+        Some(match n {
+            1 => Kind::Scope,
+            2 => Kind::Begin,
+            3 => Kind::End,
+            4 => Kind::Push,
+            5 => Kind::Pop,
+            6 => Kind::Instant,
+            7 => Kind::Counter,
+            8 => Kind::RangeBegin,
+            9 => Kind::RangeEnd,
+            10 => Kind::Track,
+            11 => Kind::ThreadName,
+            12 => Kind::ProcessName,
+            13 => Kind::Lost,
+            14 => Kind::Complete,
+            _ => return None,
+        })
+    }
+}
+
+/// Type of an argument: `tag` of a record, `ty` of an [`Extra`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum ArgType {
+    /// No argument.
+    None = 0,
+    /// 0 or 1.
+    Bool = 1,
+    /// Signed, two's complement.
+    I64 = 2,
+    /// Unsigned.
+    U64 = 3,
+    /// The bits of an `f64`.
+    F64 = 4,
+    /// The [`StrId`] of an interned string.
+    Str = 5,
+    /// An address, shown in hexadecimal.
+    Pointer = 6,
+    /// A flow passes through this event: an arrow in, one out, or both.
+    Flow = 7,
+    /// A flow ends in this event.
+    FlowEnd = 8,
+    /// Length of a string whose bytes follow in slots of their own.
+    Bytes = 9,
+    /// The id of the track that the event belongs to.
+    Track = 10,
+}
+
+impl ArgType {
+    /// The type with this number, if it is one.
+    pub const fn from_u8(n: u8) -> Option<ArgType> {
+        Some(match n {
+            0 => ArgType::None,
+            1 => ArgType::Bool,
+            2 => ArgType::I64,
+            3 => ArgType::U64,
+            4 => ArgType::F64,
+            5 => ArgType::Str,
+            6 => ArgType::Pointer,
+            7 => ArgType::Flow,
+            8 => ArgType::FlowEnd,
+            9 => ArgType::Bytes,
+            10 => ArgType::Track,
+            _ => return None,
+        })
+    }
+}
+
+/// Unit of a counter, as Perfetto's `CounterDescriptor.Unit`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u64)]
+pub enum CounterUnit {
+    /// Not said.
+    #[default]
+    None = 0,
+    /// Nanoseconds.
+    Nanoseconds = 1,
+    /// A number of things.
+    Count = 2,
+    /// Bytes.
+    Bytes = 3,
+}
+
+/// The head slot of every record: see the module's drawing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Record {
+    /// Ticks.
+    pub time: u64,
+    /// Second time or an id, by kind.
+    pub other: u64,
+    /// Value of the first argument.
+    pub arg: u64,
+    /// Name.
+    pub site: StrId,
+    /// Number of tail slots.
+    pub tail: u16,
+    /// A [`Kind`].
+    pub kind: u8,
+    /// The [`ArgType`] of `arg`.
+    pub tag: u8,
+}
+
+/// A further argument or a flow id; two fit in a tail slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Extra {
+    /// The value, by type.
+    pub value: u64,
+    /// The argument's name.
+    pub name: StrId,
+    /// An [`ArgType`].
+    pub ty: u8,
+    /// Always zero.
+    pub zero: [u8; 3],
+}
+
+impl Extra {
+    /// An argument of type `ty` with the bits `value`.
+    pub const fn new(name: StrId, ty: ArgType, value: u64) -> Extra {
+        Extra { value, name, ty: ty as u8, zero: [0; 3] }
+    }
+}
+
+/// A slot as the queue sees it: four words.
+pub type Slot = [u64; 4];
+
+/// Bytes in a slot.
+pub const SLOT_BYTES: usize = 32;
+
+const _: () = assert!(size_of::<Record>() == SLOT_BYTES && align_of::<Record>() == 8);
+const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
+const _: () = assert!(size_of::<Extra>() * 2 == SLOT_BYTES);
+const _: () = assert!(std::mem::offset_of!(Record, site) == 24);
+const _: () = assert!(std::mem::offset_of!(Record, tail) == 28);
+const _: () = assert!(std::mem::offset_of!(Record, kind) == 30);
+const _: () = assert!(std::mem::offset_of!(Record, tag) == 31);
+const _: () = assert!(std::mem::offset_of!(Extra, name) == 8);
+const _: () = assert!(std::mem::offset_of!(Extra, ty) == 12);

@@ -1,0 +1,38 @@
+//! The seam between whoever observes an activity and the pipeline that records it.
+
+use crate::record::{Extra, Record, StrId};
+
+/// Where backends push what they see. Implemented by the pipeline; a test implements it
+/// with a `Vec`.
+///
+/// Every method may be called from any thread at any time, inside any callback: none
+/// blocks, allocates in the steady state, panics or calls back.
+pub trait Recorder: Send + Sync {
+    /// The recording clock, in ticks.
+    fn now(&self) -> u64;
+
+    /// The id of `text`. `category` names what it belongs to (an id got with
+    /// `StrId::NONE` as category, or none): the same text under two categories gets two
+    /// ids. Returns `StrId::NONE` when the interner is full: the caller then sends the
+    /// bytes themselves with [`Recorder::push_named`].
+    ///
+    /// The bytes are copied; they need not be UTF-8.
+    fn intern(&self, category: StrId, text: &[u8]) -> StrId;
+
+    /// Records `head` with `extras` on the calling thread's queue (`head.tail` is set by
+    /// the recorder). Returns whether it was recorded; if not, it was counted as lost.
+    ///
+    /// Whoever pushes a `Begin` or `Push` that returns `false` must not push its `End` or
+    /// `Pop`. An `End` or `Pop` whose beginning was recorded always finds room.
+    fn push(&self, head: Record, extras: &[Extra]) -> bool {
+        self.push_named(head, extras, &[])
+    }
+
+    /// As [`Recorder::push`], with a name (or string argument: see the record module)
+    /// that could not be interned.
+    fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool;
+
+    /// Whether events of this category (an id got with `StrId::NONE` as category) are
+    /// wanted at all at this moment. Cheap: one load.
+    fn enabled(&self, category: StrId) -> bool;
+}

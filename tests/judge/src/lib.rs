@@ -1,0 +1,1 @@
+//! Asks Perfetto's own trace_processor about a trace.
