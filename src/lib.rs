@@ -1,1 +1,6 @@
 //! Kymograph.
+#[doc(hidden)]
+pub mod queue;
+pub mod clock;
+pub mod intern;
+mod engine;

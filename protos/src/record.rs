@@ -82,9 +82,6 @@ pub enum Kind {
     ProcessName = 12,
     /// `arg` events could not be recorded on this thread before `time`.
     Lost = 13,
-    /// A slice whose both ends lie in the past, on the thread's track, that need not
-    /// nest with the others: `time`..`other`.
-    Complete = 14,
 }
 
 impl Kind {
@@ -104,7 +101,6 @@ impl Kind {
             11 => Kind::ThreadName,
             12 => Kind::ProcessName,
             13 => Kind::Lost,
-            14 => Kind::Complete,
             _ => return None,
         })
     }

@@ -1,1 +1,0 @@
-//! The Perfetto `TracePacket` encoder.

@@ -1,0 +1,87 @@
+//! Protobuf fields appended to a byte vector.
+
+/// A message under construction at the end of a buffer. Fields may come in any order.
+#[derive(Debug)]
+pub struct Message<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const LENGTH: u32 = 2;
+
+impl<'a> Message<'a> {
+    /// Appends to `out`.
+    pub fn new(out: &'a mut Vec<u8>) -> Message<'a> {
+        Message { out }
+    }
+
+    /// An unsigned integer, enum or bool.
+    pub fn uint(&mut self, field: u32, value: u64) -> &mut Self {
+        varint(self.out, u64::from(field << 3 | VARINT));
+        varint(self.out, value);
+        self
+    }
+
+    /// A signed integer of type `int32` or `int64`.
+    pub fn int(&mut self, field: u32, value: i64) -> &mut Self {
+        self.uint(field, value as u64)
+    }
+
+    /// A `fixed64`.
+    pub fn fixed64(&mut self, field: u32, value: u64) -> &mut Self {
+        varint(self.out, u64::from(field << 3 | FIXED64));
+        self.out.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// A `double`.
+    pub fn double(&mut self, field: u32, value: f64) -> &mut Self {
+        self.fixed64(field, value.to_bits())
+    }
+
+    /// `bytes`, or a `string` that is UTF-8.
+    pub fn bytes(&mut self, field: u32, value: &[u8]) -> &mut Self {
+        varint(self.out, u64::from(field << 3 | LENGTH));
+        varint(self.out, value.len() as u64);
+        self.out.extend_from_slice(value);
+        self
+    }
+
+    /// A string of any bytes: see [`super::clean`].
+    pub fn text(&mut self, field: u32, value: &[u8]) -> &mut Self {
+        self.bytes(field, super::clean(value).as_bytes())
+    }
+
+    /// A message within this one.
+    pub fn message(&mut self, field: u32, fill: impl FnOnce(&mut Message<'_>)) -> &mut Self {
+        varint(self.out, u64::from(field << 3 | LENGTH));
+        let start = self.out.len();
+        self.out.push(0);
+        fill(&mut Message { out: self.out });
+        close(self.out, start);
+        self
+    }
+}
+
+/// Appends a varint.
+pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Fills in the length of what follows the one byte reserved for it at `start`; makes
+/// room when one byte is not enough.
+pub(super) fn close(out: &mut Vec<u8>, start: usize) {
+    let len = out.len() - start - 1;
+    if len < 0x80 {
+        out[start] = len as u8;
+        return;
+    }
+    let mut prefix = Vec::with_capacity(10);
+    varint(&mut prefix, len as u64);
+    out.splice(start..=start, prefix);
+}

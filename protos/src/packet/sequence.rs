@@ -1,0 +1,432 @@
+//! A packet sequence and its incremental state: the hot half of the encoder.
+
+use super::event::{Arg, CounterValue, Event, Name, Value};
+use super::message::{Message, close};
+use super::text::Strings;
+use super::packet;
+use crate::StrId;
+
+/// `SequenceFlags`: what was said before no longer holds; this packet needs what was said.
+const CLEARED: u64 = 1;
+const NEEDS_STATE: u8 = 2;
+/// `DataLossReason`: PRESENT | SMB_FULL.
+const DROPPED: u64 = 1 | 256;
+/// The sequence-scoped clock of timestamps.
+const CLOCK: u64 = 64;
+pub(super) const BOOTTIME: u64 = 6;
+pub(super) const REALTIME: u64 = 1;
+pub(super) const MONOTONIC: u64 = 3;
+
+/// The same moment on the system's clocks, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Snapshot {
+    /// `CLOCK_BOOTTIME`, the clock of the trace.
+    pub boottime: u64,
+    /// `CLOCK_MONOTONIC`.
+    pub monotonic: u64,
+    /// `CLOCK_REALTIME`.
+    pub realtime: u64,
+}
+
+/// Numbers given to strings within one table of one sequence, dense from 1.
+#[derive(Debug, Default)]
+struct Iids {
+    by_string: Vec<u32>,
+    last: u32,
+}
+
+impl Iids {
+    #[inline(always)]
+    fn get(&self, id: StrId) -> u32 {
+        self.by_string.get(id.0 as usize).copied().unwrap_or(0)
+    }
+
+    fn give(&mut self, id: StrId) -> u32 {
+        let index = id.0 as usize;
+        if self.by_string.len() <= index {
+            self.by_string.resize(index + 1, 0);
+        }
+        self.last += 1;
+        self.by_string[index] = self.last;
+        self.last
+    }
+
+    fn clear(&mut self) {
+        self.by_string.clear();
+        self.last = 0;
+    }
+}
+
+/// One packet sequence. Its packets must be written in the order in which they are made.
+#[derive(Debug)]
+pub struct Sequence {
+    id: u32,
+    /// `68 02 50 <id>`: flags and sequence id of every event packet.
+    prefix: Prefix,
+    started: bool,
+    last_time: u64,
+    cleared_at: u64,
+    bytes: usize,
+    names: Iids,
+    categories: Iids,
+    arg_names: Iids,
+    strings: Iids,
+    /// `InternedData` fields for the packet being made.
+    fresh: Vec<u8>,
+}
+
+/// Up to 16 bytes that start every event packet of a sequence after its timestamp.
+#[derive(Debug, Clone, Copy)]
+struct Prefix {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+/// Fields of `InternedData`.
+const CATEGORIES: u32 = 1;
+const NAMES: u32 = 2;
+const ARG_NAMES: u32 = 3;
+const STRINGS: u32 = 29;
+
+/// Bytes that an event may take apart from its arguments, flows and strings by value:
+/// packet and event headers 2 × 11, timestamp 11, prefix 16, type 2, track 11, category
+/// and name 2 × 6, counter 12.
+const FIXED_PART: usize = 96;
+/// Bytes of an argument at most, without strings by value.
+const ARG_PART: usize = 24;
+const FLOW_PART: usize = 10;
+
+impl Sequence {
+    /// A sequence with this id, which no other sequence of the file may use at the same
+    /// time. Ids below 128 make the smallest packets.
+    pub fn new(id: u32) -> Sequence {
+        let mut start = vec![0x68, NEEDS_STATE, 0x50];
+        super::message::varint(&mut start, id.into());
+        let mut bytes = [0; 16];
+        bytes[..start.len()].copy_from_slice(&start);
+        Sequence {
+            id,
+            prefix: Prefix { bytes, len: start.len() },
+            started: false,
+            last_time: 0,
+            cleared_at: 0,
+            bytes: 0,
+            names: Iids::default(),
+            categories: Iids::default(),
+            arg_names: Iids::default(),
+            strings: Iids::default(),
+            fresh: Vec::new(),
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether it is time to restart: never started, ten seconds or four megabytes ago.
+    pub fn is_stale(&self, now: u64) -> bool {
+        const MAX_NANOS: u64 = 10_000_000_000;
+        const MAX_BYTES: usize = 4 << 20;
+        !self.started || now.saturating_sub(self.cleared_at) > MAX_NANOS || self.bytes > MAX_BYTES
+    }
+
+    /// Starts the sequence, or clears its state and starts over: default track, clocks,
+    /// empty tables. `dropped` says that records were lost since its last packet.
+    pub fn restart(&mut self, out: &mut Vec<u8>, track: u64, clocks: &Snapshot, dropped: bool) {
+        let first = !self.started;
+        self.started = true;
+        self.last_time = clocks.boottime;
+        self.cleared_at = clocks.boottime;
+        self.bytes = 0;
+        for table in [&mut self.names, &mut self.categories, &mut self.arg_names, &mut self.strings] {
+            table.clear();
+        }
+        packet(out, |p| {
+            p.uint(10, self.id.into()).uint(13, CLEARED);
+            if first {
+                p.uint(87, 1);
+            }
+            if dropped {
+                p.uint(42, DROPPED);
+            }
+            p.message(59, |defaults| {
+                defaults.uint(58, CLOCK);
+                defaults.message(11, |event| {
+                    event.uint(11, track);
+                });
+            });
+            p.message(6, |snapshot| {
+                clock(snapshot, BOOTTIME, clocks.boottime);
+                snapshot.message(1, |c| {
+                    c.uint(1, CLOCK).uint(2, clocks.boottime).uint(3, 1);
+                });
+                clock(snapshot, REALTIME, clocks.realtime);
+                clock(snapshot, MONOTONIC, clocks.monotonic);
+                snapshot.uint(2, BOOTTIME);
+            });
+        });
+    }
+
+    /// Appends a track event. The sequence must have been started.
+    #[inline]
+    pub fn event(&mut self, out: &mut Vec<u8>, strings: &impl Strings, event: &Event<'_>) {
+        let flows = event.flows.len() + event.flow_ends.len();
+        out.reserve(FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows);
+        let start = out.len();
+        // SAFETY: the space for all that `Cursor` writes before `finish` was reserved just
+        // now, and strings by value reserve their own.
+        let mut to = unsafe { Cursor::new(out) };
+        let delta = event.time.wrapping_sub(self.last_time);
+        self.last_time = event.time;
+        to.pair(0x0a, 0);
+        to.byte(0x40);
+        to.varint(delta);
+        to.copy16(self.prefix.bytes, self.prefix.len);
+        to.pair(0x5a, 0);
+        let body = to.position();
+        to.pair(0x48, event.ty as u8);
+        if event.track != 0 {
+            to.byte(0x58);
+            to.varint(event.track);
+        }
+        if !event.category.is_none() {
+            let mut iid = self.categories.get(event.category);
+            if iid == 0 {
+                iid = introduce(&mut self.categories, &mut self.fresh, CATEGORIES, strings, event.category);
+            }
+            to.byte(0x18);
+            to.varint(iid.into());
+        }
+        match event.name {
+            Name::Id(StrId::NONE) => {}
+            Name::Id(id) => {
+                let mut iid = self.names.get(id);
+                if iid == 0 {
+                    iid = introduce(&mut self.names, &mut self.fresh, NAMES, strings, id);
+                }
+                to.byte(0x50);
+                to.varint(iid.into());
+            }
+            Name::Bytes(bytes) => to.nested(|out| {
+                Message::new(out).text(23, bytes);
+            }),
+        }
+        for arg in event.args {
+            self.arg(&mut to, strings, arg);
+        }
+        for id in event.flows {
+            to.pair(0xf9, 0x02);
+            to.fixed64(*id);
+        }
+        for id in event.flow_ends {
+            to.pair(0x81, 0x03);
+            to.fixed64(*id);
+        }
+        match event.counter {
+            None => {}
+            Some(CounterValue::I64(value)) => {
+                to.pair(0xf0, 0x01);
+                to.varint(value as u64);
+            }
+            Some(CounterValue::F64(value)) => {
+                to.pair(0xe1, 0x02);
+                to.fixed64(value.to_bits());
+            }
+        }
+        to.finish();
+        if out.len() - body < 0x80 {
+            out[body - 1] = (out.len() - body) as u8;
+        } else {
+            close(out, body - 1);
+        }
+        if !self.fresh.is_empty() {
+            Message::new(out).bytes(12, &self.fresh);
+            self.fresh.clear();
+        }
+        if out.len() - start - 2 < 0x80 {
+            out[start + 1] = (out.len() - start - 2) as u8;
+        } else {
+            close(out, start + 1);
+        }
+        self.bytes += out.len() - start;
+    }
+
+    /// A `DebugAnnotation` (field 4): shorter than 128 bytes unless it holds a string.
+    #[inline(always)]
+    fn arg(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
+        let name = match arg.name {
+            Name::Id(id) => id,
+            Name::Bytes(_) => return self.arg_by_value(to, strings, arg),
+        };
+        if let Value::Bytes(_) = arg.value {
+            return self.arg_by_value(to, strings, arg);
+        }
+        let mut iid = self.arg_names.get(name);
+        if iid == 0 {
+            iid = introduce(&mut self.arg_names, &mut self.fresh, ARG_NAMES, strings, name);
+        }
+        to.pair(0x22, 0);
+        let start = to.position();
+        to.byte(0x08);
+        to.varint(iid.into());
+        match arg.value {
+            Value::Bool(b) => to.pair(0x10, b.into()),
+            Value::U64(n) => {
+                to.byte(0x18);
+                to.varint(n);
+            }
+            Value::I64(n) => {
+                to.byte(0x20);
+                to.varint(n as u64);
+            }
+            Value::F64(x) => {
+                to.byte(0x29);
+                to.fixed64(x.to_bits());
+            }
+            Value::Pointer(p) => {
+                to.byte(0x38);
+                to.varint(p);
+            }
+            Value::Str(id) => {
+                let mut iid = self.strings.get(id);
+                if iid == 0 {
+                    iid = introduce(&mut self.strings, &mut self.fresh, STRINGS, strings, id);
+                }
+                to.pair(0x88, 0x01);
+                to.varint(iid.into());
+            }
+            Value::Bytes(_) => {}
+        }
+        to.patch(start - 1, (to.position() - start) as u8);
+    }
+
+    #[cold]
+    fn arg_by_value(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
+        to.nested(|out| {
+            Message::new(out).message(4, |a| {
+                match arg.name {
+                    Name::Id(id) => a.text(10, strings.text(id).bytes),
+                    Name::Bytes(bytes) => a.text(10, bytes),
+                };
+                match arg.value {
+                    Value::Bool(b) => a.uint(2, b.into()),
+                    Value::U64(n) => a.uint(3, n),
+                    Value::I64(n) => a.int(4, n),
+                    Value::F64(x) => a.double(5, x),
+                    Value::Pointer(p) => a.uint(7, p),
+                    Value::Str(id) => a.text(6, strings.text(id).bytes),
+                    Value::Bytes(bytes) => a.text(6, bytes),
+                };
+            });
+        });
+    }
+}
+
+pub(super) fn clock(snapshot: &mut Message<'_>, id: u64, nanos: u64) {
+    snapshot.message(1, |c| {
+        c.uint(1, id).uint(2, nanos);
+    });
+}
+
+/// Gives a string its number and notes it for the packet being made.
+#[cold]
+fn introduce(
+    table: &mut Iids,
+    fresh: &mut Vec<u8>,
+    field: u32,
+    strings: &impl Strings,
+    id: StrId,
+) -> u32 {
+    let iid = table.give(id);
+    Message::new(fresh).message(field, |entry| {
+        entry.uint(1, iid.into()).text(2, strings.text(id).bytes);
+    });
+    iid
+}
+
+/// Writes into reserved space behind a vector's end. The vector is longer only after
+/// [`Cursor::finish`].
+struct Cursor<'a> {
+    out: &'a mut Vec<u8>,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// # Safety
+    /// `out` has spare capacity for everything written before `finish` or `nested`.
+    #[inline(always)]
+    unsafe fn new(out: &'a mut Vec<u8>) -> Cursor<'a> {
+        let at = out.len();
+        Cursor { out, at }
+    }
+
+    #[inline(always)]
+    fn position(&self) -> usize {
+        self.at
+    }
+
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
+        debug_assert!(self.at + N <= self.out.capacity());
+        // SAFETY: by the contract of `new`, N bytes fit.
+        unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
+        self.at += used;
+    }
+
+    #[inline(always)]
+    fn byte(&mut self, byte: u8) {
+        self.put([byte], 1);
+    }
+
+    #[inline(always)]
+    fn pair(&mut self, a: u8, b: u8) {
+        self.put([a, b], 2);
+    }
+
+    #[inline(always)]
+    fn copy16(&mut self, bytes: [u8; 16], used: usize) {
+        self.put(bytes, used);
+    }
+
+    #[inline(always)]
+    fn fixed64(&mut self, value: u64) {
+        self.put(value.to_le_bytes(), 8);
+    }
+
+    #[inline(always)]
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8);
+    }
+
+    /// Overwrites a byte that was written before.
+    #[inline(always)]
+    fn patch(&mut self, at: usize, byte: u8) {
+        debug_assert!(at < self.at);
+        // SAFETY: `at` lies before the position.
+        unsafe { self.out.as_mut_ptr().add(at).write(byte) };
+    }
+
+    /// Lets `fill` append to the vector itself, and makes sure that the fixed parts still
+    /// fit behind that.
+    #[cold]
+    fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        let room = self.out.capacity() - self.at;
+        // SAFETY: everything before `at` was written.
+        unsafe { self.out.set_len(self.at) };
+        fill(self.out);
+        self.out.reserve(room);
+        self.at = self.out.len();
+    }
+
+    #[inline(always)]
+    fn finish(self) {
+        debug_assert!(self.at <= self.out.capacity());
+        // SAFETY: everything before `at` was written.
+        unsafe { self.out.set_len(self.at) };
+    }
+}

@@ -1,0 +1,57 @@
+//! What the threads of a recording share while their records are written.
+
+use kymograph_protos::packet::{Snapshot, Strings};
+use kymograph_protos::record::{Kind, Record};
+
+use super::process::Process;
+use crate::clock::Converter;
+use crate::intern::Interner;
+
+/// Counts of what was recorded, and of everything that was not recorded as it happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Slices, instants, counter values and ranges written.
+    pub events: u64,
+    /// Ends of slices that had no beginning in the recording.
+    pub unmatched_ends: u64,
+    /// Scopes that were ended before scopes inside them; these end with it.
+    pub misnested: u64,
+    /// Times that ran backwards on their thread and were moved up.
+    pub clamped: u64,
+    /// Records of a kind that the writer does not know.
+    pub unknown: u64,
+}
+
+/// Everything a record may need to become packets.
+#[derive(Debug)]
+pub struct Context<'a> {
+    pub out: &'a mut Vec<u8>,
+    pub strings: &'a Interner,
+    pub converter: &'a Converter,
+    /// The time of this pass.
+    pub clocks: Snapshot,
+    /// When the recording started, in ticks: what was recorded before is not part of it.
+    pub started: u64,
+    pub process: &'a mut Process,
+    pub totals: &'a mut Totals,
+}
+
+impl Context<'_> {
+    pub fn nanos(&self, ticks: u64) -> u64 {
+        self.converter.nanos(ticks)
+    }
+
+    /// Whether a record was left over from before the recording.
+    pub fn is_too_early(&self, head: &Record, kind: Option<Kind>) -> bool {
+        head.time < self.started
+            && !matches!(
+                kind,
+                Some(Kind::Lost | Kind::Track | Kind::ThreadName | Kind::ProcessName)
+            )
+    }
+
+    /// The category of a site.
+    pub fn category(&self, site: kymograph_protos::StrId) -> kymograph_protos::StrId {
+        self.strings.text(site).category
+    }
+}

@@ -1,0 +1,77 @@
+//! Who is recorded: names and identities of this process and its threads.
+
+use std::fs;
+
+use crate::clock;
+
+/// Combines numbers to a track uuid: the same for the same numbers, never 0.
+pub fn mix(parts: &[u64]) -> u64 {
+    let mut h = 0x6b79_6d6f_6772_6170u64;
+    for part in parts {
+        // SplitMix64's finaliser, once per part.
+        h = (h ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        h = (h ^ h >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        h = (h ^ h >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        h ^= h >> 31;
+    }
+    h.max(1)
+}
+
+/// When this process started, in nanoseconds of `CLOCK_BOOTTIME`; 0 if unknown.
+///
+/// Field 22 of `/proc/self/stat`, in clock ticks (proc(5)); the command name before it is
+/// in parentheses and may contain anything.
+pub fn process_start() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        after_name.split_whitespace().nth(19).and_then(|t| t.parse().ok()).unwrap_or(0);
+    // SAFETY: takes and returns numbers.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    ticks * (1_000_000_000 / per_second)
+}
+
+/// The command line of this process.
+pub fn command_line() -> Vec<Vec<u8>> {
+    let bytes = fs::read("/proc/self/cmdline").unwrap_or_default();
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+    bytes.split(|b| *b == 0).take(64).map(<[u8]>::to_vec).collect()
+}
+
+/// A short name for a process: its command line, without the directories of the program
+/// and of a script it runs.
+pub fn process_name(command: &[Vec<u8>]) -> Vec<u8> {
+    const LONGEST: usize = 80;
+    let base = |path: &[u8]| path.rsplit(|b| *b == b'/').next().unwrap_or(path).to_vec();
+    let mut name = Vec::new();
+    for (index, part) in command.iter().enumerate() {
+        if index > 0 {
+            name.push(b' ');
+        }
+        if index < 2 { name.extend(base(part)) } else { name.extend(part) }
+        if name.len() > LONGEST {
+            name.truncate(LONGEST);
+            name.extend("…".bytes());
+            break;
+        }
+    }
+    name
+}
+
+/// What the kernel calls a thread of this process, while it lives.
+pub fn thread_name(tid: u32) -> Option<Vec<u8>> {
+    let mut name = fs::read(format!("/proc/self/task/{tid}/comm")).ok()?;
+    if name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    Some(name)
+}
+
+/// The system's clocks, now.
+pub fn clocks() -> kymograph_protos::packet::Snapshot {
+    kymograph_protos::packet::Snapshot {
+        boottime: clock::system(libc::CLOCK_BOOTTIME),
+        monotonic: clock::system(libc::CLOCK_MONOTONIC),
+        realtime: clock::system(libc::CLOCK_REALTIME),
+    }
+}

@@ -1,0 +1,94 @@
+//! Slices that may cross.
+//!
+//! A track holds slices that nest. Within one **nesting stack** they do: scopes are one
+//! stack, and each NVTX or ITT domain is one. But a thread may push a range in domain A,
+//! one in domain B, then pop A before B. Whether it will is not known when B begins, and
+//! what is written cannot be taken back. So a beginning inside a slice of another stack
+//! looks ahead:
+//!
+//! * it ends before anything around it: it is written on the thread's track;
+//! * something around it ends first: it goes to a **sibling track**, where it is exact;
+//! * its end was not recorded yet: it and what follows on this thread is held back until
+//!   it is known, for one flush interval at most. Then it goes to the sibling track, which
+//!   is right in any case and loses only the picture of what was around it.
+
+use kymograph_protos::packet::Strings;
+use kymograph_protos::record::{Kind, Record, Slot, StrId};
+
+use super::record::record_len;
+
+/// A slice that has begun and not ended.
+#[derive(Debug)]
+pub struct Open {
+    pub site: StrId,
+    /// The name, if it came by value.
+    pub bytes: Option<Box<[u8]>>,
+    /// Its nesting stack: `NONE` for scopes, else the category.
+    pub stack: StrId,
+    /// Its track; 0 for the thread's.
+    pub track: u64,
+    /// Whether it and every slice below it belong to the same stack.
+    pub uniform: bool,
+}
+
+/// How thorough a pass over the records has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pass {
+    /// More records will come: wait for ends that decide something.
+    Normal,
+    /// Write everything now.
+    Flush,
+    /// Nothing more will come: what has not ended never will.
+    Last,
+}
+
+/// Whether the slice of `stack` whose beginning is the first of `slots` ends after one of
+/// `around`. `None`: not known before more records come.
+pub fn crosses(
+    around: &[Open],
+    stack: StrId,
+    slots: &[Slot],
+    pass: Pass,
+    strings: &impl Strings,
+) -> Option<bool> {
+    if around.last().is_none_or(|top| top.uniform && top.stack == stack) {
+        return Some(false);
+    }
+    look_ahead(stack, slots, strings).or(match pass {
+        Pass::Normal => None,
+        Pass::Flush => Some(true),
+        Pass::Last => Some(false),
+    })
+}
+
+/// Follows the records after a beginning: `Some(false)` when it ends first, `Some(true)`
+/// when something that began before it does, `None` when neither is there yet.
+fn look_ahead(stack: StrId, slots: &[Slot], strings: &impl Strings) -> Option<bool> {
+    // Slices that began since, the one in question included, by stack.
+    let mut open = vec![(stack, 1u32)];
+    let mut at = record_len(slots)?;
+    while let Some(len) = record_len(&slots[at..]) {
+        let head: Record = bytemuck::cast(slots[at]);
+        at += len;
+        let (begins, of) = match Kind::from_u8(head.kind) {
+            Some(Kind::Begin) => (true, StrId::NONE),
+            Some(Kind::Push) => (true, strings.text(head.site).category),
+            Some(Kind::End) => (false, StrId::NONE),
+            Some(Kind::Pop) => (false, head.site),
+            _ => continue,
+        };
+        let known = open.iter().position(|(s, _)| *s == of);
+        match (begins, known) {
+            (true, Some(i)) => open[i].1 += 1,
+            (true, None) => open.push((of, 1)),
+            (false, Some(i)) if open[i].1 > 0 => {
+                open[i].1 -= 1;
+                if of == stack && open[i].1 == 0 {
+                    return Some(false);
+                }
+            }
+            (false, _) => return Some(true),
+        }
+    }
+    None
+}

@@ -1,0 +1,288 @@
+//! What belongs to the process and not to one of its threads: its description, counters,
+//! named tracks and ranges.
+
+use std::collections::HashMap;
+
+use kymograph_protos::packet::{
+    CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, Track,
+};
+use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId};
+
+use super::context::Context;
+use super::identity::{self, mix};
+use super::ranges::Ranges;
+use super::record::Decoded;
+
+/// A named track.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    site: StrId,
+    parent: u64,
+    rank: Option<i32>,
+    orders_children: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Process {
+    pub uuid: u64,
+    pub pid: u32,
+    pub name: Vec<u8>,
+    pub command: Vec<Vec<u8>>,
+    pub started: u64,
+    pub sequence: Sequence,
+    described: bool,
+    /// Counter tracks that were described, by site.
+    counters: HashMap<StrId, u64>,
+    named: HashMap<u64, Named>,
+    /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
+    lanes: HashMap<u64, (u64, StrId)>,
+    ranges: Ranges,
+    /// Names given to other threads, to be handed to them.
+    pub renamed: Vec<(u32, StrId)>,
+}
+
+impl Process {
+    /// This process.
+    pub fn this(sequence: u32, name: Option<&str>) -> Process {
+        let pid = std::process::id();
+        let started = identity::process_start();
+        let command = identity::command_line();
+        let name = name.map_or_else(|| identity::process_name(&command), |n| n.as_bytes().to_vec());
+        Process {
+            uuid: mix(&[u64::from(pid), started]),
+            pid,
+            name,
+            command,
+            started,
+            sequence: Sequence::new(sequence),
+            described: false,
+            counters: HashMap::new(),
+            named: HashMap::new(),
+            lanes: HashMap::new(),
+            ranges: Ranges::default(),
+            renamed: Vec::new(),
+        }
+    }
+
+    /// The uuid of the track of a thread.
+    pub fn thread_uuid(&self, tid: u32, incarnation: u64) -> u64 {
+        mix(&[self.uuid, u64::from(tid), incarnation])
+    }
+
+    /// What was written may not have reached the file: everything is said anew.
+    pub fn distrust(&mut self) {
+        self.described = false;
+        self.counters.clear();
+        self.sequence = Sequence::new(self.sequence.id());
+        self.lanes.clear();
+    }
+
+    /// Ranges that were ended and never begun.
+    pub fn unmatched_ranges(&self) -> u64 {
+        self.ranges.unmatched() as u64
+    }
+
+    /// Describes the process if that is due.
+    pub fn describe(&mut self, out: &mut Vec<u8>, clocks: &kymograph_protos::packet::Snapshot) {
+        if self.sequence.is_stale(clocks.boottime) {
+            self.sequence.restart(out, self.uuid, clocks, false);
+            self.described = false;
+        }
+        if !self.described {
+            self.described = true;
+            let track = ProcessTrack {
+                uuid: self.uuid,
+                pid: self.pid,
+                name: &self.name,
+                command: &self.command,
+                started: self.started,
+            };
+            track.write(out, self.sequence.id());
+        }
+    }
+
+    fn track_uuid(&self, id: u64) -> u64 {
+        if id == 0 { self.uuid } else { mix(&[self.uuid, 0x7472_6163, id]) }
+    }
+}
+
+impl Context<'_> {
+    /// Writes a record that belongs to no thread's own track, on `sequence`, which is the
+    /// recording thread's.
+    pub fn shared_record(
+        &mut self,
+        head: &Record,
+        kind: Kind,
+        decoded: &Decoded,
+        sequence: &mut Sequence,
+    ) {
+        match kind {
+            Kind::Counter => self.counter(head, sequence),
+            Kind::Instant => {
+                self.totals.events += 1;
+                let track = self.process.track_uuid(decoded.track);
+                self.emit(EventType::Instant, self.nanos(head.time), track, head.site, decoded, sequence);
+            }
+            Kind::RangeBegin => self.range_begin(head, decoded, sequence),
+            Kind::RangeEnd => {
+                let time = self.nanos(head.time);
+                self.range_end(head.other, time, decoded, sequence);
+            }
+            Kind::Track => self.track(head, decoded, sequence),
+            Kind::ThreadName => self.process.renamed.push((head.arg as u32, head.site)),
+            Kind::ProcessName => {
+                self.process.name = self.strings.text(head.site).bytes.to_vec();
+                self.process.described = false;
+            }
+            _ => self.totals.unknown += 1,
+        }
+    }
+
+    fn counter(&mut self, head: &Record, sequence: &mut Sequence) {
+        self.totals.events += 1;
+        let track = match self.process.counters.get(&head.site) {
+            Some(uuid) => *uuid,
+            None => self.describe_counter(head, sequence.id()),
+        };
+        let value = match ArgType::from_u8(head.tag) {
+            Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
+            _ => CounterValue::I64(head.arg as i64),
+        };
+        let event = Event {
+            track,
+            counter: Some(value),
+            ..Event::new(EventType::Counter, self.nanos(head.time))
+        };
+        sequence.event(self.out, self.strings, &event);
+    }
+
+    fn describe_counter(&mut self, head: &Record, sequence: u32) -> u64 {
+        let unit = match head.other {
+            1 => CounterUnit::Nanoseconds,
+            2 => CounterUnit::Count,
+            3 => CounterUnit::Bytes,
+            _ => CounterUnit::None,
+        };
+        let uuid = mix(&[self.process.uuid, 0x636f_756e, u64::from(head.site.0)]);
+        self.process.counters.insert(head.site, uuid);
+        let name = self.strings.text(head.site).bytes;
+        Track { uuid, parent: self.process.uuid, name, counter: Some(unit), ..Track::default() }
+            .write(self.out, sequence);
+        uuid
+    }
+
+    fn track(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
+        let named = Named {
+            site: head.site,
+            parent: head.arg,
+            rank: decoded.rank.map(|rank| rank as i32),
+            orders_children: true,
+        };
+        self.process.named.insert(head.other, named);
+        self.write_track(self.process.track_uuid(head.other), &named, sequence.id());
+        // Lanes whose ranges came before this description.
+        let waiting: Vec<u64> = self
+            .process
+            .lanes
+            .iter()
+            .filter(|(_, (track, _))| *track == head.other)
+            .map(|(uuid, _)| *uuid)
+            .collect();
+        for uuid in waiting {
+            self.write_track(uuid, &named, sequence.id());
+        }
+    }
+
+    fn write_track(&mut self, uuid: u64, named: &Named, sequence: u32) {
+        Track {
+            uuid,
+            parent: self.process.track_uuid(named.parent),
+            name: self.strings.text(named.site).bytes,
+            counter: None,
+            rank: named.rank,
+            orders_children: named.orders_children,
+        }
+        .write(self.out, sequence);
+    }
+
+    fn range_begin(&mut self, head: &Record, decoded: &Decoded, sequence: &mut Sequence) {
+        self.totals.events += 1;
+        let time = self.nanos(head.time);
+        let bytes = match decoded.name(head.site) {
+            Name::Bytes(bytes) => Some(bytes.into()),
+            Name::Id(_) => None,
+        };
+        // Ranges without a track lie on one of their category's.
+        let (track, called) = match (decoded.track, self.category(head.site)) {
+            (0, StrId::NONE) => (mix(&[u64::from(head.site.0)]), head.site),
+            (0, category) => (mix(&[u64::from(category.0)]), category),
+            (id, _) => (self.process.track_uuid(id), StrId::NONE),
+        };
+        let (process, own) = (self.process.uuid, decoded.track != 0);
+        let uuid = move |n| if own && n == 0 { track } else { mix(&[process, track, n]) };
+        let (lane, _, _) =
+            self.process.ranges.begin(head.other, track, time, (head.site, bytes), uuid);
+        self.describe_lane(lane, decoded.track, called, sequence.id());
+        self.emit(EventType::Begin, time, lane, head.site, decoded, sequence);
+        if let Some(early) = self.process.ranges.take_early(head.other) {
+            self.range_end(head.other, early.time, &Decoded::default(), sequence);
+        }
+    }
+
+    fn describe_lane(&mut self, lane: u64, track: u64, called: StrId, sequence: u32) {
+        if self.process.lanes.contains_key(&lane) {
+            return;
+        }
+        self.process.lanes.insert(lane, (track, called));
+        let named = match self.process.named.get(&track) {
+            Some(named) => *named,
+            // Described when the track is.
+            None if track != 0 => return,
+            None => Named { site: called, parent: 0, rank: None, orders_children: false },
+        };
+        self.write_track(lane, &named, sequence);
+    }
+
+    fn range_end(&mut self, id: u64, time: u64, decoded: &Decoded, sequence: &mut Sequence) {
+        let Some(range) = self.process.ranges.end(id, time) else {
+            return;
+        };
+        let name = range.bytes.as_deref().map_or(Name::Id(range.site), Name::Bytes);
+        decoded.with_args(|args| {
+            let event = Event {
+                track: range.lane,
+                name,
+                args,
+                flows: &decoded.flows,
+                flow_ends: &decoded.flow_ends,
+                ..Event::new(EventType::End, time)
+            };
+            sequence.event(self.out, self.strings, &event);
+        });
+    }
+
+    fn emit(
+        &mut self,
+        ty: EventType,
+        time: u64,
+        track: u64,
+        site: StrId,
+        decoded: &Decoded,
+        sequence: &mut Sequence,
+    ) {
+        let category = self.category(site);
+        decoded.with_args(|args| {
+            let event = Event {
+                track,
+                category,
+                name: decoded.name(site),
+                args,
+                flows: &decoded.flows,
+                flow_ends: &decoded.flow_ends,
+                ..Event::new(ty, time)
+            };
+            sequence.event(self.out, self.strings, &event);
+        });
+    }
+}

@@ -1,0 +1,119 @@
+//! Takes a record apart: head, arguments, flows, and a string by value.
+
+use kymograph_protos::packet::{Arg, Name, Strings, Value};
+use kymograph_protos::record::{ArgType, Extra, Kind, Record, Slot, StrId};
+
+/// A record with its tail taken apart. Reused from record to record.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// Arguments that need no bytes.
+    args: Vec<(StrId, ArgType, u64)>,
+    pub flows: Vec<u64>,
+    pub flow_ends: Vec<u64>,
+    /// The track the event belongs to, 0 for the thread's.
+    pub track: u64,
+    /// The last `i64` without a name: the rank of a track.
+    pub rank: Option<i64>,
+    /// A string by value: a name or an argument.
+    bytes: Vec<u8>,
+    /// The argument that `bytes` are the value of; `None` if they are the event's name.
+    bytes_arg: Option<StrId>,
+    /// Whether the last record had a tail.
+    dirty: bool,
+}
+
+/// How many slots the record at the start of `slots` takes, if they are all there.
+pub fn record_len(slots: &[Slot]) -> Option<usize> {
+    let head: Record = bytemuck::cast(*slots.first()?);
+    let len = 1 + head.tail as usize;
+    (len <= slots.len()).then_some(len)
+}
+
+impl Decoded {
+    /// Takes the record at the start of `slots` apart.
+    pub fn read(&mut self, slots: &[Slot], strings: &impl Strings) -> (Record, Option<Kind>) {
+        let head: Record = bytemuck::cast(slots[0]);
+        let kind = Kind::from_u8(head.kind);
+        self.args.clear();
+        if let Some(ty) = ArgType::from_u8(head.tag).filter(|ty| *ty != ArgType::None) {
+            self.args.push((strings.text(head.site).arg, ty, head.arg));
+        }
+        if head.tail > 0 || self.dirty {
+            self.dirty = head.tail > 0;
+            self.read_tail(&slots[1..1 + head.tail as usize]);
+        }
+        (head, kind)
+    }
+
+    fn read_tail(&mut self, tail: &[Slot]) {
+        self.flows.clear();
+        self.flow_ends.clear();
+        self.bytes.clear();
+        self.bytes_arg = None;
+        self.track = 0;
+        self.rank = None;
+        for (index, slot) in tail.iter().enumerate() {
+            for extra in bytemuck::cast::<Slot, [Extra; 2]>(*slot) {
+                match ArgType::from_u8(extra.ty) {
+                    None | Some(ArgType::None) => {}
+                    Some(ArgType::Flow) => self.flows.push(extra.value),
+                    Some(ArgType::FlowEnd) => self.flow_ends.push(extra.value),
+                    Some(ArgType::Track) => self.track = extra.value,
+                    Some(ArgType::I64) if extra.name.is_none() => {
+                        self.rank = Some(extra.value as i64);
+                    }
+                    Some(ArgType::Bytes) => {
+                        let rest = bytemuck::cast_slice::<Slot, u8>(&tail[index + 1..]);
+                        let len = (extra.value as usize).min(rest.len());
+                        self.bytes.extend_from_slice(&rest[..len]);
+                        self.bytes_arg = (!extra.name.is_none()).then_some(extra.name);
+                        return;
+                    }
+                    Some(ty) => self.args.push((extra.name, ty, extra.value)),
+                }
+            }
+        }
+    }
+
+    /// The event's name: `site`, or the bytes that came instead of it.
+    pub fn name(&self, site: StrId) -> Name<'_> {
+        if site.is_none() && !self.bytes.is_empty() && self.bytes_arg.is_none() {
+            Name::Bytes(&self.bytes)
+        } else {
+            Name::Id(site)
+        }
+    }
+
+    /// Calls `f` with the arguments.
+    pub fn with_args<R>(&self, f: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+        const NONE: Arg<'_> = Arg { name: Name::Id(StrId::NONE), value: Value::Bool(false) };
+        const FEW: usize = 6;
+        let value = self.bytes_arg.map(|name| Arg {
+            name: Name::Id(name),
+            value: Value::Bytes(&self.bytes),
+        });
+        let count = self.args.len() + usize::from(value.is_some());
+        let all = self.args.iter().map(arg).chain(value);
+        if count <= FEW {
+            let mut few = [NONE; FEW];
+            for (to, from) in few.iter_mut().zip(all) {
+                *to = from;
+            }
+            f(&few[..count])
+        } else {
+            f(&all.collect::<Vec<_>>())
+        }
+    }
+}
+
+fn arg(&(name, ty, bits): &(StrId, ArgType, u64)) -> Arg<'static> {
+    let value = match ty {
+        ArgType::Bool => Value::Bool(bits != 0),
+        ArgType::I64 => Value::I64(bits as i64),
+        ArgType::F64 => Value::F64(f64::from_bits(bits)),
+        ArgType::Str => Value::Str(StrId(bits as u32)),
+        ArgType::Pointer => Value::Pointer(bits),
+        _ => Value::U64(bits),
+    };
+    Arg { name: Name::Id(name), value }
+}

@@ -1,0 +1,374 @@
+//! One recording thread: turns its records into packets of its sequence.
+//!
+//! Slices on a thread's track must nest. Scopes do, and so do the ranges of one NVTX or
+//! ITT domain; ranges of two domains on one thread may cross. See [`super::nesting`] for
+//! which of them get a track of their own.
+
+use std::collections::HashMap;
+
+use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
+use kymograph_protos::record::{Kind, Record, Slot, StrId};
+
+use super::context::Context;
+use super::identity::mix;
+use super::nesting::{self, Open, Pass};
+use super::record::{Decoded, record_len};
+use crate::queue::Reader;
+
+/// Slices on one track, one inside the other. trace_processor drops slices deeper than
+/// 512; deeper ones go to further tracks.
+const MAX_DEPTH: usize = 500;
+/// Slots held back at most while an end is awaited.
+const MAX_HELD: usize = 1 << 16;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Thread {
+    pub reader: Reader,
+    pub sequence: Sequence,
+    pub tid: u32,
+    uuid: u64,
+    name: Vec<u8>,
+    described: bool,
+    /// Slices open on the thread's own track.
+    stack: Vec<Open>,
+    /// Slices open on sibling tracks, by nesting stack.
+    sides: HashMap<StrId, Vec<Open>>,
+    /// Sibling tracks that were described.
+    siblings: Vec<u64>,
+    /// Records waiting for an end to be known.
+    held: Vec<Slot>,
+    last_time: u64,
+    /// The nesting stack of the open leaf, if its beginning was written already: the
+    /// lane's next record repeats it.
+    peeked: Option<StrId>,
+    /// Losses that `Lost` records told of.
+    told: u64,
+    decoded: Decoded,
+}
+
+impl Thread {
+    pub fn new(reader: Reader, sequence: u32, uuid: u64, name: Vec<u8>) -> Thread {
+        Thread {
+            tid: reader.tid(),
+            reader,
+            sequence: Sequence::new(sequence),
+            uuid,
+            name,
+            described: false,
+            stack: Vec::new(),
+            sides: HashMap::new(),
+            siblings: Vec::new(),
+            held: Vec::new(),
+            last_time: 0,
+            peeked: None,
+            told: 0,
+            decoded: Decoded::default(),
+        }
+    }
+
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Gives the thread another name; it is described again before its next event.
+    pub fn rename(&mut self, name: &[u8]) {
+        if self.name != name {
+            self.name = name.to_vec();
+            self.described = false;
+        }
+    }
+
+    /// What was written may not have reached the file: everything is said anew.
+    pub fn distrust(&mut self) {
+        self.described = false;
+        self.siblings.clear();
+        self.sequence = Sequence::new(self.sequence.id());
+    }
+
+    /// How many of `dropped` losses no `Lost` record told of.
+    pub fn untold(&self, dropped: u64) -> u64 {
+        dropped.saturating_sub(self.told)
+    }
+
+    /// Turns `fresh`, the slots just drained, into packets.
+    pub fn process(&mut self, fresh: &[Slot], pass: Pass, cx: &mut Context<'_>) {
+        if self.held.is_empty() {
+            let used = self.process_slots(fresh, pass, cx);
+            self.held.extend_from_slice(&fresh[used..]);
+        } else if !fresh.is_empty() || pass != Pass::Normal {
+            let mut slots = std::mem::take(&mut self.held);
+            slots.extend_from_slice(fresh);
+            let full = slots.len() > MAX_HELD && pass == Pass::Normal;
+            let used = self.process_slots(&slots, if full { Pass::Flush } else { pass }, cx);
+            slots.drain(..used);
+            self.held = slots;
+        }
+    }
+
+    /// Writes the slice that is open and not yet drained, so that it is in the file even
+    /// if the process dies inside it.
+    pub fn process_leaf(&mut self, leaf: &mut Vec<Slot>, pass: Pass, cx: &mut Context<'_>) {
+        leaf.clear();
+        if self.peeked.is_none() && self.held.is_empty() && self.reader.peek_leaf(leaf) {
+            let head: Record = bytemuck::cast(leaf[0]);
+            if self.process_slots(leaf, pass, cx) > 0 && !cx.is_too_early(&head, None) {
+                self.peeked = Some(stack_of(&head, cx));
+            }
+        }
+    }
+
+    /// Returns how many slots were used up.
+    fn process_slots(&mut self, slots: &[Slot], pass: Pass, cx: &mut Context<'_>) -> usize {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let mut at = 0;
+        while let Some(len) = record_len(&slots[at..]) {
+            let rest = &slots[at..];
+            let (head, kind) = decoded.read(rest, cx.strings);
+            match kind {
+                _ if cx.is_too_early(&head, kind) => self.peeked = None,
+                None => cx.totals.unknown += 1,
+                Some(kind) => {
+                    if !self.record(&head, kind, &decoded, rest, pass, cx) {
+                        break;
+                    }
+                }
+            }
+            at += len;
+        }
+        self.decoded = decoded;
+        at
+    }
+
+    /// Writes one record. Returns false if it has to wait for what comes after it.
+    fn record(
+        &mut self,
+        head: &Record,
+        kind: Kind,
+        decoded: &Decoded,
+        rest: &[Slot],
+        pass: Pass,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        match kind {
+            Kind::Scope => match self.peeked.take() {
+                Some(stack) => self.end(stack, head.other, decoded, cx),
+                None => self.scope(head, decoded, cx),
+            },
+            // Written when it was peeked.
+            Kind::Begin | Kind::Push if self.peeked.take().is_some() => {}
+            Kind::Begin | Kind::Push => {
+                let stack = stack_of(head, cx);
+                let aside = match self.sides.get(&stack) {
+                    Some(side) if !side.is_empty() => Some(true),
+                    _ => nesting::crosses(&self.stack, stack, rest, pass, cx.strings),
+                };
+                match aside {
+                    None => return false,
+                    Some(aside) => self.begin(stack, aside, head, decoded, cx),
+                }
+            }
+            Kind::End => self.end(StrId::NONE, head.time, decoded, cx),
+            Kind::Pop => self.end(head.site, head.time, decoded, cx),
+            Kind::Instant if decoded.track == 0 => {
+                cx.totals.events += 1;
+                let time = cx.nanos(head.time);
+                self.emit(EventType::Instant, time, 0, head.site, decoded, cx);
+            }
+            Kind::ThreadName if head.arg == 0 || head.arg == u64::from(self.tid) => {
+                self.rename(cx.strings.text(head.site).bytes);
+                self.ready(cx);
+            }
+            Kind::Lost => self.lost(head.arg, cx),
+            _ => {
+                self.ready(cx);
+                cx.shared_record(head, kind, decoded, &mut self.sequence);
+            }
+        }
+        true
+    }
+
+    /// A slice that began and ended with nothing in between.
+    fn scope(&mut self, head: &Record, decoded: &Decoded, cx: &mut Context<'_>) {
+        cx.totals.events += 1;
+        let begin = self.in_order(cx.nanos(head.time), cx);
+        let end = self.in_order(cx.nanos(head.other), cx);
+        let track = match self.sides.get(&cx.category(head.site)).and_then(|s| s.last()) {
+            Some(parent) => parent.track,
+            None => self.track_at(self.stack.len(), cx),
+        };
+        self.emit(EventType::Begin, begin, track, head.site, decoded, cx);
+        let event = Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
+        self.sequence.event(cx.out, cx.strings, &event);
+    }
+
+    /// A slice begins, on a sibling track if `aside`.
+    fn begin(
+        &mut self,
+        stack: StrId,
+        aside: bool,
+        head: &Record,
+        decoded: &Decoded,
+        cx: &mut Context<'_>,
+    ) {
+        cx.totals.events += 1;
+        let time = self.in_order(cx.nanos(head.time), cx);
+        let track = if aside { self.side_track(stack, cx) } else { self.track_at(self.stack.len(), cx) };
+        self.emit(EventType::Begin, time, track, head.site, decoded, cx);
+        let bytes = match decoded.name(head.site) {
+            Name::Bytes(bytes) => Some(bytes.into()),
+            Name::Id(_) => None,
+        };
+        let slices = if aside { self.sides.entry(stack).or_default() } else { &mut self.stack };
+        let uniform = slices.last().is_none_or(|top| top.uniform && top.stack == stack);
+        slices.push(Open { site: head.site, bytes, stack, track, uniform });
+    }
+
+    /// The innermost slice of `stack` ends.
+    fn end(&mut self, stack: StrId, ticks: u64, decoded: &Decoded, cx: &mut Context<'_>) {
+        let time = self.in_order(cx.nanos(ticks), cx);
+        if let Some(open) = self.sides.get_mut(&stack).and_then(Vec::pop) {
+            return self.emit_end(&open, time, decoded, cx);
+        }
+        let Some(at) = self.stack.iter().rposition(|open| open.stack == stack) else {
+            cx.totals.unmatched_ends += 1;
+            return;
+        };
+        // Slices inside it that have not ended end with it; their own ends will find none.
+        let mut ended = self.stack.split_off(at).into_iter();
+        let target = ended.next();
+        for open in ended.rev() {
+            cx.totals.misnested += 1;
+            self.emit_end(&open, time, &Decoded::default(), cx);
+        }
+        if let Some(open) = target {
+            self.emit_end(&open, time, decoded, cx);
+        }
+    }
+
+    fn emit_end(&mut self, open: &Open, time: u64, decoded: &Decoded, cx: &mut Context<'_>) {
+        let name = open.bytes.as_deref().map_or(Name::Id(open.site), Name::Bytes);
+        self.ready(cx);
+        decoded.with_args(|args| {
+            let event = Event {
+                track: open.track,
+                name,
+                args,
+                flows: &decoded.flows,
+                flow_ends: &decoded.flow_ends,
+                ..Event::new(EventType::End, time)
+            };
+            self.sequence.event(cx.out, cx.strings, &event);
+        });
+    }
+
+    fn emit(
+        &mut self,
+        ty: EventType,
+        time: u64,
+        track: u64,
+        site: StrId,
+        decoded: &Decoded,
+        cx: &mut Context<'_>,
+    ) {
+        self.ready(cx);
+        let category = cx.category(site);
+        decoded.with_args(|args| {
+            let event = Event {
+                track,
+                category,
+                name: decoded.name(site),
+                args,
+                flows: &decoded.flows,
+                flow_ends: &decoded.flow_ends,
+                ..Event::new(ty, time)
+            };
+            self.sequence.event(cx.out, cx.strings, &event);
+        });
+    }
+
+    /// Says that `lost` events of this thread are missing at this point.
+    pub fn lost(&mut self, lost: u64, cx: &mut Context<'_>) {
+        self.told += lost;
+        self.sequence.restart(cx.out, self.uuid, &cx.clocks, true);
+        let name = format!("{lost} records lost");
+        let time = self.last_time.max(cx.converter.nanos(cx.started));
+        self.ready(cx);
+        let name = Name::Bytes(name.as_bytes());
+        self.sequence.event(cx.out, cx.strings, &Event { name, ..Event::new(EventType::Instant, time) });
+    }
+
+    /// The processor may read its counter a little early for one of two neighbouring
+    /// records: on one thread, time does not run backwards.
+    fn in_order(&mut self, time: u64, cx: &mut Context<'_>) -> u64 {
+        if time < self.last_time {
+            cx.totals.clamped += 1;
+        } else {
+            self.last_time = time;
+        }
+        self.last_time
+    }
+
+    /// Makes sure that the sequence and the thread's track are there to write to.
+    #[inline]
+    fn ready(&mut self, cx: &mut Context<'_>) {
+        if self.sequence.is_stale(cx.clocks.boottime) {
+            self.sequence.restart(cx.out, self.uuid, &cx.clocks, false);
+            self.described = false;
+        }
+        if !self.described {
+            self.described = true;
+            self.describe(cx);
+        }
+    }
+
+    #[cold]
+    fn describe(&mut self, cx: &mut Context<'_>) {
+        let track = ThreadTrack {
+            uuid: self.uuid,
+            parent: cx.process.uuid,
+            pid: cx.process.pid,
+            tid: self.tid,
+            name: &self.name,
+        };
+        track.write(cx.out, self.sequence.id());
+    }
+
+    /// The track of slices at this depth: the thread's own (0), or one for the slices that
+    /// are too deep for it.
+    #[inline]
+    fn track_at(&mut self, depth: usize, cx: &mut Context<'_>) -> u64 {
+        match depth / MAX_DEPTH {
+            0 => 0,
+            part => {
+                let from = part * MAX_DEPTH;
+                self.sibling(part as u64, &format!("from depth {from}"), cx)
+            }
+        }
+    }
+
+    /// The track of slices of a nesting stack that cross others.
+    fn side_track(&mut self, stack: StrId, cx: &mut Context<'_>) -> u64 {
+        let category = String::from_utf8_lossy(cx.strings.text(stack).bytes);
+        self.sibling(1 << 32 | u64::from(stack.0), &category, cx)
+    }
+
+    #[cold]
+    fn sibling(&mut self, key: u64, what: &str, cx: &mut Context<'_>) -> u64 {
+        let uuid = mix(&[self.uuid, key]);
+        if !self.siblings.contains(&uuid) {
+            self.siblings.push(uuid);
+            let thread = String::from_utf8_lossy(&self.name);
+            let name = format!("{thread} ({}): {what}", self.tid);
+            let track =
+                Track { uuid, parent: cx.process.uuid, name: name.as_bytes(), ..Track::default() };
+            track.write(cx.out, self.sequence.id());
+        }
+        uuid
+    }
+}
+
+/// The nesting stack of a beginning.
+fn stack_of(head: &Record, cx: &Context<'_>) -> StrId {
+    if head.kind == Kind::Push as u8 { cx.category(head.site) } else { StrId::NONE }
+}

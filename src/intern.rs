@@ -1,0 +1,386 @@
+//! The interner: strings to dense ids, without a lock once a string is known.
+//!
+//! ```text
+//!  table (open addressing)          entries (segments that never move)
+//!  ┌──────────┬───────┐             ┌──────┬─────┬──────────┬─────┐
+//!  │ hash 32b │ id 32b│ ──────────► │ text │ len │ category │ arg │
+//!  └──────────┴───────┘             └──────┴─────┴──────────┴─────┘
+//! ```
+//! A lookup reads the table and compares the text. An unknown string is added under a
+//! spin lock that is only ever *tried*: who cannot get it (contention, a signal handler
+//! inside an insertion, the budget spent) gets no id, and the string travels by value.
+//! So interning never blocks, and memory is bounded however many names a program invents.
+//!
+//! An id stands for a text *with* its category and the name of its first argument: that
+//! is all the writer needs to know of a call site, under one number.
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use kymograph_protos::StrId;
+use kymograph_protos::packet::{Strings, Text};
+
+/// Ids at most, and bytes of text at most.
+const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { 1 << 16 };
+const MAX_BYTES: usize = 16 << 20;
+/// Longest text that is interned; longer ones count against the budget too fast.
+const MAX_TEXT: usize = 2 << 20;
+/// Entries in the first segment; each next one doubles.
+const FIRST_SEGMENT: u32 = 64;
+const SEGMENTS: usize = 12;
+const FIRST_TABLE: usize = 256;
+
+/// The interner of this process.
+pub static INTERNER: Interner = Interner::new();
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    text: &'static [u8],
+    category: StrId,
+    arg: StrId,
+}
+
+#[derive(Debug)]
+struct Table {
+    mask: usize,
+    cells: Box<[AtomicU64]>,
+}
+
+/// See the module. All methods may be called from any thread and any signal handler.
+#[derive(Debug)]
+pub struct Interner {
+    table: AtomicPtr<Table>,
+    segments: [AtomicPtr<Entry>; SEGMENTS],
+    count: AtomicU32,
+    busy: AtomicBool,
+    bytes: AtomicU64,
+    /// Where the next text is copied to. Under the lock.
+    arena: AtomicPtr<u8>,
+    arena_left: AtomicU64,
+}
+
+impl Default for Interner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Interner {
+    /// An interner that knows nothing.
+    pub const fn new() -> Interner {
+        Interner {
+            table: AtomicPtr::new(ptr::null_mut()),
+            segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
+            count: AtomicU32::new(0),
+            busy: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            arena: AtomicPtr::new(ptr::null_mut()),
+            arena_left: AtomicU64::new(0),
+        }
+    }
+
+    /// The id of `text` within `category`, whose first argument is called `arg`.
+    /// `StrId::NONE` when it cannot be interned.
+    #[inline]
+    pub fn intern(&self, category: StrId, arg: StrId, text: &[u8]) -> StrId {
+        let hash = hash(category, arg, text);
+        match self.find(hash, category, arg, text) {
+            Some(id) => id,
+            None => self.insert(hash, category, arg, text, None),
+        }
+    }
+
+    /// As [`Interner::intern`], keeping the pointer instead of copying the text.
+    pub fn intern_static(&self, category: StrId, arg: StrId, text: &'static str) -> StrId {
+        let text = text.as_bytes();
+        let hash = hash(category, arg, text);
+        match self.find(hash, category, arg, text) {
+            Some(id) => id,
+            None => self.insert(hash, category, arg, text, Some(text)),
+        }
+    }
+
+    /// How many ids were given.
+    pub fn len(&self) -> u32 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Whether no id was given.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// In a forked child: whoever held the lock does not exist here. An insertion that was
+    /// cut off left at most an id without a name.
+    pub fn after_fork(&self) {
+        self.busy.store(false, Ordering::Release);
+    }
+
+    #[inline]
+    fn find(&self, hash: u32, category: StrId, arg: StrId, text: &[u8]) -> Option<StrId> {
+        let table = self.table.load(Ordering::Acquire);
+        if table.is_null() {
+            return None;
+        }
+        // SAFETY: tables are published whole and never freed.
+        let table = unsafe { &*table };
+        let mut at = hash as usize & table.mask;
+        loop {
+            let cell = table.cells[at].load(Ordering::Acquire);
+            if cell == 0 {
+                return None;
+            }
+            if (cell >> 32) as u32 == hash {
+                let id = cell as u32;
+                // SAFETY: the cell was published after its entry.
+                let entry = unsafe { &*self.entry(id) };
+                if entry.category == category && entry.arg == arg && entry.text == text {
+                    return Some(StrId(id));
+                }
+            }
+            at = (at + 1) & table.mask;
+        }
+    }
+
+    /// Where the entry of `id` (from 1) lies. Its segment must exist.
+    fn entry(&self, id: u32) -> *mut Entry {
+        let (segment, offset) = place(id);
+        // SAFETY: the segment holds `FIRST_SEGMENT << segment` entries and `offset` is less.
+        unsafe { self.segments[segment].load(Ordering::Acquire).add(offset) }
+    }
+
+    #[cold]
+    fn insert(
+        &self,
+        hash: u32,
+        category: StrId,
+        arg: StrId,
+        text: &[u8],
+        kept: Option<&'static [u8]>,
+    ) -> StrId {
+        if text.len() > MAX_TEXT || !self.lock() {
+            return StrId::NONE;
+        }
+        // Somebody may have been faster.
+        let id = match self.find(hash, category, arg, text) {
+            Some(id) => Some(id),
+            None => self.add(hash, Entry { text: &[], category, arg }, text, kept),
+        };
+        self.busy.store(false, Ordering::Release);
+        id.unwrap_or(StrId::NONE)
+    }
+
+    /// Gets the lock if that takes no more than a moment.
+    fn lock(&self) -> bool {
+        (0..200).any(|_| {
+            let got = self
+                .busy
+                .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok();
+            if !got {
+                std::hint::spin_loop();
+            }
+            got
+        })
+    }
+
+    /// Under the lock: adds an entry, in an order that leaves everything usable if the
+    /// process forks at any point of it.
+    fn add(&self, hash: u32, entry: Entry, text: &[u8], kept: Option<&'static [u8]>) -> Option<StrId> {
+        let id = self.count.load(Ordering::Relaxed) + 1;
+        if id > MAX_ENTRIES {
+            return None;
+        }
+        self.make_room(id);
+        let text = match kept {
+            Some(text) => text,
+            None => self.copy(text)?,
+        };
+        let (segment, _) = place(id);
+        if self.segments[segment].load(Ordering::Relaxed).is_null() {
+            let none = Entry { text: &[], category: StrId::NONE, arg: StrId::NONE };
+            let fresh = vec![none; (FIRST_SEGMENT as usize) << segment].leak();
+            self.segments[segment].store(fresh.as_mut_ptr(), Ordering::Release);
+        }
+        // SAFETY: nobody knows this id yet, so nobody reads the entry while it is written.
+        unsafe { self.entry(id).write(Entry { text, ..entry }) };
+        self.count.store(id, Ordering::Release);
+        // SAFETY: `make_room` left a table, and tables are never freed.
+        let table = unsafe { &*self.table.load(Ordering::Relaxed) };
+        table.put(hash, id);
+        Some(StrId(id))
+    }
+
+    /// Under the lock: makes the table large enough for `id` entries at half load.
+    fn make_room(&self, id: u32) {
+        let table = self.table.load(Ordering::Relaxed);
+        // SAFETY: as in `find`.
+        let old = unsafe { table.as_ref() };
+        if old.is_some_and(|t| (id as usize) * 2 <= t.mask + 1) {
+            return;
+        }
+        let size = old.map_or(FIRST_TABLE, |t| (t.mask + 1) * 2);
+        let cells = (0..size).map(|_| AtomicU64::new(0)).collect();
+        let new = Box::leak(Box::new(Table { mask: size - 1, cells }));
+        for cell in old.iter().flat_map(|t| &t.cells) {
+            let cell = cell.load(Ordering::Relaxed);
+            if cell != 0 {
+                new.put((cell >> 32) as u32, cell as u32);
+            }
+        }
+        // The old table is left to readers that are in it: all old ones together are
+        // smaller than the new one.
+        self.table.store(new, Ordering::Release);
+    }
+
+    /// Under the lock: copies a text to memory that is never freed, within the budget.
+    fn copy(&self, text: &[u8]) -> Option<&'static [u8]> {
+        const BLOCK: usize = 64 << 10;
+        let bytes = self.bytes.load(Ordering::Relaxed) + text.len() as u64;
+        if bytes > MAX_BYTES as u64 {
+            return None;
+        }
+        self.bytes.store(bytes, Ordering::Relaxed);
+        if text.len() > BLOCK / 4 {
+            return Some(text.to_vec().leak());
+        }
+        if self.arena_left.load(Ordering::Relaxed) < text.len() as u64 {
+            self.arena_left.store(BLOCK as u64, Ordering::Relaxed);
+            self.arena.store(vec![0u8; BLOCK].leak().as_mut_ptr(), Ordering::Relaxed);
+        }
+        let to = self.arena.load(Ordering::Relaxed);
+        self.arena_left.fetch_sub(text.len() as u64, Ordering::Relaxed);
+        // SAFETY: `arena_left` bytes follow `to`, used by nobody else: they are handed out
+        // once, under the lock.
+        unsafe {
+            self.arena.store(to.add(text.len()), Ordering::Relaxed);
+            ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
+            Some(std::slice::from_raw_parts(to, text.len()))
+        }
+    }
+}
+
+impl Strings for Interner {
+    fn text(&self, id: StrId) -> Text<'_> {
+        if id.is_none() || id.0 > self.count.load(Ordering::Acquire) {
+            return Text::default();
+        }
+        // SAFETY: entries up to `count` were written before `count` was raised.
+        let entry = unsafe { *self.entry(id.0) };
+        Text { bytes: entry.text, category: entry.category, arg: entry.arg }
+    }
+}
+
+impl Table {
+    /// Publishes an id that is not in the table. The table is at most half full.
+    fn put(&self, hash: u32, id: u32) {
+        let mut at = hash as usize & self.mask;
+        while self.cells[at].load(Ordering::Relaxed) != 0 {
+            at = (at + 1) & self.mask;
+        }
+        self.cells[at].store(u64::from(hash) << 32 | u64::from(id), Ordering::Release);
+    }
+}
+
+/// Segment and offset of an id: segments hold 64, 128, 256… entries.
+fn place(id: u32) -> (usize, usize) {
+    let n = id - 1 + FIRST_SEGMENT;
+    let segment = n.ilog2() - FIRST_SEGMENT.ilog2();
+    (segment as usize, (n - (FIRST_SEGMENT << segment)) as usize)
+}
+
+/// Folds eight bytes at a time through a 64×64→128 bit multiplication.
+#[inline]
+fn hash(category: StrId, arg: StrId, text: &[u8]) -> u32 {
+    const K: u64 = 0x9e37_79b9_7f4a_7c15;
+    let fold = |a: u64, b: u64| {
+        let wide = u128::from(a) * u128::from(b);
+        (wide as u64) ^ (wide >> 64) as u64
+    };
+    let seed = u64::from(category.0) << 32 | u64::from(arg.0);
+    let mut h = fold(seed ^ K, text.len() as u64 ^ 0xd6e8_feb8_6659_fd93);
+    let mut parts = text.chunks_exact(8);
+    for part in &mut parts {
+        let word = u64::from_le_bytes(part.try_into().unwrap_or_default());
+        h = fold(h ^ word, K);
+    }
+    let rest = parts.remainder();
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        h = fold(h ^ u64::from_le_bytes(last), K);
+    }
+    (h ^ h >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_strings_get_equal_ids_and_come_back_unchanged() {
+        let interner = Interner::new();
+        let texts: Vec<String> = (0..150).map(|n| "x".repeat(n % 40) + &n.to_string()).collect();
+        let ids: Vec<StrId> =
+            texts.iter().map(|t| interner.intern(StrId::NONE, StrId::NONE, t.as_bytes())).collect();
+        for (text, id) in texts.iter().zip(&ids) {
+            assert_eq!(interner.intern(StrId::NONE, StrId::NONE, text.as_bytes()), *id);
+            assert_eq!(interner.text(*id).bytes, text.as_bytes());
+        }
+        assert_eq!(interner.len(), 150);
+        assert_eq!(ids.iter().map(|id| id.0).collect::<Vec<_>>(), (1..=150).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_same_text_in_two_categories_is_two_entries() {
+        let interner = Interner::new();
+        let io = interner.intern_static(StrId::NONE, StrId::NONE, "io");
+        let a = interner.intern(StrId::NONE, StrId::NONE, b"read");
+        let b = interner.intern(io, StrId::NONE, b"read");
+        assert_ne!(a, b);
+        assert_eq!(interner.text(b).category, io);
+        assert_eq!(interner.text(io).bytes, b"io");
+    }
+
+    #[test]
+    fn when_full_it_says_so_and_still_finds_what_it_knows() {
+        let interner = Interner::new();
+        for n in 0..MAX_ENTRIES {
+            let id = interner.intern(StrId::NONE, StrId::NONE, &n.to_le_bytes());
+            assert_eq!(id, StrId(n + 1));
+        }
+        assert!(interner.intern(StrId::NONE, StrId::NONE, b"one too many").is_none());
+        assert_eq!(interner.intern(StrId::NONE, StrId::NONE, &7u32.to_le_bytes()), StrId(8));
+        assert!(Interner::new().intern(StrId::NONE, StrId::NONE, &vec![b'a'; MAX_TEXT + 1]).is_none());
+    }
+
+    #[test]
+    fn threads_agree_on_ids() {
+        let interner = Interner::new();
+        let names: Vec<String> = (0..60).map(|n| format!("name {n}")).collect();
+        let ids = std::thread::scope(|s| {
+            let threads: Vec<_> = (0..3)
+                .map(|_| s.spawn(|| names.iter().map(|n| again(&interner, n)).collect::<Vec<_>>()))
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(ids.windows(2).all(|w| w[0] == w[1]));
+        assert_eq!(interner.len(), 60);
+    }
+
+    /// Interns until the lock was free for it.
+    fn again(interner: &Interner, text: &str) -> StrId {
+        loop {
+            let id = interner.intern(StrId::NONE, StrId::NONE, text.as_bytes());
+            if !id.is_none() {
+                return id;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_unknown_id_has_an_empty_text() {
+        assert_eq!(Interner::new().text(StrId(9)).bytes, b"");
+    }
+}

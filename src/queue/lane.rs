@@ -1,0 +1,59 @@
+//! A lane: what the engine knows of one recording thread. Recycled when the thread ends.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use super::chunk::Chunk;
+
+/// Nobody uses the lane. Zero, so that fresh memory is a free lane.
+pub(super) const FREE: u32 = 0;
+/// A thread records on it.
+pub(super) const ACTIVE: u32 = 1;
+/// Its thread ended; what it wrote is still to be read.
+pub(super) const RETIRED: u32 = 2;
+
+/// See the module. On cache lines of its own: the counters are written by its thread.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Lane {
+    pub(super) state: AtomicU32,
+    /// The kernel's id of the thread.
+    pub(super) tid: AtomicU32,
+    pub(super) index: AtomicU32,
+    /// Link of the free list.
+    pub(super) free_next: AtomicU32,
+    /// The first chunk of the thread; taken by the reader, which then follows `next`.
+    pub(super) first: AtomicPtr<Chunk>,
+    /// Events that found no room.
+    pub(super) dropped: AtomicU64,
+    /// Events pushed from inside a push (a signal handler, an allocator hook).
+    pub(super) reentrant: AtomicU64,
+    /// Strings that were too long to travel by value and lost their end.
+    pub(super) truncated: AtomicU64,
+}
+
+impl Lane {
+    /// Prepares a lane for a new thread and shows it to the engine.
+    pub(super) fn open(&self, tid: u32) {
+        self.reset();
+        self.tid.store(tid, Ordering::Relaxed);
+        self.state.store(ACTIVE, Ordering::Release);
+    }
+
+    /// The thread ended: nothing more will be written.
+    pub(super) fn retire(&self) {
+        self.state.store(RETIRED, Ordering::Release);
+    }
+
+    pub(super) fn reset(&self) {
+        self.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.dropped.store(0, Ordering::Relaxed);
+        self.reentrant.store(0, Ordering::Relaxed);
+        self.truncated.store(0, Ordering::Relaxed);
+        self.state.store(FREE, Ordering::Release);
+    }
+
+    /// Adds to a counter that only the lane's own thread writes: no locked instruction.
+    pub(super) fn count(counter: &AtomicU64, n: u64) {
+        counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+}

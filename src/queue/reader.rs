@@ -1,0 +1,126 @@
+//! The reading end of a thread's queue: used by the engine alone.
+
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use kymograph_protos::record::Slot;
+
+use super::chunk::Chunk;
+use super::lane::{ACTIVE, FREE, Lane, RETIRED};
+use super::pool::Pool;
+
+/// What a call of [`Reader::drain`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drained {
+    /// The thread may record more.
+    Alive,
+    /// The thread ended and everything it wrote was read.
+    Ended,
+}
+
+/// Where the engine stands in one lane.
+#[derive(Debug)]
+pub struct Reader {
+    lane: *const Lane,
+    chunk: *const Chunk,
+    pos: u32,
+    losses: Losses,
+}
+
+// SAFETY: lanes and chunks are never freed and are accessed through atomics; `chunk` and
+// `pos` move with the reader.
+unsafe impl Send for Reader {}
+
+/// The losses of a thread so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Losses {
+    /// Events that found no room.
+    pub dropped: u64,
+    /// Events pushed from inside a push.
+    pub reentrant: u64,
+    /// Strings cut short.
+    pub truncated: u64,
+}
+
+impl Reader {
+    /// A reader of the lane with this index, if a thread uses it.
+    pub fn open(pool: &Pool, index: u32) -> Option<Reader> {
+        let lane = pool.lane(index);
+        (lane.state.load(Ordering::Acquire) != FREE)
+            .then(|| Reader { lane, chunk: ptr::null(), pos: 0, losses: Losses::default() })
+    }
+
+    fn lane(&self) -> &Lane {
+        // SAFETY: lanes are never freed.
+        unsafe { &*self.lane }
+    }
+
+    /// The kernel's id of the thread.
+    pub fn tid(&self) -> u32 {
+        self.lane().tid.load(Ordering::Relaxed)
+    }
+
+    /// What the thread had lost when the lane was last drained.
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// Appends all published slots to `out`, but stops after the chunk with which `out`
+    /// holds `enough`. Gives emptied chunks back. When the thread ended and nothing is
+    /// left, the lane is given back too and the reader must not be used again.
+    pub fn drain(&mut self, pool: &Pool, out: &mut Vec<Slot>, enough: usize) -> Drained {
+        // Read before the slots: what a retired thread wrote is all published.
+        let lane = self.lane();
+        let state = lane.state.load(Ordering::Acquire);
+        self.losses = Losses {
+            dropped: lane.dropped.load(Ordering::Relaxed),
+            reentrant: lane.reentrant.load(Ordering::Relaxed),
+            truncated: lane.truncated.load(Ordering::Relaxed),
+        };
+        if self.chunk.is_null() {
+            self.chunk = self.lane().first.load(Ordering::Acquire);
+        }
+        while !self.chunk.is_null() {
+            // SAFETY: chunks are never freed, and this one is ours until we give it back.
+            let chunk = unsafe { &*self.chunk };
+            // Read before `committed`: once there is a next chunk, this one is final.
+            let next = chunk.next.load(Ordering::Acquire);
+            let end = chunk.committed();
+            chunk.copy(self.pos, end, out);
+            self.pos = end;
+            if next.is_null() {
+                break;
+            }
+            self.chunk = next;
+            self.pos = 0;
+            pool.give_chunk(chunk);
+            if out.len() >= enough {
+                return Drained::Alive;
+            }
+        }
+        if state == RETIRED {
+            if !self.chunk.is_null() {
+                // SAFETY: as above; the thread that wrote it is gone.
+                pool.give_chunk(unsafe { &*self.chunk });
+            }
+            let lane = self.lane();
+            lane.reset();
+            pool.give_lane(lane);
+            return Drained::Ended;
+        }
+        debug_assert_eq!(state, ACTIVE);
+        Drained::Alive
+    }
+
+    /// Copies the slots of the thread's open leaf, if it has one right now that was not
+    /// drained. It will be drained later, as the same beginning or as a whole scope: the
+    /// next record of this lane.
+    pub fn peek_leaf(&self, out: &mut Vec<Slot>) -> bool {
+        if self.chunk.is_null() {
+            return false;
+        }
+        // SAFETY: as in `drain`.
+        let chunk = unsafe { &*self.chunk };
+        chunk.peek_leaf(out) == Some(self.pos)
+    }
+}
