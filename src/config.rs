@@ -1,0 +1,393 @@
+//! Every option, in one table.
+//!
+//! [`OPTIONS`] is the only place that knows an option's name, syntax, default and help.
+//! It feeds the environment (`KYMOGRAPH_<KEY>`), the text that the C ABI takes
+//! (`KEY=VALUE` lines), `kymo record --set`, `--help` and the reference in the docs
+//! ([`markdown`], [`text`]). A new option is one new row and one new field.
+//!
+//! Nothing here fails halfway: a bad value leaves the default in place and is reported as
+//! a [`Problem`], because a traced program must run whatever its environment says.
+
+mod filter;
+mod value;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use filter::CategoryFilter;
+
+/// The longest flush interval: what a SIGKILL may lose at most.
+pub const MAX_FLUSH: Duration = Duration::from_secs(1);
+
+/// Puts a value into its field, or says what is wrong with it ("expected …").
+type Setter = fn(&mut Config, &OsStr) -> Result<(), String>;
+
+/// One row of the option table.
+pub struct OptionSpec {
+    /// Name in `KEY=VALUE` text; matched without regard to case.
+    pub key: &'static str,
+    /// Name of the environment variable.
+    pub env: &'static str,
+    /// Syntax of the value, for people.
+    pub value: &'static str,
+    /// The default, in the same syntax; empty when there is none.
+    pub default: &'static str,
+    /// What it does, in one or two sentences.
+    pub help: &'static str,
+    set: Setter,
+}
+
+impl fmt::Debug for OptionSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OptionSpec({})", self.key)
+    }
+}
+
+macro_rules! option {
+    ($key:literal, $value:literal, $default:literal, $help:literal, $set:expr) => {
+        OptionSpec {
+            key: $key,
+            env: concat!("KYMOGRAPH_", $key),
+            value: $value,
+            default: $default,
+            help: $help,
+            set: $set,
+        }
+    };
+}
+
+/// The option table. `kymo` and the library know no other options.
+#[rustfmt::skip]
+pub static OPTIONS: &[OptionSpec] = &[
+    option!("OUTPUT", "PATH", "trace.pftrace",
+        "File that the trace is written to; .gz and .zst at its end choose a compression, %p becomes the process id.",
+        |c, v| { c.output = v.into(); Ok(()) }),
+    option!("BUFFER", "SIZE", "64M",
+        "Memory for events that wait to be written, for the whole process; bytes, or with K, M or G.",
+        |c, v| { c.buffer = value::size(v)?; Ok(()) }),
+    option!("POLICY", "drop|stall:DURATION", "drop",
+        "When a buffer is full: drop the event and count it, or let the thread wait up to this long first.",
+        |c, v| { c.policy = value::policy(v)?; Ok(()) }),
+    option!("FLUSH", "DURATION", "200ms",
+        "How often events are written to the output; at most 1s. A killed process loses no more than this.",
+        |c, v| { c.flush = value::flush(v)?; Ok(()) }),
+    option!("CATEGORIES", "LIST", "*",
+        "Categories (NVTX and ITT domains) to record: names with *, separated by commas; -NAME leaves one out.",
+        |c, v| { c.categories = CategoryFilter::parse(value::text(v)?)?; Ok(()) }),
+    option!("FORK", "record|silent", "record",
+        "Whether the children of fork() are recorded.",
+        |c, v| { c.fork = value::choice(v, &[("record", ForkPolicy::Record), ("silent", ForkPolicy::Silent)])?; Ok(()) }),
+    option!("CLOCK", "auto|tsc|boottime", "auto",
+        "Where time comes from: the processor's counter where it is trustworthy, or always, or CLOCK_BOOTTIME.",
+        |c, v| { c.clock = value::choice(v, &[("auto", ClockChoice::Auto), ("tsc", ClockChoice::Tsc), ("boottime", ClockChoice::Boottime)])?; Ok(()) }),
+    option!("SAFE", "0|1", "0",
+        "Refuse an output that is a symbolic link, has several names, or belongs to somebody else.",
+        |c, v| { c.safe = value::boolean(v)?; Ok(()) }),
+    option!("MODE", "OCTAL", "",
+        "Permissions of the output, such as 0600. Unset: 0666 less the umask.",
+        |c, v| { c.mode = value::optional(v, value::mode)?; Ok(()) }),
+    option!("COMPRESS", "auto|none|gzip|zstd", "auto",
+        "Compression of the output; auto goes by its extension.",
+        |c, v| { c.compress = value::choice(v, &[("auto", Compress::Auto), ("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd)])?; Ok(()) }),
+    option!("DURATION", "DURATION", "",
+        "Stop recording after this long; the program goes on. Unset: until it ends.",
+        |c, v| { c.duration = value::optional(v, value::duration)?; Ok(()) }),
+    option!("PROCESS_NAME", "TEXT", "",
+        "Name of the process in the trace. Unset: its command line.",
+        |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
+    option!("CONTROL", "PATH", "",
+        "Page through which processes share one output. Set by `kymo record`; leave it alone.",
+        |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
+    option!("LIBRARY", "PATH", "",
+        "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
+        |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
+];
+
+/// What happens when a thread's buffer is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// The event is dropped and counted.
+    Drop,
+    /// The thread waits up to this long, then the event is dropped and counted.
+    Stall(Duration),
+}
+
+/// What becomes of a forked child.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForkPolicy {
+    /// It is recorded.
+    Record,
+    /// It records nothing.
+    Silent,
+}
+
+/// Which clock events are stamped with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClockChoice {
+    /// The processor's counter where the kernel trusts it, else `CLOCK_BOOTTIME`.
+    Auto,
+    /// The processor's counter, even where the kernel does not trust it.
+    Tsc,
+    /// `CLOCK_BOOTTIME`.
+    Boottime,
+}
+
+/// How the output is compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compress {
+    /// By the output's extension.
+    Auto,
+    /// Not at all.
+    None,
+    /// gzip, one member per flush.
+    Gzip,
+    /// zstd, one frame per flush.
+    Zstd,
+}
+
+/// How to record. [`Config::default`] is what the table says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// `OUTPUT`. See [`Config::output_path`] for `%p`.
+    pub output: PathBuf,
+    /// `BUFFER`, in bytes, for the whole process.
+    pub buffer: u64,
+    /// `POLICY`.
+    pub policy: Policy,
+    /// `FLUSH`; from 1 ms to [`MAX_FLUSH`].
+    pub flush: Duration,
+    /// `CATEGORIES`.
+    pub categories: CategoryFilter,
+    /// `FORK`.
+    pub fork: ForkPolicy,
+    /// `CLOCK`.
+    pub clock: ClockChoice,
+    /// `SAFE`.
+    pub safe: bool,
+    /// `MODE`, the permission bits.
+    pub mode: Option<u32>,
+    /// `COMPRESS`. See [`Config::compression`].
+    pub compress: Compress,
+    /// `DURATION`.
+    pub duration: Option<Duration>,
+    /// `PROCESS_NAME`.
+    pub process_name: Option<String>,
+    /// `CONTROL`.
+    pub control: Option<PathBuf>,
+    /// `LIBRARY`.
+    pub library: Option<PathBuf>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let mut config = Config {
+            output: PathBuf::new(),
+            buffer: 0,
+            policy: Policy::Drop,
+            flush: MAX_FLUSH,
+            categories: CategoryFilter::default(),
+            fork: ForkPolicy::Record,
+            clock: ClockChoice::Auto,
+            safe: false,
+            mode: None,
+            compress: Compress::Auto,
+            duration: None,
+            process_name: None,
+            control: None,
+            library: None,
+        };
+        // The table's defaults are the defaults: there is no second list to disagree with
+        // it. That each parses is a test.
+        for option in OPTIONS {
+            let _ = (option.set)(&mut config, option.default.as_ref());
+        }
+        config
+    }
+}
+
+impl Config {
+    /// Sets one option. `key` is a key of [`OPTIONS`], in any case; an empty value stands
+    /// for the default.
+    ///
+    /// # Errors
+    /// An unknown key or a bad value; the configuration is then as before.
+    pub fn set(&mut self, key: &str, value: impl AsRef<OsStr>) -> Result<(), Problem> {
+        self.set_from(key, value.as_ref(), key)
+    }
+
+    fn set_from(&mut self, key: &str, value: &OsStr, name: &str) -> Result<(), Problem> {
+        let Some(option) = OPTIONS.iter().find(|o| o.key.eq_ignore_ascii_case(key)) else {
+            return Err(Problem::unknown(key, name));
+        };
+        let set = if value.is_empty() {
+            option.default.as_ref()
+        } else {
+            value
+        };
+        (option.set)(self, set).map_err(|why| Problem::bad(name, value, &why))
+    }
+
+    /// Reads `KEY=VALUE` lines. Blank lines and lines that begin with `#` are skipped;
+    /// spaces around key and value do not count. Later lines win. What cannot be used is
+    /// reported and leaves its option as it was.
+    pub fn parse_text(text: &str) -> (Config, Vec<Problem>) {
+        let mut config = Config::default();
+        let problems = config.apply_text(text);
+        (config, problems)
+    }
+
+    /// As [`Config::parse_text`], on top of this configuration.
+    pub fn apply_text(&mut self, text: &str) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let at = format!("line {}", number + 1);
+            let result = match line.split_once('=') {
+                Some((key, value)) => {
+                    let (key, value) = (key.trim(), value.trim());
+                    self.set_from(key, value.as_ref(), &format!("{at}: {key}"))
+                }
+                None => Err(Problem(format!("{at}: `{line}` is not KEY=VALUE"))),
+            };
+            problems.extend(result.err());
+        }
+        problems
+    }
+
+    /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`.
+    ///
+    /// Reads `environ`, which is not safe against another thread that calls `setenv` at
+    /// the same moment: call it from the library's constructor, or early.
+    pub fn from_env() -> (Config, Vec<Problem>) {
+        Config::from_vars(std::env::vars_os())
+    }
+
+    /// As [`Config::from_env`], from variables that the caller has.
+    pub fn from_vars<K, V>(vars: impl IntoIterator<Item = (K, V)>) -> (Config, Vec<Problem>)
+    where
+        K: AsRef<OsStr>,
+        V: AsRef<OsStr>,
+    {
+        let mut config = Config::default();
+        let mut problems = Vec::new();
+        for (name, value) in vars {
+            let Some(name) = name.as_ref().to_str() else {
+                continue;
+            };
+            let Some(key) = name.strip_prefix("KYMOGRAPH_") else {
+                continue;
+            };
+            problems.extend(config.set_from(key, value.as_ref(), name).err());
+        }
+        (config, problems)
+    }
+
+    /// The output for the process `pid`: `%p` in it becomes the process id. A forked child
+    /// that has no shared output of `kymo record` (`forked`) and no `%p` to tell it from
+    /// its parent gets its id before the extension: `trace.4711.pftrace`.
+    pub fn output_path(&self, pid: u32, forked: bool) -> PathBuf {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let path = self.output.as_os_str().as_bytes();
+        let pid = pid.to_string();
+        if let Some(at) = path.windows(2).position(|w| w == b"%p") {
+            let expanded = [&path[..at], pid.as_bytes(), &path[at + 2..]].concat();
+            return std::ffi::OsString::from_vec(expanded).into();
+        }
+        if !forked {
+            return self.output.clone();
+        }
+        // Before the first dot of the name, not the last: `t.pftrace.gz` keeps both.
+        let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
+        let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
+        let at = dot.map_or(path.len(), |dot| name + 1 + dot);
+        let expanded = [&path[..at], b".", pid.as_bytes(), &path[at..]].concat();
+        std::ffi::OsString::from_vec(expanded).into()
+    }
+
+    /// The compression that the output gets: `COMPRESS`, with `auto` decided by the
+    /// extension. Never [`Compress::Auto`].
+    pub fn compression(&self) -> Compress {
+        match self.compress {
+            Compress::Auto => match self.output.extension().and_then(OsStr::to_str) {
+                Some("gz") => Compress::Gzip,
+                Some("zst") => Compress::Zstd,
+                _ => Compress::None,
+            },
+            chosen => chosen,
+        }
+    }
+}
+
+/// Something in the options that could not be used. `Display` gives one line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem(String);
+
+impl Problem {
+    fn unknown(key: &str, name: &str) -> Problem {
+        let near = OPTIONS
+            .iter()
+            .map(|o| (value::distance(&key.to_ascii_uppercase(), o.key), o))
+            .min_by_key(|(distance, _)| *distance)
+            .filter(|(distance, o)| *distance <= 1 + o.key.len() / 3);
+        Problem(match near {
+            Some((_, o)) if name.starts_with("KYMOGRAPH_") => {
+                format!("{name}: no such option; did you mean {}?", o.env)
+            }
+            Some((_, o)) => format!("{name}: no such option; did you mean {}?", o.key),
+            None => {
+                let keys: Vec<_> = OPTIONS.iter().map(|o| o.key).collect();
+                format!("{name}: no such option; there are {}", keys.join(", "))
+            }
+        })
+    }
+
+    fn bad(name: &str, value: &OsStr, why: &str) -> Problem {
+        Problem(format!("{name}={}: {why}", Path::new(value).display()))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// The option table as a Markdown table, for the docs.
+pub fn markdown() -> String {
+    let mut table =
+        String::from("| key | environment | value | default | meaning |\n|---|---|---|---|---|\n");
+    for o in OPTIONS {
+        let value = o.value.replace('|', "\\|");
+        let default = if o.default.is_empty() {
+            "–".to_owned()
+        } else {
+            format!("`{}`", o.default)
+        };
+        table += &format!(
+            "| `{}` | `{}` | `{value}` | {default} | {} |\n",
+            o.key, o.env, o.help
+        );
+    }
+    table
+}
+
+/// The option table as indented text, for `--help`.
+pub fn text() -> String {
+    let mut out = String::new();
+    for o in OPTIONS {
+        out += &format!("  {}={}", o.key, o.value);
+        if !o.default.is_empty() {
+            out += &format!(" [default: {}]", o.default);
+        }
+        out += &format!("\n      {}\n", o.help);
+    }
+    out
+}

@@ -1,0 +1,422 @@
+//! The control page: 64 KiB that `kymo record` and all processes that it records map.
+//!
+//! Nothing depends on anybody being alive: every field is one atomic that is right by
+//! itself, and whoever dies leaves at worst a slot that others see to be dead.
+//!
+//! ```text
+//! byte     0         8        12       16      20       24        32        40    64
+//!          ┌─────────┬────────┬────────┬───────┬────────┬─────────┬─────────┬─────┐
+//! identity │ magic   │version │refused │state  │owner   │deadline │committed│  0  │
+//!          └─────────┴────────┴────────┴───────┴────────┴─────────┴─────────┴─────┘
+//!          64      72      80      88      96        100         104        108      128
+//!          ┌───────┬───────┬───────┬───────┬─────────┬───────────┬──────────┬────────┐
+//! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial 0│
+//!          │       │       │       │errors │         │           │          │        │
+//!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴────────┘
+//!          128                  144                                           65536
+//!          ┌────────┬───┬───────┬──────────────────────────────────────────────────┐
+//! slots    │pid     │use│serial │ … 4088 of 16 bytes                               │
+//!          └────────┴───┴───────┴──────────────────────────────────────────────────┘
+//! ```
+//!
+//! `magic`, `version` and `refused` stay where they are in every version, so that a
+//! library of another release can say that it refused.
+
+use crate::error::Error;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"kymopage");
+/// Raised with every change of the layout or of what a field means.
+const VERSION: u32 = 1;
+const BYTES: usize = 64 * 1024;
+const SLOTS: usize = (BYTES - 128) / 16;
+
+#[repr(C)]
+struct Layout {
+    magic: AtomicU64,
+    version: AtomicU32,
+    refused: AtomicU32,
+    state: AtomicU32,
+    owner: AtomicU32,
+    deadline: AtomicU64,
+    committed: AtomicU64,
+    zero1: [u64; 3],
+    events: AtomicU64,
+    lost: AtomicU64,
+    bytes: AtomicU64,
+    write_errors: AtomicU64,
+    threads: AtomicU32,
+    processes: AtomicU32,
+    sequence: AtomicU32,
+    serial: AtomicU32,
+    zero2: [u32; 4],
+    slots: [Slot; SLOTS],
+}
+
+/// A process.
+#[repr(C)]
+struct Slot {
+    /// The pid, with [`ACTIVE`] while it records: changed as one. 0: never used.
+    pid: AtomicU64,
+    serial: AtomicU32,
+    zero: u32,
+}
+
+const FREE: u64 = 0;
+const ACTIVE: u64 = 1 << 32;
+
+const _: () = assert!(size_of::<Layout>() == BYTES && align_of::<Layout>() == 8);
+const _: () = assert!(size_of::<Slot>() == 16);
+const _: () = assert!(std::mem::offset_of!(Layout, refused) == 12);
+const _: () = assert!(std::mem::offset_of!(Layout, committed) == 32);
+const _: () = assert!(std::mem::offset_of!(Layout, events) == 64);
+const _: () = assert!(std::mem::offset_of!(Layout, threads) == 96);
+const _: () = assert!(std::mem::offset_of!(Layout, slots) == 128);
+
+/// What the recording as a whole is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum State {
+    /// Record.
+    Recording = 0,
+    /// Write what you have, then stop.
+    Closing = 1,
+    /// Over: the output takes nothing more.
+    Closed = 2,
+}
+
+/// Sums over all processes, also those that are gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Events in the output.
+    pub events: u64,
+    /// Events that could not be recorded.
+    pub lost: u64,
+    /// Bytes of packets, before compression.
+    pub bytes: u64,
+    /// Batches that could not be written.
+    pub write_errors: u64,
+    /// Threads that recorded something.
+    pub threads: u32,
+    /// Processes that recorded something.
+    pub processes: u32,
+    /// Processes whose library is of another release than this page.
+    pub refused: u32,
+}
+
+/// The control page, mapped. Any thread, at any time; nothing blocks.
+#[derive(Debug)]
+pub struct Page {
+    layout: NonNull<Layout>,
+    path: PathBuf,
+}
+
+// SAFETY: the mapping is process-wide memory that lives as long as the `Page`, and every
+// field that is accessed after creation is atomic.
+unsafe impl Send for Page {}
+// SAFETY: as above: `&Page` gives access to atomics only.
+unsafe impl Sync for Page {}
+
+impl Page {
+    /// Makes a page at `path`, which must not exist yet.
+    ///
+    /// # Errors
+    /// It cannot be created, or there is no room for it.
+    pub fn create(path: &Path) -> Result<Page, Error> {
+        let failed = failure(path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(path).map_err(&failed)?;
+        // Memory of a full tmpfs would be missed later, as a SIGBUS.
+        // SAFETY: no pointers.
+        let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, BYTES as libc::off_t) };
+        if error != 0 {
+            return Err(failed(io::Error::from_raw_os_error(error)));
+        }
+        let page = Page::map(&file, path).map_err(&failed)?;
+        let layout = page.layout();
+        layout.owner.store(std::process::id(), Relaxed);
+        layout.sequence.store(1, Relaxed);
+        layout.version.store(VERSION, Relaxed);
+        // Last: who finds the magic finds the rest.
+        layout.magic.store(MAGIC, Release);
+        Ok(page)
+    }
+
+    /// Maps the page at `path`.
+    ///
+    /// # Errors
+    /// It is not there, is no control page, belongs to somebody else, or is of another
+    /// version (which the page then knows: see [`Totals::refused`]).
+    pub fn open(path: &Path) -> Result<Page, Error> {
+        let failed = failure(path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        options.custom_flags(libc::O_NOFOLLOW);
+        let file = options.open(path).map_err(&failed)?;
+        let metadata = file.metadata().map_err(&failed)?;
+        // SAFETY: no arguments, cannot fail.
+        let me = unsafe { libc::geteuid() };
+        let trusted = metadata.uid() == me || metadata.uid() == 0 || me == 0;
+        if !metadata.is_file() || metadata.len() != BYTES as u64 || !trusted {
+            return Err(Error::ControlVersion {
+                path: path.to_owned(),
+                found: 0,
+                expected: VERSION,
+            });
+        }
+        let page = Page::map(&file, path).map_err(&failed)?;
+        let layout = page.layout();
+        let found = match layout.magic.load(Acquire) {
+            MAGIC => layout.version.load(Relaxed),
+            _ => 0,
+        };
+        if found != VERSION {
+            if found != 0 {
+                layout.refused.fetch_add(1, Relaxed);
+            }
+            return Err(Error::ControlVersion {
+                path: path.to_owned(),
+                found,
+                expected: VERSION,
+            });
+        }
+        Ok(page)
+    }
+
+    fn map(file: &std::fs::File, path: &Path) -> io::Result<Page> {
+        // SAFETY: a new mapping at an address of the kernel's choice, of a file that was
+        // checked to be `BYTES` long, touches nothing that exists.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let layout = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let path = std::path::absolute(path)?;
+        Ok(Page { layout, path })
+    }
+
+    fn layout(&self) -> &Layout {
+        // SAFETY: points to `BYTES` mapped bytes until drop; pages are aligned; every bit
+        // pattern is a valid `Layout`; others change it only through atomics.
+        unsafe { self.layout.as_ref() }
+    }
+
+    /// The page's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What to do now. A passed deadline counts as [`State::Closing`].
+    pub fn state(&self) -> State {
+        match self.layout().state.load(Acquire) {
+            0 => match self.layout().deadline.load(Relaxed) {
+                0 => State::Recording,
+                deadline if boottime() < deadline => State::Recording,
+                _ => State::Closing,
+            },
+            1 => State::Closing,
+            _ => State::Closed,
+        }
+    }
+
+    /// Tells everybody. Never goes back.
+    pub fn set_state(&self, state: State) {
+        self.layout().state.fetch_max(state as u32, AcqRel);
+    }
+
+    /// Lets recording end after `duration`, whether or not `kymo` is alive then.
+    pub fn set_duration(&self, duration: std::time::Duration) {
+        let deadline = boottime() + duration.as_nanos() as u64;
+        self.layout().deadline.store(deadline.max(1), Relaxed);
+    }
+
+    /// Bytes of whole batches in the output. Only right while its lock is held.
+    pub fn committed(&self) -> u64 {
+        self.layout().committed.load(Acquire)
+    }
+
+    /// Sets [`Page::committed`]. The caller holds the output's lock.
+    pub(crate) fn commit(&self, length: u64) {
+        self.layout().committed.store(length, Release);
+    }
+
+    pub(crate) fn count_write_error(&self) {
+        self.layout().write_errors.fetch_add(1, Relaxed);
+    }
+
+    /// Perfetto sequence ids that no other process has: `count` from the returned one on.
+    /// The first ever is 1, as ids below 128 are the shortest to write.
+    pub fn take_sequences(&self, count: u32) -> u32 {
+        self.layout().sequence.fetch_add(count, Relaxed)
+    }
+
+    /// Adds to the totals what a batch brought that is now in the output, or got lost.
+    pub fn add(&self, events: u64, lost: u64, bytes: u64) {
+        let layout = self.layout();
+        layout.events.fetch_add(events, Relaxed);
+        layout.lost.fetch_add(lost, Relaxed);
+        layout.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts threads that recorded something for the first time.
+    pub fn add_threads(&self, count: u32) {
+        self.layout().threads.fetch_add(count, Relaxed);
+    }
+
+    /// Sums so far. Each is right; together they may be of slightly different moments.
+    pub fn totals(&self) -> Totals {
+        let layout = self.layout();
+        Totals {
+            events: layout.events.load(Relaxed),
+            lost: layout.lost.load(Relaxed),
+            bytes: layout.bytes.load(Relaxed),
+            write_errors: layout.write_errors.load(Relaxed),
+            threads: layout.threads.load(Relaxed),
+            processes: layout.processes.load(Relaxed),
+            refused: layout.refused.load(Relaxed),
+        }
+    }
+
+    /// Enters this process, which is about to record. Again after `fork`, by the child;
+    /// a process that called `exec` takes over what it entered before.
+    pub fn register(self: &Arc<Page>) -> Process {
+        let pid = std::process::id();
+        let serial = self.layout().serial.fetch_add(1, Relaxed) + 1;
+        let slot = self.claim(u64::from(pid));
+        if let Some(slot) = slot {
+            self.layout().slots[slot].serial.store(serial, Relaxed);
+        }
+        Process {
+            page: Arc::clone(self),
+            pid,
+            serial,
+            slot,
+        }
+    }
+
+    /// A slot for `pid`: the one it had before `exec` or before it stopped recording,
+    /// else a fresh one, else one whose process is done, else one whose process died.
+    /// `None`: thousands are recording, and nobody waits for this one.
+    fn claim(&self, pid: u64) -> Option<usize> {
+        let find = |usable: &dyn Fn(u64) -> bool| {
+            self.layout().slots.iter().position(|slot| {
+                let found = slot.pid.load(Relaxed);
+                let exchange = || {
+                    slot.pid
+                        .compare_exchange(found, ACTIVE | pid, AcqRel, Relaxed)
+                };
+                usable(found) && exchange().is_ok()
+            })
+        };
+        if let Some(slot) = find(&|found| found & !ACTIVE == pid) {
+            return Some(slot);
+        }
+        self.layout().processes.fetch_add(1, Relaxed);
+        find(&|found| found == FREE)
+            .or_else(|| find(&|found| found & ACTIVE == FREE))
+            .or_else(|| find(&|found| !alive(found as u32)))
+    }
+
+    /// Processes that are recording and alive.
+    pub fn recording(&self) -> Vec<u32> {
+        let slots = self.layout().slots.iter();
+        slots
+            .map(|slot| slot.pid.load(Acquire))
+            .filter(|found| found & ACTIVE != FREE && alive(*found as u32))
+            .map(|found| found as u32)
+            .collect()
+    }
+
+    /// The pid of the `kymo` that made the page.
+    pub fn owner(&self) -> u32 {
+        self.layout().owner.load(Relaxed)
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length; no reference outlives `self`.
+        unsafe { libc::munmap(self.layout.as_ptr().cast(), BYTES) };
+    }
+}
+
+/// This process's entry in the page. Dropping it says that the process is done; a copy
+/// that a forked child inherited says nothing when dropped.
+#[derive(Debug)]
+pub struct Process {
+    page: Arc<Page>,
+    pid: u32,
+    serial: u32,
+    slot: Option<usize>,
+}
+
+impl Process {
+    /// A number that no other process of the recording has, from 1: the salt of ids that
+    /// must differ between processes.
+    pub fn serial(&self) -> u32 {
+        self.serial
+    }
+
+    /// The page.
+    pub fn page(&self) -> &Arc<Page> {
+        &self.page
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let (Some(slot), true) = (self.slot, self.pid == std::process::id()) else {
+            return;
+        };
+        let pid = u64::from(self.pid);
+        let slot = &self.page.layout().slots[slot];
+        // Fails only if others thought us dead and took the slot.
+        let _ = slot
+            .pid
+            .compare_exchange(ACTIVE | pid, FREE | pid, AcqRel, Relaxed);
+    }
+}
+
+fn failure(path: &Path) -> impl Fn(io::Error) -> Error {
+    move |source| Error::Control {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn alive(pid: u32) -> bool {
+    // SAFETY: no pointers; signal 0 only asks.
+    let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
+    // EPERM: there, but not ours.
+    answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// Nanoseconds on the clock that all processes share and that goes on while the machine
+/// sleeps.
+fn boottime() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is valid for writing during the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,127 @@
+//! What can go wrong before recording starts, said so that the reader knows what to do.
+//!
+//! Errors *while* recording are not here: they never reach the host. They are counted
+//! and end up in the trace and in the summary.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why recording could not be set up. `Display` gives one line: what failed, on what
+/// path, and what to do about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// An option is unknown or its value makes no sense.
+    Option(crate::config::Problem),
+    /// The output could not be created or written.
+    Output {
+        /// The output as it was asked for.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The output exists and is something that must not be overwritten in this way.
+    Refused {
+        /// The output as it was asked for.
+        path: PathBuf,
+        /// What is wrong with it and what to do, as the end of a sentence.
+        why: &'static str,
+    },
+    /// The control page of `kymo record` could not be created, opened or mapped.
+    Control {
+        /// The control page.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The control page was made by a `kymo` that is not of this library's version.
+    ControlVersion {
+        /// The control page.
+        path: PathBuf,
+        /// The version found in it (0: not a control page at all).
+        found: u32,
+        /// The version that this library understands.
+        expected: u32,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Option(problem) => write!(f, "{problem}"),
+            Error::Output { path, source } => {
+                write!(
+                    f,
+                    "cannot write the output {}: {}; {}",
+                    path.display(),
+                    reason(source),
+                    advice(source)
+                )
+            }
+            Error::Refused { path, why } => {
+                write!(f, "will not write to {}: {why}", path.display())
+            }
+            Error::Control { path, source } => write!(
+                f,
+                "cannot use the control page {}: {}; start the program again under \
+                 `kymo record`, or unset KYMOGRAPH_CONTROL",
+                path.display(),
+                reason(source)
+            ),
+            Error::ControlVersion {
+                path,
+                found,
+                expected,
+            } => write!(
+                f,
+                "the control page {} has version {found}, this library understands {expected}: \
+                 kymo and libkymograph.so are not from the same release; install both anew or \
+                 point KYMOGRAPH_LIBRARY at the library that came with this kymo",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Output { source, .. } | Error::Control { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<crate::config::Problem> for Error {
+    fn from(problem: crate::config::Problem) -> Self {
+        Error::Option(problem)
+    }
+}
+
+/// The system's words without Rust's "(os error 13)", which helps nobody.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}
+
+/// What to do about a failure to write a file.
+fn advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => "create its folder first, or choose another path",
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => {
+            "choose a path in a folder that you may write to"
+        }
+        Some(libc::EISDIR) => "name a file, not a folder",
+        Some(libc::ENOSPC | libc::EDQUOT) => "make room, or choose a path on another disk",
+        Some(libc::ELOOP) => "with SAFE symbolic links are refused: give the real path",
+        Some(libc::EWOULDBLOCK) => {
+            "another program is recording into it: stop that one, or choose another path \
+             (%p in the path becomes the process id)"
+        }
+        _ => "choose another path",
+    }
+}

@@ -1,0 +1,125 @@
+//! Where packets go.
+//!
+//! A [`Sink`] takes batches of whole `TracePacket`s. What it has accepted is a valid trace
+//! at every moment, whatever happens next: that is the one promise all of them keep.
+//!
+//! | sink | for | how it stays valid |
+//! |---|---|---|
+//! | [`File`] | one process, one file | a write that fails is cut off again |
+//! | [`SharedFile`] | `kymo record`: many processes, one file | one appends at a time; what a dead process left half-written is cut off by the next |
+//! | [`Compressed`] | `.gz`, `.zst`, around any other | each batch is one whole member or frame |
+//! | [`Memory`] | tests, embedders | |
+//! | [`Stream`] | any [`std::io::Write`] | stops for good at the first failure |
+//!
+//! Sinks run on the engine's thread inside somebody else's program, so they are careful
+//! guests: they wait for seconds at most, raise no SIGPIPE or SIGXFSZ, and never write to
+//! a descriptor that the program has closed and reused (see [`descriptor`]).
+
+mod compress;
+mod descriptor;
+mod file;
+mod memory;
+mod quiet;
+mod shared;
+mod stream;
+
+pub use compress::Compressed;
+pub use file::File;
+pub use memory::Memory;
+pub use shared::SharedFile;
+pub use stream::Stream;
+
+use crate::config::{Compress, Config};
+use crate::control::Page;
+use crate::error::Error;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A destination of packets.
+///
+/// Used by one thread at a time, which need not be the one that made it.
+pub trait Sink: Send {
+    /// Appends a batch: a whole number of `TracePacket`s, each with its tag and length as
+    /// in a `Trace` message.
+    ///
+    /// # Errors
+    /// All or nothing: after an error nothing of the batch is in the output (or, for a
+    /// destination that cannot be cut, nothing more will ever be). The next batch may
+    /// succeed, when there is room again, say; but whatever the lost one introduced, such
+    /// as interned strings and clocks, the caller has to introduce anew.
+    fn write(&mut self, packets: &[u8]) -> io::Result<()>;
+
+    /// Says that no more batches come. Called once.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+impl Sink for Box<dyn Sink> {
+    fn write(&mut self, packets: &[u8]) -> io::Result<()> {
+        (**self).write(packets)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        (**self).finish()
+    }
+}
+
+/// Opens what `config` asks for, and thereby tests it before anything is recorded: the
+/// shared output of `kymo record` when there is a control page, else a file of this
+/// process's own.
+///
+/// # Errors
+/// The output or the control page cannot be used; the message says what to do.
+pub fn open(config: &Config) -> Result<Box<dyn Sink>, Error> {
+    match &config.control {
+        Some(control) => open_shared(config, Arc::new(Page::open(control)?)),
+        None => open_file(config, &config.output_path(std::process::id(), false)),
+    }
+}
+
+/// As [`open`] without a control page, at a path of the caller's choice (that of a forked
+/// child, from [`Config::output_path`]).
+///
+/// # Errors
+/// As [`open`].
+pub fn open_file(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
+    let file = File::create(path, config.safe, config.mode)?;
+    Ok(compressed(config, Box::new(file)))
+}
+
+/// As [`open`] with a control page that the caller already has mapped.
+///
+/// # Errors
+/// As [`open`].
+#[doc(hidden)]
+pub fn open_shared(config: &Config, page: Arc<Page>) -> Result<Box<dyn Sink>, Error> {
+    let file = SharedFile::open(&config.output, page)?;
+    Ok(compressed(config, Box::new(file)))
+}
+
+fn compressed(config: &Config, inner: Box<dyn Sink>) -> Box<dyn Sink> {
+    match config.compression() {
+        Compress::None | Compress::Auto => inner,
+        how => Box::new(Compressed::new(how, inner)),
+    }
+}
+
+/// Ends the shared output of `kymo record`: cuts off what dead processes left, appends
+/// `packets` and closes the page, so that a straggler can no longer append.
+///
+/// # Errors
+/// The output is gone, full, or held by a stopped process for seconds. It is valid up to
+/// the last whole batch also then, unless that process wakes up.
+#[doc(hidden)]
+pub fn seal(config: &Config, page: Arc<Page>, packets: &[u8]) -> Result<u64, Error> {
+    let mut file = SharedFile::open(&config.output, page)?;
+    let batch = compress::encode(config.compression(), packets);
+    let length = batch.and_then(|batch| file.seal(&batch));
+    length.map_err(|source| Error::Output {
+        path: config.output.clone(),
+        source,
+    })
+}

@@ -1,0 +1,139 @@
+//! Many processes, one file.
+//!
+//! Every process of `kymo record` appends whole batches to the one output by itself; no
+//! collector stands between that could fall behind or die. The [`Page`] says how much of
+//! the file is whole (`committed`), and a `flock` lets one process append at a time:
+//!
+//! ```text
+//! lock ─► file longer than committed? a writer died: cut ─► write at committed
+//!      ─► committed += batch ─► unlock
+//! ```
+//!
+//! At every moment the first `committed` bytes are whole batches. A process that dies
+//! holds no lock; one that is *stopped* may, so that others wait for [`PATIENCE`] and
+//! then give the batch up, which the engine counts.
+//!
+//! The lock is on the control page's file, not on the output: the output may lie on a
+//! cluster file system that has no `flock`.
+
+use super::Sink;
+use super::descriptor::Descriptor;
+use super::quiet::quietly;
+use crate::control::{Page, State};
+use crate::error::Error;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long to wait for the lock.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Appends to the output that the processes of `kymo record` share.
+///
+/// May be carried over `fork`: parent and child both go on appending.
+#[derive(Debug)]
+pub struct SharedFile {
+    output: Descriptor,
+    lock: Descriptor,
+    page: Arc<Page>,
+}
+
+impl SharedFile {
+    /// Opens the output, which must exist.
+    ///
+    /// # Errors
+    /// The output cannot be opened or is no regular file, or the page's file is gone.
+    #[doc(hidden)]
+    pub fn open(path: &Path, page: Arc<Page>) -> Result<SharedFile, Error> {
+        let failed = |source| Error::Output {
+            path: path.to_owned(),
+            source,
+        };
+        let mut output = Descriptor::open(path, libc::O_WRONLY, 0).map_err(failed)?;
+        let stat = output.ensure().map_err(failed)?;
+        if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return Err(Error::Refused {
+                path: path.to_owned(),
+                why: "several processes can only share a regular file; choose another path",
+            });
+        }
+        let lock =
+            Descriptor::open(page.path(), libc::O_RDWR, 0).map_err(|source| Error::Control {
+                path: page.path().to_owned(),
+                source,
+            })?;
+        Ok(SharedFile { output, lock, page })
+    }
+
+    /// Appends `last` and lets nobody append after it. Returns the output's length.
+    pub(super) fn seal(&mut self, last: &[u8]) -> io::Result<u64> {
+        self.locked(|this, committed| {
+            let appended = this.append(committed, last);
+            this.page.set_state(State::Closed);
+            appended?;
+            Ok(this.page.committed())
+        })
+    }
+
+    /// Runs `action` with the lock held and the file cut to `committed`.
+    fn locked<T>(&mut self, action: impl FnOnce(&mut Self, u64) -> io::Result<T>) -> io::Result<T> {
+        self.lock.ensure()?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut pause = Duration::from_micros(100);
+        while !self.lock.try_lock()? {
+            if Instant::now() >= deadline {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "another process, perhaps a stopped one, holds the output",
+                ));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+        let result = self.whole().and_then(|at| action(self, at));
+        self.lock.unlock();
+        result
+    }
+
+    /// Cuts off what a writer that died left, and returns where the next batch goes.
+    fn whole(&mut self) -> io::Result<u64> {
+        if self.page.state() == State::Closed {
+            return Err(io::Error::other("the recording is over"));
+        }
+        let length = self.output.ensure()?.st_size as u64;
+        let committed = self.page.committed();
+        if length < committed {
+            // A hole of zeros would make everything after it unreadable.
+            return Err(io::Error::other("somebody cut the output short"));
+        }
+        if length > committed {
+            self.output.truncate(committed)?;
+        }
+        Ok(committed)
+    }
+
+    fn append(&mut self, at: u64, batch: &[u8]) -> io::Result<()> {
+        let written = quietly(|| self.output.write_all_at(batch, at));
+        match written {
+            Ok(()) => self.page.commit(at + batch.len() as u64),
+            // Should that fail too, the next writer cuts.
+            Err(_) => drop(self.output.truncate(at)),
+        }
+        written
+    }
+}
+
+impl Sink for SharedFile {
+    fn write(&mut self, packets: &[u8]) -> io::Result<()> {
+        let written = self.locked(|this, at| this.append(at, packets));
+        if written.is_err() && self.page.state() != State::Closed {
+            self.page.count_write_error();
+        }
+        written
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
