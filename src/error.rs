@@ -35,6 +35,18 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// There is one recording at a time in a process.
+    AlreadyRecording,
+    /// The buffers do not fit into memory.
+    Memory {
+        /// What was asked for, in bytes.
+        bytes: u64,
+    },
+    /// The writer's thread could not be started.
+    Thread {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The control page was made by a `kymo` that is not of this library's version.
     ControlVersion {
         /// The control page.
@@ -62,6 +74,18 @@ impl fmt::Display for Error {
             Error::Refused { path, why } => {
                 write!(f, "will not write to {}: {why}", path.display())
             }
+            Error::AlreadyRecording => {
+                write!(f, "this process is being recorded already; stop that recording first")
+            }
+            Error::Memory { bytes } => write!(
+                f,
+                "no memory for {bytes} bytes of buffers; set BUFFER to less"
+            ),
+            Error::Thread { source } => write!(
+                f,
+                "cannot start the writer's thread: {}; raise the limit of threads (ulimit -u)",
+                reason(source)
+            ),
             Error::Control { path, source } => write!(
                 f,
                 "cannot use the control page {}: {}; start the program again under \
@@ -87,7 +111,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Output { source, .. } | Error::Control { source, .. } => Some(source),
+            Error::Output { source, .. }
+            | Error::Control { source, .. }
+            | Error::Thread { source } => Some(source),
             _ => None,
         }
     }

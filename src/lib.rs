@@ -1,4 +1,6 @@
 //! Kymograph.
+
+mod api;
 #[doc(hidden)]
 pub mod clock;
 pub mod config;
@@ -6,13 +8,30 @@ pub mod config;
 pub mod control;
 mod engine;
 pub mod error;
+mod guard;
 mod intern;
+mod lifecycle;
 #[doc(hidden)]
 pub mod queue;
 mod recorder;
 mod recording;
 pub mod sink;
 
+pub(crate) use api::category;
+pub use api::{
+    APP, Category, Counter, Flow, FlowEnd, Range, Scope, Track, Value, set_process_name,
+    set_thread_name,
+};
 pub use config::Config;
 pub use error::Error;
+pub use kymograph_protos::CounterUnit;
 pub use recording::{Recording, Stats, Summary, ThreadStats};
+
+/// For the macros.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::api::{Callsite, Value, instant};
+
+    /// Whether events are compiled in (feature `off` takes them out).
+    pub const COMPILED_IN: bool = !cfg!(feature = "off");
+}

@@ -185,7 +185,7 @@ pub struct Record {
     pub tail: u16,
     /// A [`Kind`].
     pub kind: u8,
-    /// The [`ArgType`] of `arg`.
+    /// The [`ArgType`] of `arg`, and perhaps [`NAME_BY_VALUE`].
     pub tag: u8,
 }
 
@@ -212,6 +212,9 @@ impl Extra {
 
 /// A slot as the queue sees it: four words.
 pub type Slot = [u64; 4];
+
+/// Bit of [`Record::tag`]: the name follows by value, and `site` is the category.
+pub const NAME_BY_VALUE: u8 = 0x80;
 
 /// Bytes in a slot.
 pub const SLOT_BYTES: usize = 32;

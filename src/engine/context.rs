@@ -1,6 +1,6 @@
 //! What the threads of a recording share while their records are written.
 
-use kymograph_protos::packet::{Snapshot, Strings};
+use kymograph_protos::packet::Snapshot;
 use kymograph_protos::record::{Kind, Record};
 
 use super::process::Process;
@@ -48,10 +48,5 @@ impl Context<'_> {
                 kind,
                 Some(Kind::Lost | Kind::Track | Kind::ThreadName | Kind::ProcessName)
             )
-    }
-
-    /// The category of a site.
-    pub fn category(&self, site: kymograph_protos::StrId) -> kymograph_protos::StrId {
-        self.strings.text(site).category
     }
 }

@@ -15,7 +15,7 @@
 use kymograph_protos::packet::Strings;
 use kymograph_protos::record::{Kind, Record, Slot, StrId};
 
-use super::record::record_len;
+use super::record::{record_len, stack_of};
 
 /// A slice that has begun and not ended.
 #[derive(Debug)]
@@ -71,8 +71,7 @@ fn look_ahead(stack: StrId, slots: &[Slot], strings: &impl Strings) -> Option<bo
         let head: Record = bytemuck::cast(slots[at]);
         at += len;
         let (begins, of) = match Kind::from_u8(head.kind) {
-            Some(Kind::Begin) => (true, StrId::NONE),
-            Some(Kind::Push) => (true, strings.text(head.site).category),
+            Some(Kind::Begin | Kind::Push) => (true, stack_of(&head, strings)),
             Some(Kind::End) => (false, StrId::NONE),
             Some(Kind::Pop) => (false, head.site),
             _ => continue,

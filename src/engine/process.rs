@@ -11,7 +11,7 @@ use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId};
 use super::context::Context;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
-use super::record::Decoded;
+use super::record::{Decoded, category};
 
 /// A named track.
 #[derive(Clone, Copy, Debug)]
@@ -66,21 +66,13 @@ impl Process {
     }
 
     /// The uuid of the track of a thread.
-    pub fn thread_uuid(&self, tid: u32, incarnation: u64) -> u64 {
-        mix(&[self.uuid, u64::from(tid), incarnation])
-    }
-
-    /// What was written may not have reached the file: everything is said anew.
-    pub fn distrust(&mut self) {
-        self.described = false;
-        self.counters.clear();
-        self.sequence = Sequence::new(self.sequence.id());
-        self.lanes.clear();
+    pub fn thread_uuid(&self, tid: u32) -> u64 {
+        mix(&[self.uuid, u64::from(tid)])
     }
 
     /// Ranges that were ended and never begun.
     pub fn unmatched_ranges(&self) -> u64 {
-        self.ranges.unmatched() as u64
+        self.ranges.unmatched()
     }
 
     /// Describes the process if that is due.
@@ -122,7 +114,7 @@ impl Context<'_> {
             Kind::Instant => {
                 self.totals.events += 1;
                 let track = self.process.track_uuid(decoded.track);
-                self.emit(EventType::Instant, self.nanos(head.time), track, head.site, decoded, sequence);
+                self.emit(EventType::Instant, self.nanos(head.time), track, head, decoded, sequence);
             }
             Kind::RangeBegin => self.range_begin(head, decoded, sequence),
             Kind::RangeEnd => {
@@ -214,19 +206,18 @@ impl Context<'_> {
             Name::Id(_) => None,
         };
         // Ranges without a track lie on one of their category's.
-        let (track, called) = match (decoded.track, self.category(head.site)) {
+        let (track, called) = match (decoded.track, category(head, self.strings)) {
             (0, StrId::NONE) => (mix(&[u64::from(head.site.0)]), head.site),
             (0, category) => (mix(&[u64::from(category.0)]), category),
             (id, _) => (self.process.track_uuid(id), StrId::NONE),
         };
         let (process, own) = (self.process.uuid, decoded.track != 0);
         let uuid = move |n| if own && n == 0 { track } else { mix(&[process, track, n]) };
-        let (lane, _, _) =
-            self.process.ranges.begin(head.other, track, time, (head.site, bytes), uuid);
+        let lane = self.process.ranges.begin(head.other, track, time, (head.site, bytes), uuid);
         self.describe_lane(lane, decoded.track, called, sequence.id());
-        self.emit(EventType::Begin, time, lane, head.site, decoded, sequence);
+        self.emit(EventType::Begin, time, lane, head, decoded, sequence);
         if let Some(early) = self.process.ranges.take_early(head.other) {
-            self.range_end(head.other, early.time, &Decoded::default(), sequence);
+            self.range_end(head.other, early.time, &early.decoded, sequence);
         }
     }
 
@@ -245,7 +236,7 @@ impl Context<'_> {
     }
 
     fn range_end(&mut self, id: u64, time: u64, decoded: &Decoded, sequence: &mut Sequence) {
-        let Some(range) = self.process.ranges.end(id, time) else {
+        let Some(range) = self.process.ranges.end(id, time, decoded) else {
             return;
         };
         let name = range.bytes.as_deref().map_or(Name::Id(range.site), Name::Bytes);
@@ -267,16 +258,16 @@ impl Context<'_> {
         ty: EventType,
         time: u64,
         track: u64,
-        site: StrId,
+        head: &Record,
         decoded: &Decoded,
         sequence: &mut Sequence,
     ) {
-        let category = self.category(site);
+        let category = category(head, self.strings);
         decoded.with_args(|args| {
             let event = Event {
                 track,
                 category,
-                name: decoded.name(site),
+                name: decoded.name(head.site),
                 args,
                 flows: &decoded.flows,
                 flow_ends: &decoded.flow_ends,

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 use kymograph_protos::StrId;
 
+use super::record::Decoded;
+
 /// A range that has begun.
 #[derive(Debug)]
 pub struct Running {
@@ -22,9 +24,11 @@ pub struct Running {
 }
 
 /// An end whose beginning is still in another thread's queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct EarlyEnd {
     pub time: u64,
+    /// The arguments that it brings.
+    pub decoded: Decoded,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +39,7 @@ struct Lane {
     until: u64,
 }
 
-/// Ends that may wait for their beginning; beyond that the oldest are given up.
+/// Ends that may wait for their beginning.
 const MAX_EARLY: usize = 1 << 16;
 
 /// See the module.
@@ -45,12 +49,12 @@ pub struct Ranges {
     by_track: HashMap<u64, usize>,
     running: HashMap<u64, Running>,
     early: HashMap<u64, EarlyEnd>,
+    given_up: u64,
 }
 
 impl Ranges {
     /// Places a range that began at `time` on the track `track`. Returns the uuid of its
-    /// lane, its number on the track, and whether the lane is new. `lane_uuid` makes one
-    /// from a number.
+    /// lane, which `lane_uuid` makes from the lane's number on the track.
     pub fn begin(
         &mut self,
         id: u64,
@@ -58,7 +62,7 @@ impl Ranges {
         time: u64,
         name: (StrId, Option<Box<[u8]>>),
         lane_uuid: impl Fn(u64) -> u64,
-    ) -> (u64, u64, bool) {
+    ) -> u64 {
         let next = self.groups.len();
         let group = *self.by_track.entry(track).or_insert(next);
         if group == next {
@@ -73,14 +77,16 @@ impl Ranges {
         lanes[slot].running = true;
         let lane = lanes[slot].uuid;
         self.running.insert(id, Running { site: name.0, bytes: name.1, lane, group, slot });
-        (lane, slot as u64, free.is_none())
+        lane
     }
 
     /// Ends a range. `None` if it has not begun: the end is kept until it does.
-    pub fn end(&mut self, id: u64, time: u64) -> Option<Running> {
+    pub fn end(&mut self, id: u64, time: u64, decoded: &Decoded) -> Option<Running> {
         let Some(running) = self.running.remove(&id) else {
             if self.early.len() < MAX_EARLY {
-                self.early.insert(id, EarlyEnd { time });
+                self.early.insert(id, EarlyEnd { time, decoded: decoded.clone() });
+            } else {
+                self.given_up += 1;
             }
             return None;
         };
@@ -96,8 +102,8 @@ impl Ranges {
     }
 
     /// Ends that never met their beginning.
-    pub fn unmatched(&self) -> usize {
-        self.early.len()
+    pub fn unmatched(&self) -> u64 {
+        self.early.len() as u64 + self.given_up
     }
 }
 
@@ -106,7 +112,7 @@ mod tests {
     use super::*;
 
     fn lane(ranges: &mut Ranges, id: u64, time: u64) -> u64 {
-        ranges.begin(id, 7, time, (StrId(1), None), |n| 100 + n).0
+        ranges.begin(id, 7, time, (StrId(1), None), |n| 100 + n)
     }
 
     #[test]
@@ -114,7 +120,7 @@ mod tests {
         let mut ranges = Ranges::default();
         assert_eq!(lane(&mut ranges, 1, 10), 100);
         assert_eq!(lane(&mut ranges, 2, 20), 101);
-        assert_eq!(ranges.end(1, 30).unwrap().lane, 100);
+        assert_eq!(ranges.end(1, 30, &Decoded::default()).unwrap().lane, 100);
         assert_eq!(lane(&mut ranges, 3, 30), 100, "a lane is used again as soon as it is free");
     }
 
@@ -122,18 +128,18 @@ mod tests {
     fn a_range_that_arrives_late_does_not_enter_a_lane_that_was_busy_then() {
         let mut ranges = Ranges::default();
         lane(&mut ranges, 1, 10);
-        ranges.end(1, 20);
+        ranges.end(1, 20, &Decoded::default());
         assert_eq!(lane(&mut ranges, 2, 5), 101);
     }
 
     #[test]
     fn an_end_waits_for_its_beginning() {
         let mut ranges = Ranges::default();
-        assert!(ranges.end(9, 50).is_none());
+        assert!(ranges.end(9, 50, &Decoded::default()).is_none());
         assert_eq!(ranges.unmatched(), 1);
         lane(&mut ranges, 9, 40);
         assert_eq!(ranges.take_early(9).unwrap().time, 50);
-        assert!(ranges.end(9, 50).is_some());
+        assert!(ranges.end(9, 50, &Decoded::default()).is_some());
         assert_eq!(ranges.unmatched(), 0);
     }
 }

@@ -1,10 +1,10 @@
 //! Takes a record apart: head, arguments, flows, and a string by value.
 
 use kymograph_protos::packet::{Arg, Name, Strings, Value};
-use kymograph_protos::record::{ArgType, Extra, Kind, Record, Slot, StrId};
+use kymograph_protos::record::{ArgType, Extra, Kind, NAME_BY_VALUE, Record, Slot, StrId};
 
 /// A record with its tail taken apart. Reused from record to record.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Decoded {
     /// Arguments that need no bytes.
     args: Vec<(StrId, ArgType, u64)>,
@@ -16,10 +16,22 @@ pub struct Decoded {
     pub rank: Option<i64>,
     /// A string by value: a name or an argument.
     bytes: Vec<u8>,
-    /// The argument that `bytes` are the value of; `None` if they are the event's name.
+    /// The argument that `bytes` are the value of, if they are one.
     bytes_arg: Option<StrId>,
+    /// Whether `bytes` are the event's name.
+    by_value: bool,
     /// Whether the last record had a tail.
     dirty: bool,
+}
+
+/// The category of a record's name.
+pub fn category(head: &Record, strings: &impl Strings) -> StrId {
+    if head.tag & NAME_BY_VALUE != 0 { head.site } else { strings.text(head.site).category }
+}
+
+/// The nesting stack of a `Begin` or `Push`: `NONE` for scopes, else the category.
+pub fn stack_of(head: &Record, strings: &impl Strings) -> StrId {
+    if head.kind == Kind::Push as u8 { category(head, strings) } else { StrId::NONE }
 }
 
 /// How many slots the record at the start of `slots` takes, if they are all there.
@@ -35,7 +47,9 @@ impl Decoded {
         let head: Record = bytemuck::cast(slots[0]);
         let kind = Kind::from_u8(head.kind);
         self.args.clear();
-        if let Some(ty) = ArgType::from_u8(head.tag).filter(|ty| *ty != ArgType::None) {
+        self.by_value = head.tag & NAME_BY_VALUE != 0;
+        let ty = ArgType::from_u8(head.tag & !NAME_BY_VALUE);
+        if let Some(ty) = ty.filter(|ty| *ty != ArgType::None) {
             self.args.push((strings.text(head.site).arg, ty, head.arg));
         }
         if head.tail > 0 || self.dirty {
@@ -77,23 +91,17 @@ impl Decoded {
 
     /// The event's name: `site`, or the bytes that came instead of it.
     pub fn name(&self, site: StrId) -> Name<'_> {
-        if site.is_none() && !self.bytes.is_empty() && self.bytes_arg.is_none() {
-            Name::Bytes(&self.bytes)
-        } else {
-            Name::Id(site)
-        }
+        if self.by_value { Name::Bytes(&self.bytes) } else { Name::Id(site) }
     }
 
     /// Calls `f` with the arguments.
     pub fn with_args<R>(&self, f: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         const NONE: Arg<'_> = Arg { name: Name::Id(StrId::NONE), value: Value::Bool(false) };
         const FEW: usize = 6;
-        let value = self.bytes_arg.map(|name| Arg {
-            name: Name::Id(name),
-            value: Value::Bytes(&self.bytes),
-        });
-        let count = self.args.len() + usize::from(value.is_some());
-        let all = self.args.iter().map(arg).chain(value);
+        let bytes = &*self.bytes;
+        let last = self.bytes_arg.map(|name| Arg { name: Name::Id(name), value: Value::Bytes(bytes) });
+        let count = self.args.len() + usize::from(last.is_some());
+        let all = self.args.iter().map(arg).chain(last);
         if count <= FEW {
             let mut few = [NONE; FEW];
             for (to, from) in few.iter_mut().zip(all) {
@@ -106,7 +114,7 @@ impl Decoded {
     }
 }
 
-fn arg(&(name, ty, bits): &(StrId, ArgType, u64)) -> Arg<'static> {
+fn arg<'a>(&(name, ty, bits): &(StrId, ArgType, u64)) -> Arg<'a> {
     let value = match ty {
         ArgType::Bool => Value::Bool(bits != 0),
         ArgType::I64 => Value::I64(bits as i64),

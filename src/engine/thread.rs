@@ -12,7 +12,7 @@ use kymograph_protos::record::{Kind, Record, Slot, StrId};
 use super::context::Context;
 use super::identity::mix;
 use super::nesting::{self, Open, Pass};
-use super::record::{Decoded, record_len};
+use super::record::{Decoded, category, record_len, stack_of};
 use crate::queue::Reader;
 
 /// Slices on one track, one inside the other. trace_processor drops slices deeper than
@@ -27,6 +27,8 @@ pub struct Thread {
     pub reader: Reader,
     pub sequence: Sequence,
     pub tid: u32,
+    /// Events written.
+    pub events: u64,
     uuid: u64,
     name: Vec<u8>,
     described: bool,
@@ -51,6 +53,7 @@ impl Thread {
     pub fn new(reader: Reader, sequence: u32, uuid: u64, name: Vec<u8>) -> Thread {
         Thread {
             tid: reader.tid(),
+            events: 0,
             reader,
             sequence: Sequence::new(sequence),
             uuid,
@@ -77,13 +80,6 @@ impl Thread {
             self.name = name.to_vec();
             self.described = false;
         }
-    }
-
-    /// What was written may not have reached the file: everything is said anew.
-    pub fn distrust(&mut self) {
-        self.described = false;
-        self.siblings.clear();
-        self.sequence = Sequence::new(self.sequence.id());
     }
 
     /// How many of `dropped` losses no `Lost` record told of.
@@ -113,7 +109,7 @@ impl Thread {
         if self.peeked.is_none() && self.held.is_empty() && self.reader.peek_leaf(leaf) {
             let head: Record = bytemuck::cast(leaf[0]);
             if self.process_slots(leaf, pass, cx) > 0 && !cx.is_too_early(&head, None) {
-                self.peeked = Some(stack_of(&head, cx));
+                self.peeked = Some(stack_of(&head, cx.strings));
             }
         }
     }
@@ -121,6 +117,7 @@ impl Thread {
     /// Returns how many slots were used up.
     fn process_slots(&mut self, slots: &[Slot], pass: Pass, cx: &mut Context<'_>) -> usize {
         let mut decoded = std::mem::take(&mut self.decoded);
+        let events = cx.totals.events;
         let mut at = 0;
         while let Some(len) = record_len(&slots[at..]) {
             let rest = &slots[at..];
@@ -137,6 +134,7 @@ impl Thread {
             at += len;
         }
         self.decoded = decoded;
+        self.events += cx.totals.events - events;
         at
     }
 
@@ -158,7 +156,7 @@ impl Thread {
             // Written when it was peeked.
             Kind::Begin | Kind::Push if self.peeked.take().is_some() => {}
             Kind::Begin | Kind::Push => {
-                let stack = stack_of(head, cx);
+                let stack = stack_of(head, cx.strings);
                 let aside = match self.sides.get(&stack) {
                     Some(side) if !side.is_empty() => Some(true),
                     _ => nesting::crosses(&self.stack, stack, rest, pass, cx.strings),
@@ -173,7 +171,7 @@ impl Thread {
             Kind::Instant if decoded.track == 0 => {
                 cx.totals.events += 1;
                 let time = cx.nanos(head.time);
-                self.emit(EventType::Instant, time, 0, head.site, decoded, cx);
+                self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
             Kind::ThreadName if head.arg == 0 || head.arg == u64::from(self.tid) => {
                 self.rename(cx.strings.text(head.site).bytes);
@@ -193,11 +191,11 @@ impl Thread {
         cx.totals.events += 1;
         let begin = self.in_order(cx.nanos(head.time), cx);
         let end = self.in_order(cx.nanos(head.other), cx);
-        let track = match self.sides.get(&cx.category(head.site)).and_then(|s| s.last()) {
+        let track = match self.sides.get(&category(head, cx.strings)).and_then(|s| s.last()) {
             Some(parent) => parent.track,
             None => self.track_at(self.stack.len(), cx),
         };
-        self.emit(EventType::Begin, begin, track, head.site, decoded, cx);
+        self.emit(EventType::Begin, begin, track, head, decoded, cx);
         let event = Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
         self.sequence.event(cx.out, cx.strings, &event);
     }
@@ -214,7 +212,7 @@ impl Thread {
         cx.totals.events += 1;
         let time = self.in_order(cx.nanos(head.time), cx);
         let track = if aside { self.side_track(stack, cx) } else { self.track_at(self.stack.len(), cx) };
-        self.emit(EventType::Begin, time, track, head.site, decoded, cx);
+        self.emit(EventType::Begin, time, track, head, decoded, cx);
         let bytes = match decoded.name(head.site) {
             Name::Bytes(bytes) => Some(bytes.into()),
             Name::Id(_) => None,
@@ -267,17 +265,17 @@ impl Thread {
         ty: EventType,
         time: u64,
         track: u64,
-        site: StrId,
+        head: &Record,
         decoded: &Decoded,
         cx: &mut Context<'_>,
     ) {
         self.ready(cx);
-        let category = cx.category(site);
+        let category = category(head, cx.strings);
         decoded.with_args(|args| {
             let event = Event {
                 track,
                 category,
-                name: decoded.name(site),
+                name: decoded.name(head.site),
                 args,
                 flows: &decoded.flows,
                 flow_ends: &decoded.flow_ends,
@@ -366,9 +364,4 @@ impl Thread {
         }
         uuid
     }
-}
-
-/// The nesting stack of a beginning.
-fn stack_of(head: &Record, cx: &Context<'_>) -> StrId {
-    if head.kind == Kind::Push as u8 { cx.category(head.site) } else { StrId::NONE }
 }

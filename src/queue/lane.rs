@@ -27,15 +27,20 @@ pub struct Lane {
     pub(super) dropped: AtomicU64,
     /// Events pushed from inside a push (a signal handler, an allocator hook).
     pub(super) reentrant: AtomicU64,
+    /// The kernel's name of the thread when it recorded its first event, padded with NUL.
+    pub(super) name: [AtomicU64; 2],
     /// Strings that were too long to travel by value and lost their end.
     pub(super) truncated: AtomicU64,
 }
 
 impl Lane {
     /// Prepares a lane for a new thread and shows it to the engine.
-    pub(super) fn open(&self, tid: u32) {
+    pub(super) fn open(&self, tid: u32, name: [u64; 2]) {
         self.reset();
         self.tid.store(tid, Ordering::Relaxed);
+        for (word, value) in self.name.iter().zip(name) {
+            word.store(value, Ordering::Relaxed);
+        }
         self.state.store(ACTIVE, Ordering::Release);
     }
 

@@ -61,13 +61,18 @@ fn on_thread_exit() {
     }
 }
 
-/// The kernel's id of the calling thread.
-fn thread_id() -> u32 {
+/// The kernel's id and name of the calling thread.
+fn this_thread() -> (u32, [u64; 2]) {
+    let mut name = [0u64; 2];
     if cfg!(miri) {
-        return 1;
+        return (1, name);
     }
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::gettid() as u32 }
+    // SAFETY: PR_GET_NAME writes at most 16 bytes, terminator included (prctl(2)).
+    let tid = unsafe {
+        libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr());
+        libc::gettid()
+    };
+    (tid as u32, name)
 }
 
 /// To be called in a forked child, on its only thread, before it records anything.

@@ -190,6 +190,16 @@ impl Pool {
         self.fresh_lanes.load(Ordering::Acquire).min(self.size.load(Ordering::Acquire))
     }
 
+    /// Events of threads that could not get a lane.
+    pub fn homeless(&self) -> u64 {
+        self.homeless.load(Ordering::Relaxed)
+    }
+
+    /// How long a push may wait for room, in microseconds; 0: not at all.
+    pub fn set_stall(&self, micros: u32) {
+        self.stall_micros.store(micros, Ordering::Relaxed);
+    }
+
     /// Bytes of chunks that threads hold or that wait to be read.
     pub fn bytes_in_use(&self) -> usize {
         self.in_use.load(Ordering::Relaxed) as usize * size_of::<Chunk>()

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytemuck::cast;
-use kymograph_protos::record::{ArgType, Extra, Kind, Record, Slot, StrId};
+use kymograph_protos::record::{ArgType, Extra, Kind, NAME_BY_VALUE, Record, Slot, StrId};
 
 use super::chunk::{CAPACITY, Chunk};
 use super::lane::Lane;
@@ -90,6 +90,7 @@ impl Producer {
         let Some(chunk) = self.enter(pool, 1 + tail, 1) else {
             return false;
         };
+        self.count_truncation(bytes);
         let pos = self.pos.get();
         let end = pos + 1 + tail;
         write(chunk, pos, head, tail, extras, bytes);
@@ -144,6 +145,7 @@ impl Producer {
         let Some(chunk) = self.enter(pool, 1 + tail, 0) else {
             return false;
         };
+        self.count_truncation(bytes);
         let pos = self.pos.get();
         let end = pos + 1 + tail;
         write(chunk, pos, head, tail, extras, bytes);
@@ -294,6 +296,14 @@ impl Producer {
         *chunk = next;
     }
 
+    #[inline(always)]
+    fn count_truncation(&self, bytes: &[u8]) {
+        if bytes.len() > MAX_INLINE {
+            // SAFETY: the thread has room, so it has a lane of the pool.
+            Lane::count(unsafe { &(*self.lane.get()).truncated }, 1);
+        }
+    }
+
     fn write_lost(&self, chunk: &Chunk, lost: u64) {
         let pos = self.pos.get();
         let record = Record { arg: lost, kind: Kind::Lost as u8, ..Record::default() };
@@ -305,12 +315,14 @@ impl Producer {
 
     fn open_lane(&self, pool: &Pool) -> bool {
         self.state.set(State::Opening);
+        crate::lifecycle::before_first_event();
         let lane = pool.take_lane();
         self.state.set(State::New);
         let Some(lane) = lane else {
             return false;
         };
-        lane.open(super::thread_id());
+        let (tid, name) = super::this_thread();
+        lane.open(tid, name);
         self.lane.set(lane);
         self.chunk.set(&FULL);
         self.pos.set(CAPACITY);
@@ -376,7 +388,9 @@ fn describes_bytes(extras: &[Extra]) -> bool {
 
 #[inline(always)]
 fn write(chunk: &Chunk, pos: u32, head: Record, tail: u32, extras: &[Extra], bytes: &[u8]) {
-    chunk.put(pos, cast(Record { tail: tail as u16, ..head }));
+    let by_value = !bytes.is_empty() && !describes_bytes(extras);
+    let tag = head.tag | if by_value { NAME_BY_VALUE } else { 0 };
+    chunk.put(pos, cast(Record { tail: tail as u16, tag, ..head }));
     if tail > 0 {
         write_tail(chunk, pos + 1, extras, bytes);
     }

@@ -60,6 +60,13 @@ impl Reader {
         self.lane().tid.load(Ordering::Relaxed)
     }
 
+    /// The thread's name when it recorded its first event.
+    pub fn name(&self) -> Vec<u8> {
+        let words = &self.lane().name;
+        let bytes = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes());
+        bytes.take_while(|b| *b != 0).collect()
+    }
+
     /// What the thread had lost when the lane was last drained.
     pub fn losses(&self) -> Losses {
         self.losses

@@ -1,0 +1,163 @@
+//! Call sites: what the macros know at compile time, and the numbers it got at run time.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kymograph_protos::record::{ArgType, Extra, Kind, Record};
+use kymograph_protos::{Recorder, StrId};
+
+use super::category::Category;
+use super::track::Track;
+use super::value::Encoded;
+use crate::intern::INTERNER;
+use crate::recorder::PIPELINE;
+use crate::{clock, queue};
+
+/// A place in the program that records events with `N` arguments. Made by the macros.
+#[derive(Debug)]
+pub struct Callsite<const N: usize> {
+    category: &'static Category,
+    name: &'static str,
+    args: [&'static str; N],
+    site: AtomicU32,
+    ids: [AtomicU32; N],
+}
+
+impl<const N: usize> Callsite<N> {
+    /// A place that records events called `name`.
+    pub const fn new(
+        category: &'static Category,
+        name: &'static str,
+        args: [&'static str; N],
+    ) -> Callsite<N> {
+        let ids = [const { AtomicU32::new(0) }; N];
+        Callsite { category, name, args, site: AtomicU32::new(0), ids }
+    }
+
+    /// Whether it records anything now.
+    #[inline(always)]
+    pub fn is_enabled(&'static self) -> bool {
+        self.category.is_enabled()
+    }
+
+    /// The id of its name, or none if it could not be interned (yet).
+    #[inline(always)]
+    pub(crate) fn site(&self) -> StrId {
+        match self.site.load(Ordering::Acquire) {
+            0 => self.resolve(),
+            site => StrId(site),
+        }
+    }
+
+    #[cold]
+    fn resolve(&self) -> StrId {
+        for (id, name) in self.ids.iter().zip(self.args) {
+            let interned = INTERNER.intern_static(StrId::NONE, StrId::NONE, name);
+            id.store(interned.0, Ordering::Relaxed);
+        }
+        let arg = self.ids.first().map_or(StrId::NONE, |id| StrId(id.load(Ordering::Relaxed)));
+        let site = INTERNER.intern_static(self.category.id(), arg, self.name);
+        self.site.store(site.0, Ordering::Release);
+        site
+    }
+
+    /// Records an event of `kind`; `other` and `first` extra as the kind wants them.
+    #[inline(always)]
+    pub(crate) fn record(
+        &'static self,
+        kind: Kind,
+        other: u64,
+        track: Option<u64>,
+        values: [Encoded<'_>; N],
+    ) -> bool {
+        let head = Record {
+            time: clock::ticks(),
+            other,
+            site: self.site(),
+            kind: kind as u8,
+            ..Record::default()
+        };
+        let plain = track.is_none() && !head.site.is_none();
+        match values.as_slice() {
+            [] if plain => push(kind, head),
+            [Encoded::Bits(ty, bits)] if plain => {
+                push(kind, Record { arg: *bits, tag: *ty as u8, ..head })
+            }
+            _ => self.record_with(head, track, &values),
+        }
+    }
+
+    /// With several arguments, strings, a track, or a name that is not interned.
+    #[inline(never)]
+    fn record_with(&'static self, head: Record, track: Option<u64>, values: &[Encoded<'_>]) -> bool {
+        let mut extras = Extras::default();
+        if let Some(track) = track {
+            extras.add(Extra::new(StrId::NONE, ArgType::Track, track));
+        }
+        let mut head = head;
+        let mut text: &[u8] = &[];
+        let mut texts = StrId::NONE;
+        for (index, value) in values.iter().enumerate() {
+            let name = StrId(self.ids[index].load(Ordering::Relaxed));
+            let (ty, bits, bytes) = value.bits();
+            if ty == ArgType::Bytes {
+                (text, texts) = (bytes, name);
+            } else if index == 0 && !head.site.is_none() {
+                (head.tag, head.arg) = (ty as u8, bits);
+            } else {
+                extras.add(Extra::new(name, ty, bits));
+            }
+        }
+        if head.site.is_none() {
+            head.site = self.category.id();
+            text = self.name.as_bytes();
+        } else if !text.is_empty() {
+            extras.add(Extra::new(texts, ArgType::Bytes, text.len() as u64));
+        }
+        PIPELINE.push_named(head, extras.as_slice(), text)
+    }
+}
+
+/// Records a moment: for the macro.
+#[inline(always)]
+pub fn instant<const N: usize>(
+    site: &'static Callsite<N>,
+    track: Option<&Track>,
+    values: [Encoded<'_>; N],
+) {
+    site.record(Kind::Instant, 0, track.map(Track::id), values);
+}
+
+#[inline(always)]
+fn push(kind: Kind, head: Record) -> bool {
+    queue::PRODUCER.with(|producer| match kind {
+        Kind::Begin => producer.begin(&queue::POOL, head, 0, &[], &[]),
+        _ => producer.event(&queue::POOL, head, &[], &[]),
+    })
+}
+
+/// Extras of one event, without allocating. More than fit are few enough to ignore: the
+/// macros would need 33 arguments.
+pub(crate) struct Extras {
+    all: [Extra; 32],
+    len: usize,
+}
+
+impl Default for Extras {
+    fn default() -> Self {
+        let none = Extra { value: 0, name: StrId::NONE, ty: 0, zero: [0; 3] };
+        Extras { all: [none; 32], len: 0 }
+    }
+}
+
+impl Extras {
+    pub(crate) fn add(&mut self, extra: Extra) {
+        if let Some(slot) = self.all.get_mut(self.len) {
+            *slot = extra;
+            self.len += 1;
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Extra] {
+        &self.all[..self.len]
+    }
+}

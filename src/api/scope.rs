@@ -1,0 +1,68 @@
+//! Scopes: slices on the thread that opened them.
+
+use std::marker::PhantomData;
+
+use kymograph_protos::record::{Kind, Record};
+use kymograph_protos::{Recorder, StrId};
+
+use super::callsite::Callsite;
+use super::category::Category;
+use super::value::Encoded;
+use crate::intern::INTERNER;
+use crate::recorder::PIPELINE;
+use crate::{clock, queue};
+
+/// A slice that lasts until this is dropped. Made by [`crate::scope!`].
+///
+/// Scopes of a thread end in the reverse order of their beginning, as dropping does by
+/// itself. One that is ended before scopes inside it ends them too (counted in
+/// [`crate::Summary::misnested`]).
+#[must_use = "the scope ends when this is dropped; bind it: `let _scope = scope!(…)`"]
+#[derive(Debug)]
+pub struct Scope {
+    recorded: bool,
+    /// It belongs to its thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Scope {
+    /// A scope that records nothing.
+    pub const fn none() -> Scope {
+        Scope { recorded: false, here: PhantomData }
+    }
+
+    /// A scope with a name that is made at run time. Names are kept: make them few, and put
+    /// what varies into arguments.
+    #[inline]
+    pub fn named(category: &'static Category, name: &str) -> Scope {
+        if !category.is_enabled() {
+            return Scope::none();
+        }
+        let id = category.id();
+        let (site, text): (_, &[u8]) = match INTERNER.intern(id, StrId::NONE, name.as_bytes()) {
+            StrId::NONE => (id, name.as_bytes()),
+            site => (site, &[]),
+        };
+        let head =
+            Record { time: clock::ticks(), site, kind: Kind::Begin as u8, ..Record::default() };
+        Scope { recorded: PIPELINE.push_named(head, &[], text), here: PhantomData }
+    }
+
+    /// For the macro.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn open<const N: usize>(site: &'static Callsite<N>, values: [Encoded<'_>; N]) -> Scope {
+        Scope { recorded: site.record(Kind::Begin, 0, None, values), here: PhantomData }
+    }
+}
+
+impl Drop for Scope {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.recorded {
+            let head =
+                Record { time: clock::ticks(), kind: Kind::End as u8, ..Record::default() };
+            queue::PRODUCER.with(|producer| producer.end(&queue::POOL, head, 0, &[]));
+        }
+    }
+}

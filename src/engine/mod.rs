@@ -1,0 +1,438 @@
+//! The engine: one background thread that empties the queues, turns records into packets
+//! and writes them.
+//!
+//! ```text
+//!  Reader ─slots─► Thread ──────► packets ─► out ─flush─► Sink
+//!  (per lane)      (nesting,        ▲
+//!                   names)          │
+//!                  Process ─────────┘
+//!                  (counters, ranges, tracks)
+//! ```
+//! It wakes up every few milliseconds, so that producers find room, and writes to the
+//! sink every flush interval. What it has handed to the sink is a valid trace.
+//!
+//! When the sink fails, the packets are kept and offered again, up to a bound; then the
+//! recording is given up: nothing more is written, everything is counted.
+
+mod context;
+mod identity;
+mod nesting;
+mod process;
+mod ranges;
+mod record;
+mod sequences;
+mod thread;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kymograph_protos::packet::{self, Fact};
+use kymograph_protos::record::Slot;
+
+use crate::clock::{self, Anchor, Converter};
+use crate::config::Config;
+use crate::control::{Page, State};
+use crate::intern::INTERNER;
+use crate::queue::{Drained, Losses, POOL, Reader};
+use crate::recording::{Request, Shared, Summary, ThreadStats};
+use crate::sink::Sink;
+use context::{Context, Totals};
+use nesting::Pass;
+use process::Process;
+use sequences::Sequences;
+use thread::Thread;
+
+/// Slots turned into packets before the next lane gets its turn.
+const BATCH: usize = 1 << 15;
+/// Bytes of packets at which they are written without waiting for the flush interval.
+const FULL: usize = 1 << 20;
+/// Bytes of packets kept for a sink that fails.
+const MAX_KEPT: usize = 16 << 20;
+
+/// See the module.
+pub(crate) struct Engine {
+    shared: Arc<Shared>,
+    sink: Box<dyn Sink>,
+    flush: Duration,
+    buffer: u64,
+    member: Option<crate::control::Process>,
+    sequences: Sequences,
+    process: Process,
+    threads: Vec<Option<Thread>>,
+    converter: Converter,
+    started: u64,
+    anchored: Instant,
+    flushed: Instant,
+    totals: Totals,
+    /// Losses of threads that ended.
+    gone: Losses,
+    thread_count: u64,
+    out: Vec<u8>,
+    scratch: Vec<Slot>,
+    bytes: u64,
+    /// `totals.events` when the sink last took everything.
+    events_written: u64,
+    write_errors: u64,
+    failure: Option<io::Error>,
+    /// Nothing is written any more.
+    given_up: bool,
+    /// Losses that the trace states, and that the control page knows.
+    lost_stated: u64,
+    told_page: (u64, u64, u64, u64),
+}
+
+impl Engine {
+    /// Calibrates the clock (some milliseconds) and gets ready. `first` was taken when the
+    /// recording started.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        config: &Config,
+        sink: Box<dyn Sink>,
+        page: Option<Arc<Page>>,
+        first: Anchor,
+    ) -> Engine {
+        let member = page.as_ref().map(Page::register);
+        let mut sequences = Sequences::new(page);
+        let process = Process::this(sequences.take(), config.process_name.as_deref());
+        std::thread::sleep(Duration::from_millis(2));
+        let now = Instant::now();
+        Engine {
+            shared,
+            sink,
+            flush: config.flush,
+            buffer: config.buffer,
+            member,
+            sequences,
+            process,
+            threads: Vec::new(),
+            converter: Converter::new(first, Anchor::now()),
+            started: first.ticks,
+            anchored: now,
+            flushed: now,
+            totals: Totals::default(),
+            gone: Losses::default(),
+            thread_count: 0,
+            out: Vec::with_capacity(FULL * 2),
+            scratch: Vec::with_capacity(BATCH * 2),
+            bytes: 0,
+            events_written: 0,
+            write_errors: 0,
+            failure: None,
+            given_up: false,
+            lost_stated: 0,
+            told_page: (0, 0, 0, 0),
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self) {
+        self.begin();
+        // A small buffer fills sooner.
+        let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
+        loop {
+            let request = self.shared.wait(nap.min(self.flush));
+            let closing = self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
+            if matches!(request, Request::Stop) || closing {
+                break;
+            }
+            let due = self.flushed.elapsed() >= self.flush;
+            if due || matches!(request, Request::Flush(_)) {
+                self.pass(Pass::Flush);
+                self.leaves(Pass::Flush);
+                self.write();
+            } else {
+                self.pass(Pass::Normal);
+            }
+            if let Request::Flush(ticket) = request {
+                self.shared.flushed(ticket);
+            }
+        }
+        self.end();
+    }
+
+    fn begin(&mut self) {
+        let clocks = identity::clocks();
+        self.process.describe(&mut self.out, &clocks);
+        let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        self.write();
+    }
+
+    fn end(mut self) {
+        self.shared.recording_ends();
+        self.pass(Pass::Last);
+        self.leaves(Pass::Last);
+        self.state_untold_losses();
+        let clocks = identity::clocks();
+        let sequence = self.process.sequence.id();
+        packet::clock_snapshot(&mut self.out, sequence, &clocks);
+        self.totals.unmatched_ends += self.process.unmatched_ranges();
+        self.state_facts();
+        self.write();
+        if let Err(error) = self.sink.finish() {
+            self.failed(error);
+        }
+        let summary = self.summary();
+        let shared = self.shared.clone();
+        // Before anybody hears that it is over: files closed, page left.
+        drop(self);
+        shared.ended(summary);
+    }
+
+    /// Empties all queues.
+    fn pass(&mut self, pass: Pass) {
+        if self.anchored.elapsed() >= clock::ANCHOR_INTERVAL {
+            self.anchored = Instant::now();
+            self.converter.correct(Anchor::now());
+        }
+        let clocks = identity::clocks();
+        self.process.describe(&mut self.out, &clocks);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for index in 0..POOL.lanes_used() {
+            self.lane(index, pass, clocks, &mut scratch);
+        }
+        self.scratch = scratch;
+        for (tid, site) in std::mem::take(&mut self.process.renamed) {
+            use kymograph_protos::packet::Strings;
+            let name = INTERNER.text(site).bytes;
+            if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
+                t.rename(name);
+            }
+        }
+    }
+
+    /// Empties one queue.
+    fn lane(
+        &mut self,
+        index: u32,
+        pass: Pass,
+        clocks: packet::Snapshot,
+        scratch: &mut Vec<Slot>,
+    ) {
+        let index = index as usize;
+        if self.threads.len() <= index {
+            self.threads.resize_with(index + 1, || None);
+        }
+        let mut thread = match self.threads[index].take() {
+            Some(thread) => thread,
+            None => match Reader::open(&POOL, index as u32) {
+                Some(reader) => self.meet(reader),
+                None => return,
+            },
+        };
+        loop {
+            scratch.clear();
+            let drained = thread.reader.drain(&POOL, scratch, BATCH);
+            let pass = if drained == Drained::Ended { Pass::Last } else { pass };
+            thread.process(scratch, pass, &mut self.context(clocks));
+            if self.out.len() >= FULL {
+                self.write();
+            }
+            if drained == Drained::Ended {
+                return self.part(thread, clocks);
+            }
+            if scratch.len() < BATCH {
+                break;
+            }
+        }
+        self.threads[index] = Some(thread);
+    }
+
+    /// A thread recorded its first event.
+    fn meet(&mut self, reader: Reader) -> Thread {
+        self.thread_count += 1;
+        let uuid = self.process.thread_uuid(reader.tid());
+        let name = reader.name();
+        Thread::new(reader, self.sequences.take(), uuid, name)
+    }
+
+    /// A thread ended.
+    fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
+        let losses = thread.reader.losses();
+        let untold = thread.untold(losses.dropped + losses.reentrant);
+        if untold > 0 {
+            thread.lost(untold, &mut self.context(clocks));
+        }
+        self.gone.dropped += losses.dropped;
+        self.gone.reentrant += losses.reentrant;
+        self.gone.truncated += losses.truncated;
+        self.sequences.give(thread.sequence.id());
+    }
+
+    /// Writes the slices that are open and may stay so.
+    fn leaves(&mut self, pass: Pass) {
+        let clocks = identity::clocks();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for index in 0..self.threads.len() {
+            if let Some(mut thread) = self.threads[index].take() {
+                thread.process_leaf(&mut scratch, pass, &mut self.context(clocks));
+                self.threads[index] = Some(thread);
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// At the end: losses after which their thread recorded nothing more.
+    fn state_untold_losses(&mut self) {
+        let clocks = identity::clocks();
+        for index in 0..self.threads.len() {
+            if let Some(mut thread) = self.threads[index].take() {
+                let losses = thread.reader.losses();
+                let untold = thread.untold(losses.dropped + losses.reentrant);
+                if untold > 0 {
+                    thread.lost(untold, &mut self.context(clocks));
+                }
+                self.threads[index] = Some(thread);
+            }
+        }
+    }
+
+    fn context(&mut self, clocks: packet::Snapshot) -> Context<'_> {
+        Context {
+            out: &mut self.out,
+            strings: &INTERNER,
+            converter: &self.converter,
+            clocks,
+            started: self.started,
+            process: &mut self.process,
+            totals: &mut self.totals,
+        }
+    }
+
+    /// Losses in all: events without room, events from inside a push, events of threads
+    /// without a lane, events that could not be written.
+    fn lost(&self) -> u64 {
+        let now: u64 = self
+            .threads
+            .iter()
+            .flatten()
+            .map(|t| t.reader.losses().dropped + t.reader.losses().reentrant)
+            .sum();
+        let unwritten = if self.given_up { self.totals.events - self.events_written } else { 0 };
+        now + self.gone.dropped + self.gone.reentrant + POOL.homeless() + unwritten
+    }
+
+    /// Hands everything to the sink.
+    fn write(&mut self) {
+        self.flushed = Instant::now();
+        let lost = self.lost();
+        if lost > self.lost_stated && !self.given_up {
+            self.lost_stated = lost;
+            self.tell_page(lost);
+            let total = self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
+            let losers: Vec<u32> = self
+                .threads
+                .iter()
+                .flatten()
+                .filter(|t| t.reader.losses().dropped > 0)
+                .map(|t| t.sequence.id())
+                .collect();
+            packet::trace_stats(&mut self.out, self.process.sequence.id(), self.buffer, total, &losers);
+        }
+        if self.given_up {
+            self.out.clear();
+        } else if !self.out.is_empty() {
+            match self.sink.write(&self.out) {
+                Ok(()) => {
+                    self.bytes += self.out.len() as u64;
+                    self.events_written = self.totals.events;
+                    self.out.clear();
+                }
+                Err(error) => self.failed(error),
+            }
+        }
+        self.tell_page(self.lost());
+        self.publish();
+    }
+
+    fn failed(&mut self, error: io::Error) {
+        self.write_errors += 1;
+        let hopeless = matches!(
+            error.kind(),
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
+        );
+        if hopeless || self.out.len() > MAX_KEPT {
+            self.given_up = true;
+            self.out = Vec::new();
+            self.shared.recording_ends();
+        }
+        self.failure = Some(error);
+    }
+
+    /// Adds what is new to the totals that `kymo record` shows.
+    fn tell_page(&mut self, lost: u64) {
+        if let Some(member) = &self.member {
+            let (events, lost_before, bytes, threads) = self.told_page;
+            let page = member.page();
+            page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
+            page.add_threads((self.thread_count - threads) as u32);
+            self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+        }
+    }
+
+    /// Lets others see how it is going.
+    fn publish(&self) {
+        self.shared.publish(self.summary(), || {
+            self.threads
+                .iter()
+                .flatten()
+                .map(|t| ThreadStats {
+                    tid: t.tid,
+                    name: String::from_utf8_lossy(t.name()).into_owned(),
+                    events: t.events,
+                    lost: t.reader.losses().dropped + t.reader.losses().reentrant,
+                })
+                .collect()
+        });
+    }
+
+    fn summary(&self) -> Summary {
+        let pending = self.totals.events - self.events_written;
+        Summary {
+            events: self.events_written,
+            lost: self.lost(),
+            reentrant: self.gone.reentrant
+                + self.threads.iter().flatten().map(|t| t.reader.losses().reentrant).sum::<u64>(),
+            truncated: self.gone.truncated
+                + self.threads.iter().flatten().map(|t| t.reader.losses().truncated).sum::<u64>(),
+            unmatched_ends: self.totals.unmatched_ends,
+            misnested: self.totals.misnested,
+            clamped: self.totals.clamped,
+            unknown: self.totals.unknown,
+            unwritten: pending,
+            threads: self.thread_count,
+            bytes: self.bytes,
+            write_errors: self.write_errors,
+            failure: self.failure.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// The counts that people ask for, in the trace itself.
+    fn state_facts(&mut self) {
+        let summary = self.summary();
+        let number = |n: u64| Fact::Number(n as i64);
+        let prefix = format!("kymograph.{}", self.process.pid);
+        let rows = [
+            ("events", self.totals.events),
+            ("lost", summary.lost),
+            ("reentrant", summary.reentrant),
+            ("truncated_strings", summary.truncated),
+            ("unmatched_ends", summary.unmatched_ends),
+            ("misnested", summary.misnested),
+            ("clamped_times", summary.clamped),
+            ("unknown_records", summary.unknown),
+        ];
+        let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
+        let facts: Vec<_> = keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
+        let lanes: Vec<_> = lanes
+            .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))
+            .collect();
+        let facts: Vec<_> = lanes.iter().map(|(k, n)| (k.as_str(), number(*n))).collect();
+        if !facts.is_empty() {
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What becomes of a recording when the process forks, ends, or turns into another.
+//!
+//! | event | what happens |
+//! |---|---|
+//! | `exit`, return from `main`, from any thread | the recording is stopped: all is written |
+//! | `_exit`, `exec…` | the same, where these calls reach us (the injected library); otherwise up to one flush interval is lost |
+//! | `fork` | the parent goes on; the child starts afresh with its first event, or stays silent |
+//! | a thread ends | its queue is drained and used again |
+//! | a signal kills the process | what was flushed is a valid trace |
+
+use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::Anchor;
+use crate::config::Config;
+use crate::intern::INTERNER;
+use crate::{category, queue, recorder, recording};
+
+/// How long the end of the process may be delayed by a sink that does not answer.
+pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// In a forked child that has recorded nothing yet: how its parent was recorded.
+static INHERITED: AtomicPtr<Config> = AtomicPtr::new(ptr::null_mut());
+/// When it was forked, on both clocks.
+static FORKED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Arms the handlers, once.
+pub(crate) fn watch_process() {
+    static ARMED: Once = Once::new();
+    ARMED.call_once(|| {
+        // SAFETY: the handlers are functions of the right type that never unwind. The
+        // library is never unloaded (it is linked with `-z nodelete`).
+        unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+            libc::atexit(at_exit);
+        }
+    });
+}
+
+extern "C" fn at_exit() {
+    crate::guard::guard((), || recording::stop_active(EXIT_PATIENCE));
+}
+
+/// In the child of a fork, on its only thread. Takes no lock and allocates nothing: other
+/// threads of the parent may have held any lock there is.
+extern "C" fn in_child() {
+    crate::guard::guard((), || {
+        queue::after_fork();
+        INTERNER.after_fork();
+        match recording::leave_to_parent() {
+            Some(config) => {
+                let now = Anchor::now();
+                FORKED[0].store(now.ticks, Ordering::Relaxed);
+                FORKED[1].store(now.nanos, Ordering::Relaxed);
+                INHERITED.store(ptr::from_ref(config).cast_mut(), Ordering::Release);
+            }
+            None if INHERITED.load(Ordering::Acquire).is_null() => stay_silent(),
+            // Forked again before it recorded anything.
+            None => {}
+        }
+    });
+}
+
+/// A thread of a forked child is about to record: starts the child's own recording if it
+/// has none yet.
+pub(crate) fn before_first_event() {
+    if INHERITED.load(Ordering::Relaxed).is_null() {
+        return;
+    }
+    let config = INHERITED.swap(ptr::null_mut(), Ordering::AcqRel);
+    if config.is_null() {
+        return;
+    }
+    let forked = Anchor {
+        ticks: FORKED[0].load(Ordering::Relaxed),
+        nanos: FORKED[1].load(Ordering::Relaxed),
+    };
+    // SAFETY: a config that the child inherited is never freed in it.
+    if recording::start_in_child(unsafe { &*config }, forked).is_err() {
+        stay_silent();
+    }
+}
+
+/// Nothing is recorded in this process any more.
+fn stay_silent() {
+    category::switch(|_| false);
+    recorder::forget_categories();
+}

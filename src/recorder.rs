@@ -1,0 +1,88 @@
+//! The pipeline as backends see it: see [`Recorder`].
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use kymograph_protos::packet::Strings;
+use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
+use kymograph_protos::Recorder;
+
+use crate::clock;
+use crate::intern::INTERNER;
+use crate::queue::{POOL, PRODUCER};
+use crate::recording;
+
+/// The pipeline of this process.
+pub static PIPELINE: Pipeline = Pipeline;
+
+/// What [`enabled`] knows of a category, by its id: 0 nothing yet, else `ON` or `OFF`.
+/// Forgotten when a recording starts or stops.
+static KNOWN: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
+const ON: u8 = 1;
+const OFF: u8 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Pipeline;
+
+/// Forgets which categories are wanted.
+pub(crate) fn forget_categories() {
+    for id in 0..=INTERNER.len().min(KNOWN.len() as u32 - 1) {
+        KNOWN[id as usize].store(0, Ordering::Relaxed);
+    }
+}
+
+impl Recorder for Pipeline {
+    #[inline]
+    fn now(&self) -> u64 {
+        clock::ticks()
+    }
+
+    #[inline]
+    fn intern(&self, category: StrId, text: &[u8]) -> StrId {
+        INTERNER.intern(category, StrId::NONE, text)
+    }
+
+    #[inline]
+    fn push(&self, head: Record, extras: &[Extra]) -> bool {
+        self.push_named(head, extras, &[])
+    }
+
+    #[inline]
+    fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool {
+        PRODUCER.with(|producer| match Kind::from_u8(head.kind) {
+            Some(Kind::Begin) => producer.begin(&POOL, head, 0, extras, name),
+            Some(Kind::Push) => {
+                // A name by value leaves room in `site` for its category.
+                let by_value = !name.is_empty() && !ends_in_bytes(extras);
+                let stack = if by_value { head.site } else { INTERNER.text(head.site).category };
+                producer.begin(&POOL, head, stack.0, extras, name)
+            }
+            Some(Kind::End) => producer.end(&POOL, head, 0, extras),
+            Some(Kind::Pop) => producer.end(&POOL, head, head.site.0, extras),
+            _ => producer.event(&POOL, head, extras, name),
+        })
+    }
+
+    #[inline]
+    fn enabled(&self, category: StrId) -> bool {
+        match KNOWN[category.0 as usize & 0xffff].load(Ordering::Relaxed) {
+            ON => true,
+            OFF => false,
+            _ => ask(category),
+        }
+    }
+}
+
+fn ends_in_bytes(extras: &[Extra]) -> bool {
+    extras.last().is_some_and(|e| e.ty == ArgType::Bytes as u8)
+}
+
+#[cold]
+fn ask(category: StrId) -> bool {
+    let Some(wanted) = recording::wants(INTERNER.text(category).bytes) else {
+        // Nothing is recorded at the moment; do not remember that.
+        return false;
+    };
+    KNOWN[category.0 as usize & 0xffff].store(if wanted { ON } else { OFF }, Ordering::Relaxed);
+    wanted
+}

@@ -1,0 +1,481 @@
+//! Recordings: starting one, asking how it goes, stopping it.
+
+use std::fmt;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::clock::{self, Anchor, Source};
+use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
+use crate::control::Page;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::queue;
+use crate::sink::{self, Sink};
+use crate::{category, recorder};
+
+/// How long [`Recording::stop`] waits for a sink that does not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The recording that is running, for those who have no handle: fork and exit handlers.
+/// Owned (one strong count) by this pointer while it is not null.
+static ACTIVE: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
+/// How many are between finding `ACTIVE` and owning a count of it.
+static READERS: AtomicU64 = AtomicU64::new(0);
+/// How many recordings there were.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// Set while a recording starts or stops.
+static CHANGING: AtomicBool = AtomicBool::new(false);
+
+/// What a recording amounted to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Slices, ranges, instants and counter values in the trace.
+    pub events: u64,
+    /// Events that are missing, for whatever reason.
+    pub lost: u64,
+    /// Of these: events pushed from inside a push (a signal handler, an allocator hook).
+    pub reentrant: u64,
+    /// Events encoded that the sink has not taken (yet).
+    pub unwritten: u64,
+    /// Strings that were cut short.
+    pub truncated: u64,
+    /// Ends without a beginning in this recording.
+    pub unmatched_ends: u64,
+    /// Scopes ended before scopes inside them; those were ended with them.
+    pub misnested: u64,
+    /// Times that ran backwards on their thread and were moved up.
+    pub clamped: u64,
+    /// Records of a kind that the writer does not know.
+    pub unknown: u64,
+    /// Threads that recorded something.
+    pub threads: u64,
+    /// Bytes of packets, before compression.
+    pub bytes: u64,
+    /// Attempts to write that failed.
+    pub write_errors: u64,
+    /// What the sink said when it last failed.
+    pub failure: Option<String>,
+}
+
+/// A thread of a running recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ThreadStats {
+    /// The kernel's id.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// Events written.
+    pub events: u64,
+    /// Events lost.
+    pub lost: u64,
+}
+
+/// How a running recording is doing, as of the last flush.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Sums.
+    pub total: Summary,
+    /// The threads that are alive.
+    pub threads: Vec<ThreadStats>,
+    /// Bytes of records that threads hold or that wait to be encoded, right now.
+    pub queued_bytes: usize,
+}
+
+/// A recording. It ends with [`Recording::stop`] or when this is dropped.
+///
+/// ```
+/// use kymograph::{Config, Recording, scope};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("hello.pftrace");
+/// let recording = Recording::start(Config::to_file(&path))?;
+/// {
+///     let _scope = scope!("greet", times = 3);
+/// }
+/// let summary = recording.stop();
+/// assert_eq!((summary.events, summary.lost), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// There is one at a time in a process. All methods may be called from any thread; none
+/// is safe in a signal handler.
+#[must_use = "the recording ends when this is dropped"]
+pub struct Recording {
+    shared: Arc<Shared>,
+    pid: u32,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("pid", &self.pid).finish_non_exhaustive()
+    }
+}
+
+impl Recording {
+    /// Starts recording to the output that `config` names.
+    ///
+    /// # Errors
+    /// The output cannot be written, a recording is running already, or there is no memory
+    /// for its buffers. Nothing has started then.
+    pub fn start(config: Config) -> Result<Recording, Error> {
+        let _changing = Changing::begin()?;
+        let (sink, page) = match &config.control {
+            Some(path) => {
+                let page = Arc::new(Page::open(path)?);
+                (sink::open_shared(&config, page.clone())?, Some(page))
+            }
+            None => (sink::open(&config)?, None),
+        };
+        let first = choose_clock(&config);
+        launch(config, sink, page, first)
+    }
+
+    /// Starts recording into `sink`; `config.output` is not used.
+    ///
+    /// # Errors
+    /// A recording is running already, or there is no memory for its buffers.
+    pub fn start_with(config: Config, sink: impl Sink + 'static) -> Result<Recording, Error> {
+        let _changing = Changing::begin()?;
+        let first = choose_clock(&config);
+        launch(config, Box::new(sink), None, first)
+    }
+
+    /// Whether this process is being recorded.
+    pub fn is_running() -> bool {
+        !ACTIVE.load(Ordering::Acquire).is_null()
+    }
+
+    /// How it is going.
+    pub fn stats(&self) -> Stats {
+        let queued_bytes = queue::POOL.bytes_in_use();
+        Stats { queued_bytes, ..lock(&self.shared.stats).clone() }
+    }
+
+    /// Writes everything recorded so far to the sink, and waits until that is done, or for
+    /// `patience`. Returns whether it is done.
+    pub fn flush(&self, patience: Duration) -> bool {
+        self.pid == std::process::id() && self.shared.flush(patience)
+    }
+
+    /// Ends the recording: everything recorded so far is written. Waits for the sink,
+    /// seconds at most; if it does not answer in that time, what it has not taken is
+    /// counted as unwritten.
+    pub fn stop(self) -> Summary {
+        stop(&self.shared, self.pid, PATIENCE)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        stop(&self.shared, self.pid, PATIENCE);
+    }
+}
+
+/// Excludes others while a recording starts or stops.
+struct Changing;
+
+impl Changing {
+    fn begin() -> Result<Changing, Error> {
+        if CHANGING.swap(true, Ordering::Acquire) {
+            return Err(Error::AlreadyRecording);
+        }
+        let changing = Changing;
+        if Recording::is_running() { Err(Error::AlreadyRecording) } else { Ok(changing) }
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        CHANGING.store(false, Ordering::Release);
+    }
+}
+
+/// Sets the source of ticks and reads the clocks: from here on events belong to the
+/// recording.
+fn choose_clock(config: &Config) -> Anchor {
+    clock::select(match config.clock {
+        ClockChoice::Auto => Source::Auto,
+        ClockChoice::Tsc => Source::Counter,
+        ClockChoice::Boottime => Source::System,
+    });
+    Anchor::now()
+}
+
+fn launch(
+    config: Config,
+    sink: Box<dyn Sink>,
+    page: Option<Arc<Page>>,
+    first: Anchor,
+) -> Result<Recording, Error> {
+    if !queue::POOL.provide(config.buffer as usize) {
+        return Err(Error::Memory { bytes: config.buffer });
+    }
+    queue::POOL.set_stall(match config.policy {
+        Policy::Drop => 0,
+        Policy::Stall(time) => time.as_micros().min(u128::from(u32::MAX)) as u32,
+    });
+    queue::watch_threads();
+    crate::lifecycle::watch_process();
+    let shared = Arc::new(Shared::new(config.clone()));
+    let theirs = shared.clone();
+    without_signals(|| {
+        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
+            let config = theirs.config.clone();
+            Engine::new(theirs, &config, sink, page, first).run();
+        })
+    })
+    .map_err(|source| Error::Thread { source })?;
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    ACTIVE.store(Arc::into_raw(shared.clone()).cast_mut(), Ordering::Release);
+    recorder::forget_categories();
+    category::switch(|name| config.categories.matches(name.as_bytes()));
+    Ok(Recording { shared, pid: std::process::id() })
+}
+
+/// Runs `spawn` with all signals blocked, so that the thread it makes never runs a signal
+/// handler of the host and no write of ours raises SIGPIPE in it.
+fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are initialised before they are used, and the mask of this thread
+    // is put back.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = spawn();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        result
+    }
+}
+
+/// Stops the recording of this process if there is one: at exit, before `exec`.
+pub(crate) fn stop_active(patience: Duration) {
+    if let Some(shared) = active() {
+        stop(&shared, shared.pid, patience);
+    }
+}
+
+/// Writes what was recorded so far: before the process becomes another one.
+pub(crate) fn flush_active(patience: Duration) {
+    if let Some(shared) = active() {
+        shared.flush(patience);
+    }
+}
+
+fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
+    if pid != std::process::id() {
+        // A forked child: the recording is the parent's.
+        return Summary::default();
+    }
+    shared.recording_ends();
+    let mut inbox = lock(&shared.inbox);
+    inbox.stop = true;
+    shared.wake.notify_one();
+    let deadline = Instant::now() + patience;
+    while !inbox.ended {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        inbox = wait(&shared.answer, inbox, left);
+    }
+    drop(inbox);
+    lock(&shared.stats).total.clone()
+}
+
+/// The running recording of this process.
+fn active() -> Option<Arc<Shared>> {
+    READERS.fetch_add(1, Ordering::SeqCst);
+    let shared = ACTIVE.load(Ordering::SeqCst);
+    let shared = (!shared.is_null()).then(|| {
+        // SAFETY: `ACTIVE` owns a count, which `deactivate` gives up only when no reader is
+        // between these two additions.
+        unsafe {
+            Arc::increment_strong_count(shared);
+            Arc::from_raw(shared)
+        }
+    });
+    READERS.fetch_sub(1, Ordering::SeqCst);
+    shared
+}
+
+/// The recording is over: nobody finds it any more.
+fn deactivate() {
+    let shared = ACTIVE.swap(ptr::null_mut(), Ordering::SeqCst);
+    if shared.is_null() {
+        return;
+    }
+    while READERS.load(Ordering::SeqCst) != 0 {
+        std::thread::yield_now();
+    }
+    // SAFETY: the count that `ACTIVE` owned; who found the pointer has counts of their own.
+    drop(unsafe { Arc::from_raw(shared) });
+}
+
+/// A number that is different for every recording of this process; 0 while none runs.
+pub(crate) fn generation() -> u64 {
+    if Recording::is_running() { GENERATION.load(Ordering::Relaxed) } else { 0 }
+}
+
+/// Whether the running recording wants a category; `None` without one.
+pub(crate) fn wants(category: &[u8]) -> Option<bool> {
+    let shared = active()?;
+    (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
+}
+
+/// In a forked child, on its only thread: the recording is the parent's. Returns how it
+/// was configured, if there was one and children are to be recorded too.
+pub(crate) fn leave_to_parent() -> Option<&'static Config> {
+    let shared = ACTIVE.swap(ptr::null_mut(), Ordering::AcqRel);
+    CHANGING.store(false, Ordering::Release);
+    READERS.store(0, Ordering::Release);
+    if shared.is_null() {
+        return None;
+    }
+    // SAFETY: the pointer owned a count, which is never given up in this process. The
+    // config is never changed, so no lock of the parent's is involved.
+    let config = unsafe { &(*shared).config };
+    (config.fork == ForkPolicy::Record).then_some(config)
+}
+
+/// In a forked child, when it records its first event: starts a recording of its own,
+/// which began at `first`.
+pub(crate) fn start_in_child(config: &Config, first: Anchor) -> Result<(), Error> {
+    let _changing = Changing::begin()?;
+    let recording = match &config.control {
+        Some(path) => {
+            let page = Arc::new(Page::open(path)?);
+            let sink = sink::open_shared(config, page.clone())?;
+            launch(config.clone(), sink, Some(page), first)?
+        }
+        None => {
+            let path = config.output_path(std::process::id(), true);
+            launch(config.clone(), sink::open_file(config, &path)?, None, first)?
+        }
+    };
+    // Nobody holds it: it ends with the process.
+    std::mem::forget(recording);
+    Ok(())
+}
+
+/// What the engine and everybody else share of a recording.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pid: u32,
+    ending: AtomicBool,
+    inbox: Mutex<Inbox>,
+    /// Wakes the engine.
+    wake: Condvar,
+    /// Wakes those who wait for the engine.
+    answer: Condvar,
+    stats: Mutex<Stats>,
+    tickets: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inbox {
+    stop: bool,
+    /// The newest flush that was asked for, and the newest that was done.
+    wanted: u64,
+    done: u64,
+    ended: bool,
+}
+
+/// What the engine is asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Request {
+    /// Go on.
+    None,
+    /// Write everything, then say so.
+    Flush(u64),
+    /// End.
+    Stop,
+}
+
+impl Shared {
+    fn new(config: Config) -> Shared {
+        Shared {
+            config,
+            pid: std::process::id(),
+            ending: AtomicBool::new(false),
+            inbox: Mutex::default(),
+            wake: Condvar::new(),
+            answer: Condvar::new(),
+            stats: Mutex::default(),
+            tickets: AtomicU64::new(0),
+        }
+    }
+
+    /// Engine: waits for a request, or for `time`.
+    pub(crate) fn wait(&self, time: Duration) -> Request {
+        let mut inbox = lock(&self.inbox);
+        let request = |inbox: &Inbox| match inbox {
+            Inbox { stop: true, .. } => Request::Stop,
+            Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
+            _ => Request::None,
+        };
+        if request(&inbox) == Request::None {
+            inbox = wait(&self.wake, inbox, time);
+        }
+        request(&inbox)
+    }
+
+    /// Engine: a flush is done.
+    pub(crate) fn flushed(&self, ticket: u64) {
+        lock(&self.inbox).done = ticket;
+        self.answer.notify_all();
+    }
+
+    /// Engine: shows how it is going.
+    pub(crate) fn publish(&self, total: Summary, threads: impl FnOnce() -> Vec<ThreadStats>) {
+        let mut stats = lock(&self.stats);
+        stats.total = total;
+        stats.threads = threads();
+    }
+
+    /// Nothing is recorded from now on.
+    pub(crate) fn recording_ends(&self) {
+        if !self.ending.swap(true, Ordering::AcqRel) {
+            category::switch(|_| false);
+            recorder::forget_categories();
+        }
+    }
+
+    /// Engine: it is over.
+    pub(crate) fn ended(&self, total: Summary) {
+        self.publish(total, Vec::new);
+        deactivate();
+        lock(&self.inbox).ended = true;
+        self.answer.notify_all();
+    }
+
+    fn flush(&self, patience: Duration) -> bool {
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut inbox = lock(&self.inbox);
+        inbox.wanted = inbox.wanted.max(ticket);
+        self.wake.notify_one();
+        let deadline = Instant::now() + patience;
+        while inbox.done < ticket && !inbox.ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            inbox = wait(&self.answer, inbox, left);
+        }
+        true
+    }
+}
+
+/// A panic while it was held leaves a mutex usable: its data are plain values.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
+    condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
+}
