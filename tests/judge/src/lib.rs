@@ -1,1 +1,178 @@
-//! Asks Perfetto's own trace_processor about a trace.
+//! Asks Perfetto's own trace_processor about a trace, so that tests compare what we wrote
+//! with what a reader of it sees.
+//!
+//! ```no_run
+//! let trace = judge::Trace::open("run.pftrace");
+//! trace.assert_clean();
+//! assert_eq!(trace.one_i64("SELECT count(*) FROM slice WHERE dur = -1"), 0);
+//! assert_eq!(
+//!     trace.table("SELECT name, dur FROM slice ORDER BY ts"),
+//!     "name    dur\n\
+//!      step    900\n\
+//!      matmul  120\n"
+//! );
+//! ```
+//!
+//! `tests/judge/setup` fetches trace_processor (WebAssembly, run by Node.js 20 or newer)
+//! once per checkout; the first [`Trace::open`] of a process runs it. A trace is loaded
+//! once, in about a third of a second, and then answers any number of queries. Everything
+//! here panics with what went wrong: it is for tests.
+//!
+//! With `TRACE_PROCESSOR=/path/to/trace_processor_shell` in the environment that program is
+//! asked instead, to test against another version of Perfetto. It loads the trace again for
+//! every query, and prints reals with six decimals.
+//!
+//! # What trace_processor makes of files that are not quite plain
+//!
+//! Pinned by `tests/compressed_and_cut_traces.rs` for the version that `setup` fetches
+//! (v55), and the same in the source of v58:
+//!
+//! | file | outcome |
+//! |---|---|
+//! | gzip of several members | read, also when a packet lies in two of them |
+//! | gzip of more than about 125 members | the WebAssembly, hence the UI, runs out of memory: 32 MiB of address space a member, whatever its size |
+//! | zstd of several frames | read by v58; v55 knows no zstd at all, so the judge unpacks it |
+//! | plain file that ends within a packet | that packet is dropped and no statistic tells: look for `dur = -1` |
+//! | gzip file that ends within a member | refused as a whole, all complete members included; the same goes for zstd |
+//!
+//! And of the order of events: an end that closes a slice other than the innermost is
+//! counted (`misplaced_end_event`) only if a later event follows on the same track. Without
+//! one, again only `dur = -1` tells.
+
+mod engine;
+mod native;
+mod node;
+mod table;
+mod tools;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use engine::{Answer, Engine};
+pub use tools::{tools, venv_python};
+
+/// Facts that trace_processor files under "info" although a trace of ours must not cause
+/// them.
+const INFO: [&str; 10] = [
+    "packet_skipped_seq_needs_incremental_state_invalid",
+    "interned_data_skipped_incremental_state_invalid",
+    "thread_descriptor_skipped_incremental_state_invalid",
+    "track_event_tokenizer_errors",
+    "track_event_parser_errors",
+    "interned_data_tokenizer_errors",
+    "tokenizer_skipped_packets",
+    "track_hierarchy_missing_uuid",
+    "flow_step_without_start",
+    "flow_end_without_start",
+];
+
+/// A trace that trace_processor has loaded.
+#[derive(Debug)]
+pub struct Trace {
+    path: PathBuf,
+    engine: Engine,
+}
+
+impl Trace {
+    /// Loads a trace: plain, gzip or zstd.
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> Trace {
+        Trace::try_open(path).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// As [`Trace::open`], for traces that may be refused.
+    #[track_caller]
+    pub fn try_open(path: impl AsRef<Path>) -> Result<Trace, String> {
+        let path = path.as_ref().to_owned();
+        match Engine::load(&path) {
+            Ok(engine) => Ok(Trace { path, engine }),
+            Err(error) => Err(format!("cannot load {}: {error}", path.display())),
+        }
+    }
+
+    #[track_caller]
+    fn ask(&self, sql: &str) -> Answer {
+        self.engine
+            .ask(sql)
+            .unwrap_or_else(|error| panic!("{}: {error}\nasked: {sql}", self.path.display()))
+    }
+
+    /// The rows, each by column name.
+    ///
+    /// SQL integers are JSON integers, all 64 bits of them, and reals JSON reals, also when
+    /// they are whole; a blob is a string of hexadecimal digits.
+    #[track_caller]
+    pub fn query(&self, sql: &str) -> Vec<Map<String, Value>> {
+        let Answer { columns, rows } = self.ask(sql);
+        let named = |row: Vec<Value>| columns.iter().cloned().zip(row).collect();
+        rows.into_iter().map(named).collect()
+    }
+
+    /// The rows, each in the order of the columns.
+    #[track_caller]
+    pub fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
+        self.ask(sql).rows
+    }
+
+    /// The one integer that the query returns.
+    #[track_caller]
+    pub fn one_i64(&self, sql: &str) -> i64 {
+        let rows = self.rows(sql);
+        match rows.as_slice() {
+            [row] if row.len() == 1 && row[0].is_i64() => row[0].as_i64().unwrap_or_default(),
+            _ => panic!("not one integer: {rows:?}\nasked: {sql}"),
+        }
+    }
+
+    /// The strings of a query with one column; NULL is `"NULL"`.
+    #[track_caller]
+    pub fn strings(&self, sql: &str) -> Vec<String> {
+        let rows = self.rows(sql);
+        assert!(
+            rows.iter().all(|row| row.len() == 1),
+            "more than one column\nasked: {sql}"
+        );
+        rows.iter().map(|row| table::cell(&row[0])).collect()
+    }
+
+    /// The answer as text: a line of column names, then the rows, columns two spaces apart.
+    /// Control characters in strings are escaped, NULL is `NULL`.
+    #[track_caller]
+    pub fn table(&self, sql: &str) -> String {
+        let Answer { columns, rows } = self.ask(sql);
+        table::render(&columns, &rows)
+    }
+
+    /// Panics if trace_processor lost, skipped or corrected anything.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        self.clean_except(&[]);
+    }
+
+    /// As [`Trace::assert_clean`], for a trace in which these statistics must be set: it
+    /// panics also when one of them is not.
+    #[track_caller]
+    pub fn clean_except(&self, expected: &[&str]) {
+        let complaints = self.ask(&format!(
+            "SELECT name, idx, severity, value FROM stats WHERE value > 0 \
+             AND (severity IN ('error', 'data_loss') OR name IN ('{}')) ORDER BY name, idx",
+            INFO.join("', '")
+        ));
+        let found = |name: &&&str| complaints.rows.iter().any(|row| row[0] == ***name);
+        if let Some(absent) = expected.iter().find(|name| !found(name)) {
+            panic!(
+                "{}: '{absent}' was expected and is not set",
+                self.path.display()
+            );
+        }
+        let (_, unexpected): (Vec<_>, Vec<_>) = complaints
+            .rows
+            .into_iter()
+            .partition(|row| expected.iter().any(|name| row[0] == **name));
+        if !unexpected.is_empty() {
+            let list = table::render(&complaints.columns, &unexpected);
+            panic!("{} is not clean:\n{list}", self.path.display());
+        }
+    }
+}
