@@ -132,3 +132,35 @@ fn read_all(mut stderr: ChildStderr) -> String {
     let _ = stderr.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn empty() -> Node {
+        let trace = NamedTempFile::new().unwrap();
+        Node::load(trace.path()).unwrap()
+    }
+
+    #[test]
+    fn a_process_that_died_is_told_from_a_query_that_failed() {
+        let mut node = empty();
+        node.child.kill().unwrap();
+        node.child.wait().unwrap();
+        let error = node.ask("SELECT 1").unwrap_err();
+        assert!(
+            error.starts_with("trace_processor failed (signal: 9"),
+            "{error}"
+        );
+        assert!(error.contains("Loading trace"), "shows its log: {error}");
+    }
+
+    #[test]
+    fn no_process_outlives_its_trace() {
+        let node = empty();
+        let process = format!("/proc/{}", node.child.id());
+        assert!(Path::new(&process).exists());
+        drop(node);
+        assert!(!Path::new(&process).exists());
+    }
+}
