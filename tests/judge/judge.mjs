@@ -1,0 +1,120 @@
+// Loads one trace into Perfetto's trace_processor and answers SQL about it.
+//
+//   node judge.mjs ASSETS TRACE
+//
+// ASSETS is the directory that `setup` unpacked. Every line in and out is one JSON value:
+//
+//   out  {"ready": true}                            the trace is loaded
+//   in   "SELECT ..."
+//   out  {"columns": ["a", …], "rows": [[…], …]}    or {"error": "…"}
+//
+// Ends when its input does. What trace_processor logs goes to stderr.
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import vm from 'node:vm';
+
+const [assets, trace] = process.argv.slice(2);
+const CHUNK = 8 << 20;
+
+// stdout belongs to the answers.
+console.log = console.info = console.debug = console.error;
+// The glue is older than the engine and says so at every query.
+console.warn = (first, ...rest) =>
+  /^Unexpected QueryResult/.test(String(first)) || console.error(first, ...rest);
+
+const say = (line) => process.stdout.write(line + '\n');
+
+// The bundle was made for a web worker. These edits let it run here; each must apply, so
+// that another version of the bundle fails at once.
+function bundleForNode() {
+  const edits = [
+    // Only the 32-bit module is in the package.
+    ['this.useMemory64 = hasMemory64Support();', 'this.useMemory64 = false;'],
+    // The module's bytes are handed over instead of fetched.
+    ['locateFile: (s) => s,', 'wasmBinary: globalThis.judgeWasm, locateFile: (s) => s,'],
+    // The bridge is reached directly instead of by messages.
+    ['const selfWorker = self;', 'const selfWorker = {};'],
+    ['const wasmBridge = new', 'const wasmBridge = globalThis.judgeBridge = new'],
+  ];
+  return edits.reduce((source, [from, to]) => {
+    if (source.split(from).length !== 2) throw new Error(`the bundle has changed: ${from}`);
+    return source.replace(from, () => to);
+  }, readFileSync(path.join(assets, 'engine_bundle.node.js'), 'utf8'));
+}
+
+async function startEngine() {
+  globalThis.WorkerGlobalScope = class {};
+  globalThis.self = { location: { href: pathToFileURL(assets).href + '/' } };
+  globalThis.judgeWasm = readFileSync(path.join(assets, 'trace_processor.wasm'));
+  vm.runInThisContext(bundleForNode(), { filename: 'engine_bundle.node.js' });
+  const bridge = globalThis.judgeBridge;
+  while (bridge.reqBufferAddr === 0) await new Promise((again) => setTimeout(again, 1));
+
+  const { EngineBase } = await import(pathToFileURL(path.join(assets, 'engine.mjs')).href);
+  class Engine extends EngineBase {
+    id = 'judge';
+    mode = 'WASM';
+    port = { postMessage: (bytes) => this.onRpcResponseBytes(bytes) };
+    rpcSendRequestBytes(bytes) {
+      this.port.onmessage({ data: bytes });
+    }
+  }
+  const engine = new Engine();
+  bridge.initialize(engine.port);
+  return engine;
+}
+
+async function load(engine, file) {
+  const fd = openSync(file, 'r');
+  for (;;) {
+    const chunk = new Uint8Array(CHUNK);
+    const length = readSync(fd, chunk, 0, CHUNK, null);
+    if (length === 0) break;
+    await engine.parse(chunk.subarray(0, length));
+  }
+  closeSync(fd);
+  await engine.notifyEof();
+}
+
+// SQL integers arrive as BigInt and reals as number; JSON keeps them apart by the point.
+function cell(value) {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value === 'number' && Number.isInteger(value)) {
+    const text = String(value);
+    return text.includes('e') ? text : text + '.0';
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) return JSON.stringify(String(value));
+  if (value instanceof Uint8Array) return JSON.stringify(Buffer.from(value).toString('hex'));
+  return JSON.stringify(value);
+}
+
+async function answer(engine, sql) {
+  const result = await engine.query(sql);
+  const columns = result.columns();
+  // The glue's row object carries its own methods among the columns.
+  const taken = columns.find((name) => ['next', 'valid', 'get', '_impl'].includes(name));
+  if (taken) throw new Error(`a column cannot be called '${taken}': rename it with AS`);
+  const rows = [];
+  for (const row = result.iter({}); row.valid(); row.next()) {
+    rows.push(`[${columns.map((name) => cell(row[name])).join()}]`);
+  }
+  return `{"columns":${JSON.stringify(columns)},"rows":[${rows.join()}]}`;
+}
+
+try {
+  const engine = await startEngine();
+  await load(engine, trace);
+  say('{"ready":true}');
+  for await (const line of createInterface({ input: process.stdin })) {
+    try {
+      say(await answer(engine, JSON.parse(line)));
+    } catch (error) {
+      say(JSON.stringify({ error: String(error?.message ?? error) }));
+    }
+  }
+} catch (error) {
+  say(JSON.stringify({ error: String(error?.stack ?? error) }));
+  process.exitCode = 1;
+}

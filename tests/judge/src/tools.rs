@@ -1,0 +1,58 @@
+//! Runs `tests/judge/setup`, at most once per process and part.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The directory `tests/.tools`, complete: trace_processor and the Python environment.
+///
+/// # Panics
+///
+/// When something is missing that cannot be fetched, with setup's one line about it.
+#[track_caller]
+pub fn tools() -> PathBuf {
+    let ready = trace_processor().and_then(|_| python());
+    ready.unwrap_or_else(|error| panic!("{error}"));
+    directory()
+}
+
+/// A Python that has the packages of `tests/judge/requirements.txt`.
+///
+/// # Panics
+///
+/// When it is missing and cannot be made, with setup's one line about it.
+#[track_caller]
+pub fn venv_python() -> PathBuf {
+    python().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The directory that holds trace_processor.
+pub(crate) fn trace_processor() -> Result<PathBuf, String> {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    DONE.get_or_init(|| setup("trace")).clone()?;
+    Ok(directory().join("trace-processor"))
+}
+
+fn python() -> Result<PathBuf, String> {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    DONE.get_or_init(|| setup("python")).clone()?;
+    Ok(directory().join("venv/bin/python"))
+}
+
+fn directory() -> PathBuf {
+    let judge = Path::new(env!("CARGO_MANIFEST_DIR"));
+    judge.with_file_name(".tools")
+}
+
+fn setup(part: &str) -> Result<(), String> {
+    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/setup"))
+        .arg(part)
+        .output()
+        .map_err(|error| format!("cannot run tests/judge/setup: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr)
+        .trim_end()
+        .to_owned())
+}
