@@ -96,9 +96,8 @@ pub fn counter_is_safe() -> bool {
     let invariant = unsafe {
         __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
     };
-    let kernel = std::fs::read_to_string(
-        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-    );
+    let kernel =
+        std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let trusted = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page"];
     invariant && kernel.is_ok_and(|name| trusted.contains(&name.trim()))
 }

@@ -222,11 +222,7 @@ impl Config {
         let Some(option) = OPTIONS.iter().find(|o| o.key.eq_ignore_ascii_case(key)) else {
             return Err(Problem::unknown(key, name));
         };
-        let set = if value.is_empty() {
-            option.default.as_ref()
-        } else {
-            value
-        };
+        let set = if value.is_empty() { option.default.as_ref() } else { value };
         (option.set)(self, set).map_err(|why| Problem::bad(name, value, &why))
     }
 
@@ -366,15 +362,9 @@ pub fn markdown() -> String {
         String::from("| key | environment | value | default | meaning |\n|---|---|---|---|---|\n");
     for o in OPTIONS {
         let value = o.value.replace('|', "\\|");
-        let default = if o.default.is_empty() {
-            "–".to_owned()
-        } else {
-            format!("`{}`", o.default)
-        };
-        table += &format!(
-            "| `{}` | `{}` | `{value}` | {default} | {} |\n",
-            o.key, o.env, o.help
-        );
+        let default =
+            if o.default.is_empty() { "–".to_owned() } else { format!("`{}`", o.default) };
+        table += &format!("| `{}` | `{}` | `{value}` | {default} | {} |\n", o.key, o.env, o.help);
     }
     table
 }

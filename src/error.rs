@@ -77,10 +77,9 @@ impl fmt::Display for Error {
             Error::AlreadyRecording => {
                 write!(f, "this process is being recorded already; stop that recording first")
             }
-            Error::Memory { bytes } => write!(
-                f,
-                "no memory for {bytes} bytes of buffers; set BUFFER to less"
-            ),
+            Error::Memory { bytes } => {
+                write!(f, "no memory for {bytes} bytes of buffers; set BUFFER to less")
+            }
             Error::Thread { source } => write!(
                 f,
                 "cannot start the writer's thread: {}; raise the limit of threads (ulimit -u)",
@@ -93,11 +92,7 @@ impl fmt::Display for Error {
                 path.display(),
                 reason(source)
             ),
-            Error::ControlVersion {
-                path,
-                found,
-                expected,
-            } => write!(
+            Error::ControlVersion { path, found, expected } => write!(
                 f,
                 "the control page {} has version {found}, this library understands {expected}: \
                  kymo and libkymograph.so are not from the same release; install both anew or \

@@ -186,7 +186,13 @@ impl Interner {
 
     /// Under the lock: adds an entry, in an order that leaves everything usable if the
     /// process forks at any point of it.
-    fn add(&self, hash: u32, entry: Entry, text: &[u8], kept: Option<&'static [u8]>) -> Option<StrId> {
+    fn add(
+        &self,
+        hash: u32,
+        entry: Entry,
+        text: &[u8],
+        kept: Option<&'static [u8]>,
+    ) -> Option<StrId> {
         let id = self.count.load(Ordering::Relaxed) + 1;
         if id > MAX_ENTRIES {
             return None;
@@ -351,7 +357,9 @@ mod tests {
         }
         assert!(interner.intern(StrId::NONE, StrId::NONE, b"one too many").is_none());
         assert_eq!(interner.intern(StrId::NONE, StrId::NONE, &7u32.to_le_bytes()), StrId(8));
-        assert!(Interner::new().intern(StrId::NONE, StrId::NONE, &vec![b'a'; MAX_TEXT + 1]).is_none());
+        assert!(
+            Interner::new().intern(StrId::NONE, StrId::NONE, &vec![b'a'; MAX_TEXT + 1]).is_none()
+        );
     }
 
     #[test]

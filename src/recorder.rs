@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use kymograph_protos::Recorder;
 use kymograph_protos::packet::Strings;
 use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
-use kymograph_protos::Recorder;
 
 use crate::clock;
 use crate::intern::INTERNER;

@@ -35,8 +35,7 @@ const CHANGED: [&str; 4] = [
 ];
 
 fn listed(list: &[&str], place: &str) -> bool {
-    list.iter()
-        .any(|name| place == *name || name.ends_with('.') && place.starts_with(name))
+    list.iter().any(|name| place == *name || name.ends_with('.') && place.starts_with(name))
 }
 
 /// What matters on the wire and to whoever reads the message, as text.
@@ -49,16 +48,10 @@ fn signature(field: &FieldDescriptor) -> String {
         scalar => format!("{scalar:?}").to_lowercase(),
     };
     let packed = if field.is_packed() { " packed" } else { "" };
-    let oneof = field
-        .containing_oneof()
-        .map_or(String::new(), |o| format!(" in {}", o.name()));
+    let oneof = field.containing_oneof().map_or(String::new(), |o| format!(" in {}", o.name()));
     let name = field.name();
-    format!(
-        "{:?} {kind} {name} = {}{packed}{oneof}",
-        field.cardinality(),
-        field.number()
-    )
-    .to_lowercase()
+    format!("{:?} {kind} {name} = {}{packed}{oneof}", field.cardinality(), field.number())
+        .to_lowercase()
 }
 
 /// The same field in `pool`, as a plain field or as an extension.
@@ -105,29 +98,18 @@ impl Comparison {
         for field in message.fields() {
             self.field(message.full_name(), &field);
         }
-        message
-            .child_messages()
-            .for_each(|child| self.message(&child));
-        message
-            .child_enums()
-            .for_each(|child| self.enumeration(&child));
+        message.child_messages().for_each(|child| self.message(&child));
+        message.child_enums().for_each(|child| self.enumeration(&child));
     }
 
     fn field(&mut self, message: &str, field: &FieldDescriptor) {
         let ours = signature(field);
-        let place = format!(
-            "{}.{}",
-            message.trim_start_matches("perfetto.protos."),
-            field.name()
-        );
+        let place = format!("{}.{}", message.trim_start_matches("perfetto.protos."), field.name());
         let sdk = self.source.sdk.get(&schema::flat(message));
         let (judge, verdict) = match counterpart(&self.source.pool, field) {
             Some(theirs) if theirs == ours => ("schema", Ok(())),
             Some(_) if self.source.aged && listed(&CHANGED, &place) => ("list", Ok(())),
-            Some(theirs) => (
-                "schema",
-                Err(format!("{place}: {ours}\n  Perfetto: {theirs}")),
-            ),
+            Some(theirs) => ("schema", Err(format!("{place}: {ours}\n  Perfetto: {theirs}"))),
             None if sdk.is_some_and(|lines| lines.contains(&sdk_line(field))) => ("sdk", Ok(())),
             None if self.source.aged && listed(&NEWER, &place) => ("list", Ok(())),
             None => ("none", Err(format!("{place}: not in Perfetto"))),
@@ -141,21 +123,14 @@ impl Comparison {
         let theirs = self.source.pool.get_enum_by_name(name);
         let sdk = self.source.sdk.get(&schema::flat(name));
         for value in ours.values() {
-            let place = format!(
-                "{}.{}",
-                name.trim_start_matches("perfetto.protos."),
-                value.name()
-            );
+            let place = format!("{}.{}", name.trim_start_matches("perfetto.protos."), value.name());
             let line = format!("{}: {}", value.name(), value.number());
-            let same = theirs
-                .as_ref()
-                .and_then(|theirs| theirs.get_value(value.number()));
+            let same = theirs.as_ref().and_then(|theirs| theirs.get_value(value.number()));
             let known = same.is_some_and(|same| same.name() == value.name())
                 || sdk.is_some_and(|lines| lines.contains(&line))
                 || self.source.aged && listed(&NEWER, &place);
             if !known {
-                self.complaints
-                    .push(format!("{place}: not in Perfetto as {}", value.number()));
+                self.complaints.push(format!("{place}: not in Perfetto as {}", value.number()));
             }
         }
     }
@@ -164,26 +139,12 @@ impl Comparison {
 #[test]
 fn fields_agree_with_perfetto() {
     let ours = schema::ours();
-    let mut comparison = Comparison {
-        source: Source::find(),
-        complaints: Vec::new(),
-        compared: BTreeMap::new(),
-    };
-    for file in ours
-        .files()
-        .filter(|file| file.package_name() == "perfetto.protos")
-    {
-        file.messages()
-            .for_each(|message| comparison.message(&message));
+    let mut comparison =
+        Comparison { source: Source::find(), complaints: Vec::new(), compared: BTreeMap::new() };
+    for file in ours.files().filter(|file| file.package_name() == "perfetto.protos") {
+        file.messages().for_each(|message| comparison.message(&message));
         file.enums().for_each(|e| comparison.enumeration(&e));
     }
-    println!(
-        "fields compared, by what they were found in: {:?}",
-        comparison.compared
-    );
-    assert!(
-        comparison.complaints.is_empty(),
-        "\n{}",
-        comparison.complaints.join("\n")
-    );
+    println!("fields compared, by what they were found in: {:?}", comparison.compared);
+    assert!(comparison.complaints.is_empty(), "\n{}", comparison.complaints.join("\n"));
 }

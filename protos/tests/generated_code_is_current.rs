@@ -8,10 +8,7 @@ fn generated_code_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let descriptors = protox::compile(["perfetto.proto"], [root.join("proto")]).unwrap();
     let generated = tempfile::tempdir().unwrap();
-    prost_build::Config::new()
-        .out_dir(generated.path())
-        .compile_fds(descriptors)
-        .unwrap();
+    prost_build::Config::new().out_dir(generated.path()).compile_fds(descriptors).unwrap();
 
     let fresh = std::fs::read_to_string(generated.path().join("perfetto.protos.rs")).unwrap();
     let path = root.join("src/generated/perfetto.protos.rs");
@@ -20,10 +17,7 @@ fn generated_code_is_current() {
         std::fs::write(&path, fresh).unwrap();
         return;
     }
-    let differs = fresh
-        .lines()
-        .zip(checked_in.lines())
-        .position(|(new, old)| new != old);
+    let differs = fresh.lines().zip(checked_in.lines()).position(|(new, old)| new != old);
     assert!(
         fresh == checked_in,
         "{} is out of date from line {}: run this test with UPDATE=1",

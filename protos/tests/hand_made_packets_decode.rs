@@ -35,22 +35,15 @@ fn as_perfetto_reads_it(trace: &[u8]) -> String {
 #[test]
 fn a_packet_written_by_hand_is_read_by_us() {
     let trace = Trace::decode(SLICE_BEGINS).unwrap();
-    let [packet] = trace.packet.as_slice() else {
-        panic!("{trace:?}")
-    };
+    let [packet] = trace.packet.as_slice() else { panic!("{trace:?}") };
     assert_eq!(packet.timestamp, Some(0));
     assert_eq!(packet.sequence_flags, Some(2));
-    assert_eq!(
-        packet.optional_trusted_packet_sequence_id,
-        Some(TrustedPacketSequenceId(7))
-    );
+    assert_eq!(packet.optional_trusted_packet_sequence_id, Some(TrustedPacketSequenceId(7)));
     let interned = packet.interned_data.as_ref().unwrap();
     assert_eq!(interned.event_categories[0].name(), "cpu_op");
     assert_eq!(interned.event_names[0].name(), "aten::mm");
     assert_eq!(interned.debug_annotation_names[0].name(), "External id");
-    let Some(Data::TrackEvent(event)) = &packet.data else {
-        panic!("{packet:?}")
-    };
+    let Some(Data::TrackEvent(event)) = &packet.data else { panic!("{packet:?}") };
     assert_eq!(event.r#type(), track_event::Type::SliceBegin);
     assert_eq!(event.name_field, Some(track_event::NameField::NameIid(1)));
 }
@@ -83,17 +76,10 @@ fn packets_written_with_our_messages_are_read_by_perfetto() {
         name_field: None::<NameField>,
         ..Default::default()
     };
-    let packet = |data| TracePacket {
-        data: Some(data),
-        ..Default::default()
-    };
-    let packet_list = vec![
-        packet(Data::TrackEvent(flows)),
-        packet(Data::GpuRenderStageEvent(kernel)),
-    ];
-    let trace = Trace {
-        packet: packet_list,
-    };
+    let packet = |data| TracePacket { data: Some(data), ..Default::default() };
+    let packet_list =
+        vec![packet(Data::TrackEvent(flows)), packet(Data::GpuRenderStageEvent(kernel))];
+    let trace = Trace { packet: packet_list };
     assert_eq!(
         as_perfetto_reads_it(&trace.encode_to_vec()),
         "packet:[{track_event{extra_counter_values:[-1],flow_ids:[1,18446744073709551615]}},\

@@ -88,7 +88,12 @@ impl<const N: usize> Callsite<N> {
 
     /// With several arguments, strings, a track, or a name that is not interned.
     #[inline(never)]
-    fn record_with(&'static self, head: Record, track: Option<u64>, values: &[Encoded<'_>]) -> bool {
+    fn record_with(
+        &'static self,
+        head: Record,
+        track: Option<u64>,
+        values: &[Encoded<'_>],
+    ) -> bool {
         let mut extras = Extras::default();
         if let Some(track) = track {
             extras.add(Extra::new(StrId::NONE, ArgType::Track, track));

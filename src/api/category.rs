@@ -105,7 +105,8 @@ impl Category {
         }
         // A recording that starts or ends meanwhile finds it in the list and knows better.
         let on = recording::wants(self.name.as_bytes()).unwrap_or(false);
-        let _ = self.state.compare_exchange(NEW, u8::from(on), Ordering::Relaxed, Ordering::Relaxed);
+        let _ =
+            self.state.compare_exchange(NEW, u8::from(on), Ordering::Relaxed, Ordering::Relaxed);
         self.state.load(Ordering::Relaxed) == ON
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kymograph_protos::record::{Kind, Record};
 use kymograph_protos::Recorder;
+use kymograph_protos::record::{Kind, Record};
 
 use super::callsite::Callsite;
 use super::track::Track;

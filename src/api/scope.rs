@@ -60,8 +60,7 @@ impl Drop for Scope {
     #[inline(always)]
     fn drop(&mut self) {
         if self.recorded {
-            let head =
-                Record { time: clock::ticks(), kind: Kind::End as u8, ..Record::default() };
+            let head = Record { time: clock::ticks(), kind: Kind::End as u8, ..Record::default() };
             queue::PRODUCER.with(|producer| producer.end(&queue::POOL, head, 0, &[]));
         }
     }

@@ -34,7 +34,13 @@ pub struct Track {
 impl Track {
     /// A track called `name`, under the process.
     pub fn new(name: &str) -> Track {
-        Track { id: unique(), name: name.into(), parent: 0, rank: None, described: AtomicU64::new(0) }
+        Track {
+            id: unique(),
+            name: name.into(),
+            parent: 0,
+            rank: None,
+            described: AtomicU64::new(0),
+        }
     }
 
     /// Puts it under another track.

@@ -19,7 +19,8 @@ impl Encoded<'_> {
     pub(crate) fn bits(&self) -> (ArgType, u64, &[u8]) {
         match *self {
             Encoded::Bits(ty, bits) => (ty, bits, &[]),
-            Encoded::Text(text) => match INTERNER.intern(StrId::NONE, StrId::NONE, text.as_bytes()) {
+            Encoded::Text(text) => match INTERNER.intern(StrId::NONE, StrId::NONE, text.as_bytes())
+            {
                 StrId::NONE => (ArgType::Bytes, text.len() as u64, text.as_bytes()),
                 id => (ArgType::Str, id.0.into(), &[]),
             },

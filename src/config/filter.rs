@@ -16,10 +16,7 @@ pub struct CategoryFilter {
 impl Default for CategoryFilter {
     /// Everything.
     fn default() -> Self {
-        CategoryFilter {
-            wanted: vec![(*b"*").into()],
-            unwanted: Vec::new(),
-        }
+        CategoryFilter { wanted: vec![(*b"*").into()], unwanted: Vec::new() }
     }
 }
 
@@ -29,10 +26,7 @@ impl CategoryFilter {
     /// # Errors
     /// The list names nothing: what is expected, as the end of a sentence.
     pub fn parse(list: &str) -> Result<CategoryFilter, String> {
-        let mut filter = CategoryFilter {
-            wanted: Vec::new(),
-            unwanted: Vec::new(),
-        };
+        let mut filter = CategoryFilter { wanted: Vec::new(), unwanted: Vec::new() };
         for name in list.split(',').map(str::trim) {
             match name.strip_prefix('-') {
                 Some("") => {

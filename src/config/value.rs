@@ -7,9 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) fn text(value: &OsStr) -> Result<&str, String> {
-    value
-        .to_str()
-        .ok_or_else(|| "expected UTF-8 text".to_owned())
+    value.to_str().ok_or_else(|| "expected UTF-8 text".to_owned())
 }
 
 pub(super) fn path(value: &OsStr) -> Result<PathBuf, String> {
@@ -30,9 +28,7 @@ pub(super) fn optional<'v, T>(
 /// One of a few words.
 pub(super) fn choice<T: Copy>(value: &OsStr, choices: &[(&str, T)]) -> Result<T, String> {
     let word = text(value)?;
-    let found = choices
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(word));
+    let found = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
     found.map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
         format!("expected {}", names.join(" or "))
@@ -123,9 +119,7 @@ pub(super) fn mode(value: &OsStr) -> Result<u32, String> {
 
 /// Splits `200ms` into its number and its unit.
 fn split(value: &str) -> (&str, &str) {
-    let at = value
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(value.len());
+    let at = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
     (&value[..at], value[at..].trim_start())
 }
 
@@ -159,18 +153,7 @@ mod tests {
         assert_eq!(size("64M".as_ref()), Ok(64 << 20));
         assert_eq!(size("1.5g".as_ref()), Ok(3 << 29));
         assert_eq!(size("512KiB".as_ref()), Ok(512 << 10));
-        for bad in [
-            "",
-            "M",
-            "-1M",
-            "1T",
-            "64 Mx",
-            "1",
-            "nan",
-            "inf",
-            "1e9",
-            "99999999G",
-        ] {
+        for bad in ["", "M", "-1M", "1T", "64 Mx", "1", "nan", "inf", "1e9", "99999999G"] {
             assert!(size(bad.as_ref()).is_err(), "{bad}");
         }
     }

@@ -183,11 +183,7 @@ impl Page {
             if found != 0 {
                 layout.refused.fetch_add(1, Relaxed);
             }
-            return Err(Error::ControlVersion {
-                path: path.to_owned(),
-                found,
-                expected: VERSION,
-            });
+            return Err(Error::ControlVersion { path: path.to_owned(), found, expected: VERSION });
         }
         Ok(page)
     }
@@ -304,12 +300,7 @@ impl Page {
         if let Some(slot) = slot {
             self.layout().slots[slot].serial.store(serial, Relaxed);
         }
-        Process {
-            page: Arc::clone(self),
-            pid,
-            serial,
-            slot,
-        }
+        Process { page: Arc::clone(self), pid, serial, slot }
     }
 
     /// A slot for `pid`: the one it had before `exec` or before it stopped recording,
@@ -319,10 +310,7 @@ impl Page {
         let find = |usable: &dyn Fn(u64) -> bool| {
             self.layout().slots.iter().position(|slot| {
                 let found = slot.pid.load(Relaxed);
-                let exchange = || {
-                    slot.pid
-                        .compare_exchange(found, ACTIVE | pid, AcqRel, Relaxed)
-                };
+                let exchange = || slot.pid.compare_exchange(found, ACTIVE | pid, AcqRel, Relaxed);
                 usable(found) && exchange().is_ok()
             })
         };
@@ -389,17 +377,12 @@ impl Drop for Process {
         let pid = u64::from(self.pid);
         let slot = &self.page.layout().slots[slot];
         // Fails only if others thought us dead and took the slot.
-        let _ = slot
-            .pid
-            .compare_exchange(ACTIVE | pid, FREE | pid, AcqRel, Relaxed);
+        let _ = slot.pid.compare_exchange(ACTIVE | pid, FREE | pid, AcqRel, Relaxed);
     }
 }
 
 fn failure(path: &Path) -> impl Fn(io::Error) -> Error {
-    move |source| Error::Control {
-        path: path.to_owned(),
-        source,
-    }
+    move |source| Error::Control { path: path.to_owned(), source }
 }
 
 fn alive(pid: u32) -> bool {
@@ -412,10 +395,7 @@ fn alive(pid: u32) -> bool {
 /// Nanoseconds on the clock that all processes share and that goes on while the machine
 /// sleeps.
 fn boottime() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is valid for writing during the call.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

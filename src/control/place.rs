@@ -39,10 +39,7 @@ impl Place {
 
     fn create_in(parent: &Path) -> Result<Place, Error> {
         let template = parent.join(format!("{PREFIX}XXXXXX"));
-        let failed = |source| Error::Control {
-            path: template.clone(),
-            source,
-        };
+        let failed = |source| Error::Control { path: template.clone(), source };
         let mut name = template.as_os_str().as_bytes().to_vec();
         name.push(0);
         // SAFETY: a NUL-terminated buffer of our own, whose six X's mkdtemp replaces.
@@ -59,11 +56,7 @@ impl Place {
             Ok((page, lock))
         });
         match made {
-            Ok((page, lock)) => Ok(Place {
-                folder,
-                page: Arc::new(page),
-                _lock: lock,
-            }),
+            Ok((page, lock)) => Ok(Place { folder, page: Arc::new(page), _lock: lock }),
             Err(error) => {
                 remove(&folder);
                 Err(error)

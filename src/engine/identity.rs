@@ -48,7 +48,11 @@ pub fn process_name(command: &[Vec<u8>]) -> Vec<u8> {
         if index > 0 {
             name.push(b' ');
         }
-        if index < 2 { name.extend(base(part)) } else { name.extend(part) }
+        if index < 2 {
+            name.extend(base(part))
+        } else {
+            name.extend(part)
+        }
         if name.len() > LONGEST {
             name.truncate(LONGEST);
             name.extend("…".bytes());

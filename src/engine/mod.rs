@@ -132,7 +132,8 @@ impl Engine {
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
         loop {
             let request = self.shared.wait(nap.min(self.flush));
-            let closing = self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
+            let closing =
+                self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
             if matches!(request, Request::Stop) || closing {
                 break;
             }
@@ -203,13 +204,7 @@ impl Engine {
     }
 
     /// Empties one queue.
-    fn lane(
-        &mut self,
-        index: u32,
-        pass: Pass,
-        clocks: packet::Snapshot,
-        scratch: &mut Vec<Slot>,
-    ) {
+    fn lane(&mut self, index: u32, pass: Pass, clocks: packet::Snapshot, scratch: &mut Vec<Slot>) {
         let index = index as usize;
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, || None);
@@ -328,7 +323,13 @@ impl Engine {
                 .filter(|t| t.reader.losses().dropped > 0)
                 .map(|t| t.sequence.id())
                 .collect();
-            packet::trace_stats(&mut self.out, self.process.sequence.id(), self.buffer, total, &losers);
+            packet::trace_stats(
+                &mut self.out,
+                self.process.sequence.id(),
+                self.buffer,
+                total,
+                &losers,
+            );
         }
         if self.given_up {
             self.out.clear();
@@ -350,7 +351,9 @@ impl Engine {
         self.write_errors += 1;
         let hopeless = matches!(
             error.kind(),
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected
+            io::ErrorKind::BrokenPipe
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::NotConnected
         );
         if hopeless || self.out.len() > MAX_KEPT {
             self.given_up = true;
@@ -424,7 +427,8 @@ impl Engine {
             ("unknown_records", summary.unknown),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
-        let facts: Vec<_> = keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
+        let facts: Vec<_> =
+            keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
         let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
         let lanes: Vec<_> = lanes

@@ -114,7 +114,14 @@ impl Context<'_> {
             Kind::Instant => {
                 self.totals.events += 1;
                 let track = self.process.track_uuid(decoded.track);
-                self.emit(EventType::Instant, self.nanos(head.time), track, head, decoded, sequence);
+                self.emit(
+                    EventType::Instant,
+                    self.nanos(head.time),
+                    track,
+                    head,
+                    decoded,
+                    sequence,
+                );
             }
             Kind::RangeBegin => self.range_begin(head, decoded, sequence),
             Kind::RangeEnd => {

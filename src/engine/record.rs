@@ -48,15 +48,25 @@ impl Decoded {
         let kind = Kind::from_u8(head.kind);
         self.args.clear();
         self.by_value = head.tag & NAME_BY_VALUE != 0;
-        let ty = ArgType::from_u8(head.tag & !NAME_BY_VALUE);
-        if let Some(ty) = ty.filter(|ty| *ty != ArgType::None) {
-            self.args.push((strings.text(head.site).arg, ty, head.arg));
-        }
         if head.tail > 0 || self.dirty {
             self.dirty = head.tail > 0;
             self.read_tail(&slots[1..1 + head.tail as usize]);
         }
+        let ty = ArgType::from_u8(head.tag & !NAME_BY_VALUE);
+        self.first_arg(ty.unwrap_or(ArgType::None), head, strings);
         (head, kind)
+    }
+
+    /// The argument in the head itself: it comes before those in the tail.
+    #[inline]
+    fn first_arg(&mut self, ty: ArgType, head: Record, strings: &impl Strings) {
+        match ty {
+            ArgType::None => return,
+            ArgType::Flow => self.flows.push(head.arg),
+            ArgType::FlowEnd => self.flow_ends.push(head.arg),
+            _ => return self.args.insert(0, (strings.text(head.site).arg, ty, head.arg)),
+        }
+        self.dirty = true;
     }
 
     fn read_tail(&mut self, tail: &[Slot]) {
@@ -99,7 +109,8 @@ impl Decoded {
         const NONE: Arg<'_> = Arg { name: Name::Id(StrId::NONE), value: Value::Bool(false) };
         const FEW: usize = 6;
         let bytes = &*self.bytes;
-        let last = self.bytes_arg.map(|name| Arg { name: Name::Id(name), value: Value::Bytes(bytes) });
+        let last =
+            self.bytes_arg.map(|name| Arg { name: Name::Id(name), value: Value::Bytes(bytes) });
         let count = self.args.len() + usize::from(last.is_some());
         let all = self.args.iter().map(arg).chain(last);
         if count <= FEW {

@@ -196,7 +196,8 @@ impl Thread {
             None => self.track_at(self.stack.len(), cx),
         };
         self.emit(EventType::Begin, begin, track, head, decoded, cx);
-        let event = Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
+        let event =
+            Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
         self.sequence.event(cx.out, cx.strings, &event);
     }
 
@@ -211,7 +212,8 @@ impl Thread {
     ) {
         cx.totals.events += 1;
         let time = self.in_order(cx.nanos(head.time), cx);
-        let track = if aside { self.side_track(stack, cx) } else { self.track_at(self.stack.len(), cx) };
+        let track =
+            if aside { self.side_track(stack, cx) } else { self.track_at(self.stack.len(), cx) };
         self.emit(EventType::Begin, time, track, head, decoded, cx);
         let bytes = match decoded.name(head.site) {
             Name::Bytes(bytes) => Some(bytes.into()),
@@ -293,7 +295,11 @@ impl Thread {
         let time = self.last_time.max(cx.converter.nanos(cx.started));
         self.ready(cx);
         let name = Name::Bytes(name.as_bytes());
-        self.sequence.event(cx.out, cx.strings, &Event { name, ..Event::new(EventType::Instant, time) });
+        self.sequence.event(
+            cx.out,
+            cx.strings,
+            &Event { name, ..Event::new(EventType::Instant, time) },
+        );
     }
 
     /// The processor may read its counter a little early for one of two neighbouring

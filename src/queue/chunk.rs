@@ -18,7 +18,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-use kymograph_protos::record::{Slot, SLOT_BYTES};
+use kymograph_protos::record::{SLOT_BYTES, Slot};
 
 /// Slots in a chunk.
 pub const CAPACITY: u32 = if cfg!(miri) { 14 } else { 510 };

@@ -108,7 +108,8 @@ impl Pool {
     /// Called by one thread at a time, before a recording starts. Returns false when the
     /// system has no memory for it.
     pub fn provide(&self, bytes: usize) -> bool {
-        let wanted = (bytes / size_of::<Chunk>()).clamp(1, SEGMENTS * SEGMENT_CHUNKS as usize) as u32;
+        let wanted =
+            (bytes / size_of::<Chunk>()).clamp(1, SEGMENTS * SEGMENT_CHUNKS as usize) as u32;
         while self.size.load(Ordering::Relaxed) < wanted {
             let size = self.size.load(Ordering::Relaxed);
             let segment = (size / SEGMENT_CHUNKS) as usize;

@@ -85,7 +85,14 @@ impl Producer {
     /// Records the beginning of a slice in nesting stack `stack`. If this returns false
     /// the slice is counted as lost and its end must not be recorded.
     #[inline(always)]
-    pub fn begin(&self, pool: &Pool, head: Record, stack: u32, extras: &[Extra], bytes: &[u8]) -> bool {
+    pub fn begin(
+        &self,
+        pool: &Pool,
+        head: Record,
+        stack: u32,
+        extras: &[Extra],
+        bytes: &[u8],
+    ) -> bool {
         let tail = tail_slots(extras, bytes);
         let Some(chunk) = self.enter(pool, 1 + tail, 1) else {
             return false;
@@ -112,7 +119,11 @@ impl Producer {
     pub fn end(&self, pool: &Pool, head: Record, stack: u32, extras: &[Extra]) -> bool {
         let leaf = self.leaf.get();
         let chunk = self.chunk.get();
-        if leaf != NO_LEAF && !chunk.is_null() && self.leaf_stack.get() == stack && extras.is_empty() {
+        if leaf != NO_LEAF
+            && !chunk.is_null()
+            && self.leaf_stack.get() == stack
+            && extras.is_empty()
+        {
             // SAFETY: not null, so it is a chunk of the pool, which are never freed.
             let chunk = unsafe { &*chunk };
             self.chunk.set(ptr::null());

@@ -46,8 +46,12 @@ impl Reader {
     /// A reader of the lane with this index, if a thread uses it.
     pub fn open(pool: &Pool, index: u32) -> Option<Reader> {
         let lane = pool.lane(index);
-        (lane.state.load(Ordering::Acquire) != FREE)
-            .then(|| Reader { lane, chunk: ptr::null(), pos: 0, losses: Losses::default() })
+        (lane.state.load(Ordering::Acquire) != FREE).then(|| Reader {
+            lane,
+            chunk: ptr::null(),
+            pos: 0,
+            losses: Losses::default(),
+        })
     }
 
     fn lane(&self) -> &Lane {

@@ -60,9 +60,7 @@ impl Descriptor {
 
     /// The descriptor, if it is still the file that was opened, in this process.
     fn own(&self) -> Option<libc::stat> {
-        stat(self.fd)
-            .ok()
-            .filter(|stat| (stat.st_dev, stat.st_ino) == self.identity)
+        stat(self.fd).ok().filter(|stat| (stat.st_dev, stat.st_ino) == self.identity)
     }
 
     /// Whether this process opened it: not so in a forked child.
@@ -120,12 +118,7 @@ impl Descriptor {
         while !bytes.is_empty() {
             // SAFETY: `bytes` is valid for its length; pwrite only reads it.
             let n = unsafe {
-                libc::pwrite64(
-                    self.fd,
-                    bytes.as_ptr().cast(),
-                    bytes.len(),
-                    offset as libc::off64_t,
-                )
+                libc::pwrite64(self.fd, bytes.as_ptr().cast(), bytes.len(), offset as libc::off64_t)
             };
             match n {
                 0 => return Err(io::ErrorKind::WriteZero.into()),

@@ -39,10 +39,7 @@ impl File {
     /// # Errors
     /// It cannot be created, or is refused; nothing was changed then.
     pub fn create(path: &Path, safe: bool, mode: Option<u32>) -> Result<File, Error> {
-        let failed = |source| Error::Output {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |source| Error::Output { path: path.to_owned(), source };
         let nofollow = if safe { libc::O_NOFOLLOW } else { 0 };
         // Created closed and opened up below: there is no moment of wider permissions.
         let first = mode.map_or(0o666, |_| 0o600);
@@ -63,12 +60,7 @@ impl File {
             }
             output.truncate(0).map_err(failed)?;
         }
-        Ok(File {
-            output,
-            length: 0,
-            regular,
-            broken: false,
-        })
+        Ok(File { output, length: 0, regular, broken: false })
     }
 
     fn append(&mut self, packets: &[u8]) -> io::Result<()> {
@@ -86,10 +78,8 @@ impl File {
         if self.broken {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let sent = self
-            .output
-            .ensure()
-            .and_then(|_| quietly(|| send_all(self.output.fd(), packets)));
+        let sent =
+            self.output.ensure().and_then(|_| quietly(|| send_all(self.output.fd(), packets)));
         self.broken = sent.is_err();
         sent
     }
@@ -100,11 +90,7 @@ impl Sink for File {
         if !self.output.is_this_process() {
             return Err(io::Error::other("the file is the parent process's"));
         }
-        if self.regular {
-            self.append(packets)
-        } else {
-            self.send(packets)
-        }
+        if self.regular { self.append(packets) } else { self.send(packets) }
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -124,10 +110,7 @@ pub(super) fn refuse_unsafe(path: &Path, stat: &libc::stat, regular: bool) -> Re
     } else {
         return Ok(());
     };
-    Err(Error::Refused {
-        path: path.to_owned(),
-        why,
-    })
+    Err(Error::Refused { path: path.to_owned(), why })
 }
 
 /// Writes to a pipe or device, waiting for room for [`PATIENCE`] at most.
@@ -149,11 +132,7 @@ fn send_all(fd: libc::c_int, mut bytes: &[u8]) -> io::Result<()> {
                 if left.is_zero() {
                     return Err(error);
                 }
-                let mut poll = libc::pollfd {
-                    fd,
-                    events: libc::POLLOUT,
-                    revents: 0,
-                };
+                let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
                 // SAFETY: one pollfd, valid during the call.
                 unsafe { libc::poll(&mut poll, 1, left.as_millis() as libc::c_int + 1) };
             }

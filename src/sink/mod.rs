@@ -118,8 +118,5 @@ pub fn seal(config: &Config, page: Arc<Page>, packets: &[u8]) -> Result<u64, Err
     let mut file = SharedFile::open(&config.output, page)?;
     let batch = compress::encode(config.compression(), packets);
     let length = batch.and_then(|batch| file.seal(&batch));
-    length.map_err(|source| Error::Output {
-        path: config.output.clone(),
-        source,
-    })
+    length.map_err(|source| Error::Output { path: config.output.clone(), source })
 }

@@ -34,10 +34,7 @@ pub(super) fn quietly<T>(write: impl FnOnce() -> T) -> T {
                 let mut one = MaybeUninit::<libc::sigset_t>::uninit();
                 libc::sigemptyset(one.as_mut_ptr());
                 libc::sigaddset(one.as_mut_ptr(), signal);
-                let now = libc::timespec {
-                    tv_sec: 0,
-                    tv_nsec: 0,
-                };
+                let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
                 while libc::sigtimedwait(one.as_ptr(), std::ptr::null_mut(), &now) == -1
                     && *libc::__errno_location() == libc::EINTR
                 {}

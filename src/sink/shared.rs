@@ -46,10 +46,7 @@ impl SharedFile {
     /// The output cannot be opened or is no regular file, or the page's file is gone.
     #[doc(hidden)]
     pub fn open(path: &Path, page: Arc<Page>) -> Result<SharedFile, Error> {
-        let failed = |source| Error::Output {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |source| Error::Output { path: path.to_owned(), source };
         let mut output = Descriptor::open(path, libc::O_WRONLY, 0).map_err(failed)?;
         let stat = output.ensure().map_err(failed)?;
         if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
@@ -58,11 +55,8 @@ impl SharedFile {
                 why: "several processes can only share a regular file; choose another path",
             });
         }
-        let lock =
-            Descriptor::open(page.path(), libc::O_RDWR, 0).map_err(|source| Error::Control {
-                path: page.path().to_owned(),
-                source,
-            })?;
+        let lock = Descriptor::open(page.path(), libc::O_RDWR, 0)
+            .map_err(|source| Error::Control { path: page.path().to_owned(), source })?;
         Ok(SharedFile { output, lock, page })
     }
 

@@ -18,10 +18,7 @@ pub struct Stream<W> {
 impl<W: io::Write + Send> Stream<W> {
     /// Writes to `writer`.
     pub fn new(writer: W) -> Stream<W> {
-        Stream {
-            writer,
-            broken: false,
-        }
+        Stream { writer, broken: false }
     }
 
     fn unless_broken(&mut self, action: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {

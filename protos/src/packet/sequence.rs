@@ -2,8 +2,8 @@
 
 use super::event::{Arg, CounterValue, Event, Name, Value};
 use super::message::{Message, close};
-use super::text::Strings;
 use super::packet;
+use super::text::Strings;
 use crate::StrId;
 
 /// `SequenceFlags`: what was said before no longer holds; this packet needs what was said.
@@ -139,7 +139,8 @@ impl Sequence {
         self.last_time = clocks.boottime;
         self.cleared_at = clocks.boottime;
         self.bytes = 0;
-        for table in [&mut self.names, &mut self.categories, &mut self.arg_names, &mut self.strings] {
+        for table in [&mut self.names, &mut self.categories, &mut self.arg_names, &mut self.strings]
+        {
             table.clear();
         }
         packet(out, |p| {
@@ -193,7 +194,13 @@ impl Sequence {
         if !event.category.is_none() {
             let mut iid = self.categories.get(event.category);
             if iid == 0 {
-                iid = introduce(&mut self.categories, &mut self.fresh, CATEGORIES, strings, event.category);
+                iid = introduce(
+                    &mut self.categories,
+                    &mut self.fresh,
+                    CATEGORIES,
+                    strings,
+                    event.category,
+                );
             }
             to.byte(0x18);
             to.varint(iid.into());

@@ -10,10 +10,7 @@ use serde_json::Value;
 
 /// The schema of `proto/perfetto.proto`.
 pub(crate) fn ours() -> DescriptorPool {
-    compile(
-        "perfetto.proto",
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("proto"),
-    )
+    compile("perfetto.proto", &Path::new(env!("CARGO_MANIFEST_DIR")).join("proto"))
 }
 
 /// Perfetto's schema.
@@ -30,39 +27,25 @@ impl Source {
     pub(crate) fn find() -> Source {
         if let Some(checkout) = std::env::var_os("PERFETTO_CHECKOUT") {
             let checkout = PathBuf::from(checkout);
-            return Source {
-                pool: perfetto(&checkout),
-                sdk: BTreeMap::new(),
-                aged: false,
-            };
+            return Source { pool: perfetto(&checkout), sdk: BTreeMap::new(), aged: false };
         }
         let mut sdk = BTreeMap::new();
         for package in ["perfetto-sdk", "perfetto-sdk-protos-gpu"] {
             read_sdk(&package_root(package).join("src/protos"), &mut sdk);
         }
-        Source {
-            pool: perfetto(&package_root("perfetto_protos")),
-            sdk,
-            aged: true,
-        }
+        Source { pool: perfetto(&package_root("perfetto_protos")), sdk, aged: true }
     }
 }
 
 /// A type's name as the SDK's generated code has it.
 pub(crate) fn flat(full_name: &str) -> String {
-    full_name
-        .trim_start_matches("perfetto.protos.")
-        .replace('.', "")
+    full_name.trim_start_matches("perfetto.protos.").replace('.', "")
 }
 
 /// The schema below `root`. Extensions are in files that the main one does not import.
 fn perfetto(root: &Path) -> DescriptorPool {
     let trace = "protos/perfetto/trace";
-    let wanted = [
-        "trace.proto",
-        "gpu/gpu_track_event.proto",
-        "gpu/gpu_interned_data.proto",
-    ];
+    let wanted = ["trace.proto", "gpu/gpu_track_event.proto", "gpu/gpu_interned_data.proto"];
     let files = wanted.map(|file| format!("{trace}/{file}"));
     let present = files.into_iter().filter(|file| root.join(file).exists());
     pool(protox::compile(present, [root]))
@@ -81,31 +64,15 @@ fn pool(compiled: Result<impl prost_reflect::prost::Message, protox::Error>) -> 
 fn package_root(name: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("tests/schema/Cargo.toml");
     let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--locked",
-            "--format-version",
-            "1",
-            "--manifest-path",
-        ])
+        .args(["metadata", "--locked", "--format-version", "1", "--manifest-path"])
         .arg(manifest)
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
-    let package = packages
-        .iter()
-        .find(|package| package["name"] == name)
-        .unwrap();
-    Path::new(package["manifest_path"].as_str().unwrap())
-        .parent()
-        .unwrap()
-        .to_owned()
+    let package = packages.iter().find(|package| package["name"] == name).unwrap();
+    Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap().to_owned()
 }
 
 /// Collects `pb_msg!(Name { line, … })` blocks, and those of extensions and enums.

@@ -20,10 +20,7 @@ pub(crate) struct Native {
 
 impl Native {
     pub(crate) fn load(program: PathBuf, trace: &Path) -> Result<Native, String> {
-        let native = Native {
-            program,
-            trace: trace.to_owned(),
-        };
+        let native = Native { program, trace: trace.to_owned() };
         native.ask("SELECT 1 AS one").map(|_| native)
     }
 
@@ -35,9 +32,7 @@ impl Native {
             .output()
             .map_err(|error| format!("cannot run {}: {error}", self.program.display()))?;
         if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr)
-                .trim_end()
-                .to_owned());
+            return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
         }
         parse(&String::from_utf8_lossy(&output.stdout))
     }
@@ -46,10 +41,8 @@ impl Native {
 fn parse(text: &str) -> Result<Answer, String> {
     let mut lines = text.lines().filter(|line| !line.is_empty()).map(fields);
     let columns = lines.next().unwrap_or_default();
-    let columns: Vec<String> = columns
-        .iter()
-        .map(|name| name.as_str().unwrap_or_default().to_owned())
-        .collect();
+    let columns: Vec<String> =
+        columns.iter().map(|name| name.as_str().unwrap_or_default().to_owned()).collect();
     let rows: Vec<Vec<Value>> = lines.collect();
     match rows.iter().find(|row| row.len() != columns.len()) {
         Some(row) => Err(format!("not a row of {columns:?}: {row:?}")),
@@ -78,11 +71,7 @@ fn fields(line: &str) -> Vec<Value> {
 }
 
 fn string(text: &str) -> Value {
-    if text == "[NULL]" {
-        Value::Null
-    } else {
-        Value::from(text)
-    }
+    if text == "[NULL]" { Value::Null } else { Value::from(text) }
 }
 
 fn number(text: &str) -> Value {
@@ -101,19 +90,8 @@ mod tests {
                     \"\",9223372036854775807,2.000000,7\n";
         let answer = parse(text).unwrap();
         assert_eq!(answer.columns, ["name", "dur", "share", "parent"]);
-        assert_eq!(
-            answer.rows[0],
-            [
-                json!("say \"hi\" twice"),
-                json!(-1),
-                json!(0.5),
-                json!(null)
-            ]
-        );
-        assert_eq!(
-            answer.rows[1],
-            [json!(""), json!(i64::MAX), json!(2.0), json!(7)]
-        );
+        assert_eq!(answer.rows[0], [json!("say \"hi\" twice"), json!(-1), json!(0.5), json!(null)]);
+        assert_eq!(answer.rows[1], [json!(""), json!(i64::MAX), json!(2.0), json!(7)]);
         assert_eq!(answer.rows.len(), 2);
     }
 }

@@ -54,10 +54,7 @@ impl Node {
 
     pub(crate) fn ask(&mut self, sql: &str) -> Result<Answer, String> {
         let line = format!("{}\n", Value::from(sql));
-        let sent = self
-            .stdin
-            .as_mut()
-            .map(|stdin| stdin.write_all(line.as_bytes()));
+        let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()));
         if !matches!(sent, Some(Ok(()))) {
             return Err(self.died("it takes no more queries"));
         }
@@ -94,15 +91,8 @@ impl Node {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        let log = self
-            .stderr
-            .take()
-            .and_then(|thread| thread.join().ok())
-            .unwrap_or_default();
-        format!(
-            "trace_processor failed ({status}): {symptom}\n{}",
-            log.trim_end()
-        )
+        let log = self.stderr.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        format!("trace_processor failed ({status}): {symptom}\n{}", log.trim_end())
     }
 }
 
@@ -148,10 +138,7 @@ mod tests {
         node.child.kill().unwrap();
         node.child.wait().unwrap();
         let error = node.ask("SELECT 1").unwrap_err();
-        assert!(
-            error.starts_with("trace_processor failed (signal: 9"),
-            "{error}"
-        );
+        assert!(error.starts_with("trace_processor failed (signal: 9"), "{error}");
         assert!(error.contains("Loading trace"), "shows its log: {error}");
     }
 

@@ -8,11 +8,7 @@ pub(crate) fn cell(value: &Value) -> String {
         Value::Null => "NULL".to_owned(),
         Value::String(text) => {
             let escape = |c: char| {
-                if c.is_control() {
-                    c.escape_default().collect()
-                } else {
-                    String::from(c)
-                }
+                if c.is_control() { c.escape_default().collect() } else { String::from(c) }
             };
             text.chars().map(escape).collect()
         }
@@ -28,10 +24,7 @@ pub(crate) fn render(columns: &[String], rows: &[Vec<Value>]) -> String {
     let widths: Vec<usize> = (0..columns.len()).filter_map(width).collect();
     let mut text = String::new();
     for line in &lines {
-        let padded = line
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
+        let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         text.push_str(padded.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }

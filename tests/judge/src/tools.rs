@@ -52,7 +52,5 @@ fn setup(part: &str) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    Err(String::from_utf8_lossy(&output.stderr)
-        .trim_end()
-        .to_owned())
+    Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned())
 }

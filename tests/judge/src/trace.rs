@@ -84,10 +84,7 @@ impl Trace {
     #[track_caller]
     pub fn strings(&self, sql: &str) -> Vec<String> {
         let rows = self.rows(sql);
-        assert!(
-            rows.iter().all(|row| row.len() == 1),
-            "more than one column\nasked: {sql}"
-        );
+        assert!(rows.iter().all(|row| row.len() == 1), "more than one column\nasked: {sql}");
         rows.iter().map(|row| table::cell(&row[0])).collect()
     }
 
@@ -116,10 +113,7 @@ impl Trace {
         ));
         let found = |name: &&&str| complaints.rows.iter().any(|row| row[0] == ***name);
         if let Some(absent) = expected.iter().find(|name| !found(name)) {
-            panic!(
-                "{}: '{absent}' was expected and is not set",
-                self.path.display()
-            );
+            panic!("{}: '{absent}' was expected and is not set", self.path.display());
         }
         let (_, unexpected): (Vec<_>, Vec<_>) = complaints
             .rows

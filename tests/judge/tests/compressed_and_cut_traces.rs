@@ -25,10 +25,7 @@ fn assert_complete(name: &str, content: &[u8]) {
     let (_directory, path) = file(name, content);
     let trace = Trace::open(path);
     trace.assert_clean();
-    assert_eq!(
-        trace.table("SELECT count(*) AS n, sum(dur) AS ns FROM slice"),
-        "n  ns\n3  3000\n"
-    );
+    assert_eq!(trace.table("SELECT count(*) AS n, sum(dur) AS ns FROM slice"), "n  ns\n3  3000\n");
 }
 
 #[track_caller]
@@ -41,29 +38,17 @@ fn assert_refused(name: &str, content: &[u8], because: &str) {
 #[test]
 fn gzip_of_one_or_several_members_is_read() {
     assert_complete("one.pftrace.gz", &gzip(&good()));
-    assert_complete(
-        "two.pftrace.gz",
-        &[gzip(&before_last_end()), gzip(&last_end())].concat(),
-    );
+    assert_complete("two.pftrace.gz", &[gzip(&before_last_end()), gzip(&last_end())].concat());
     let (start, rest) = (&good()[..100], &good()[100..]);
-    assert_complete(
-        "within_a_packet.pftrace.gz",
-        &[gzip(start), gzip(rest)].concat(),
-    );
+    assert_complete("within_a_packet.pftrace.gz", &[gzip(start), gzip(rest)].concat());
 }
 
 #[test]
 fn zstd_of_one_or_several_frames_is_read() {
     assert_complete("one.pftrace.zst", &zstd(&good()));
-    assert_complete(
-        "two.pftrace.zst",
-        &[zstd(&before_last_end()), zstd(&last_end())].concat(),
-    );
+    assert_complete("two.pftrace.zst", &[zstd(&before_last_end()), zstd(&last_end())].concat());
     let (start, rest) = (&good()[..100], &good()[100..]);
-    assert_complete(
-        "within_a_packet.pftrace.zst",
-        &[zstd(start), zstd(rest)].concat(),
-    );
+    assert_complete("within_a_packet.pftrace.zst", &[zstd(start), zstd(rest)].concat());
 }
 
 /// Every member costs 32 MiB of address space, of which the WebAssembly has 4 GiB.
@@ -82,17 +67,13 @@ fn gzip_of_many_members_is_too_much() {
 #[test]
 fn a_cut_packet_is_dropped_without_a_word() {
     let cut = good().len() - 3;
-    for (name, content) in [
-        ("cut.pftrace", good()[..cut].to_vec()),
-        ("cut.pftrace.gz", gzip(&good()[..cut])),
-    ] {
+    for (name, content) in
+        [("cut.pftrace", good()[..cut].to_vec()), ("cut.pftrace.gz", gzip(&good()[..cut]))]
+    {
         let (_directory, path) = file(name, &content);
         let trace = Trace::open(path);
         trace.assert_clean();
-        assert_eq!(
-            trace.strings("SELECT dur FROM slice ORDER BY ts"),
-            ["1000", "1000", "-1"]
-        );
+        assert_eq!(trace.strings("SELECT dur FROM slice ORDER BY ts"), ["1000", "1000", "-1"]);
     }
 }
 
@@ -102,11 +83,7 @@ fn a_cut_gzip_file_is_lost_as_a_whole() {
     let one = gzip(&good());
     assert_refused("trailer.pftrace.gz", &one[..one.len() - 4], incomplete);
     let two = [gzip(&before_last_end()), gzip(&last_end())].concat();
-    assert_refused(
-        "second_member.pftrace.gz",
-        &two[..two.len() - 12],
-        incomplete,
-    );
+    assert_refused("second_member.pftrace.gz", &two[..two.len() - 12], incomplete);
     assert_refused(
         "second_header.pftrace.gz",
         &two[..gzip(&before_last_end()).len() + 5],

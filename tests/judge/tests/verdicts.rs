@@ -28,10 +28,7 @@ fn a_good_trace_is_clean_and_reads_as_data() {
          aten::mm  4000  1000  pt_main_thread  0\n"
     );
     assert_eq!(trace.one_i64("SELECT sum(dur) FROM slice"), 3000);
-    assert_eq!(
-        trace.strings("SELECT name FROM process WHERE pid = 4242"),
-        ["python train.py"]
-    );
+    assert_eq!(trace.strings("SELECT name FROM process WHERE pid = 4242"), ["python train.py"]);
 }
 
 #[test]
@@ -67,10 +64,7 @@ fn a_misplaced_end_that_nothing_follows_is_clean_but_leaves_an_open_slice() {
     let (_directory, path) = file("misplaced.pftrace", &misplaced_last_end());
     let trace = Trace::open(path);
     trace.assert_clean();
-    assert_eq!(
-        trace.strings("SELECT name FROM slice WHERE dur = -1"),
-        ["other"]
-    );
+    assert_eq!(trace.strings("SELECT name FROM slice WHERE dur = -1"), ["other"]);
 }
 
 #[test]
@@ -78,10 +72,7 @@ fn a_declared_loss_is_not_clean() {
     let (_directory, path) = file("lossy.pftrace", &lossy());
     let trace = Trace::open(path);
     let complaint = complaint(|| trace.assert_clean());
-    assert!(
-        complaint.contains("traced_buf_trace_writer_packet_loss"),
-        "{complaint}"
-    );
+    assert!(complaint.contains("traced_buf_trace_writer_packet_loss"), "{complaint}");
     trace.clean_except(&["traced_buf_trace_writer_packet_loss"]);
 }
 
@@ -90,10 +81,7 @@ fn an_exception_that_did_not_happen_is_reported() {
     let (_directory, path) = file("good.pftrace", &good());
     let trace = Trace::open(path);
     let complaint = complaint(|| trace.clean_except(&["misplaced_end_event"]));
-    assert!(
-        complaint.contains("was expected and is not set"),
-        "{complaint}"
-    );
+    assert!(complaint.contains("was expected and is not set"), "{complaint}");
 }
 
 #[test]
@@ -120,10 +108,6 @@ fn the_python_environment_has_its_packages() {
         .args(["-c", "import nvtx, ittapi"])
         .output()
         .unwrap();
-    assert!(
-        check.status.success(),
-        "{}",
-        String::from_utf8_lossy(&check.stderr)
-    );
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
     assert!(judge::tools().join("trace-processor").is_dir());
 }

@@ -43,16 +43,7 @@ pub(crate) fn before_last_end() -> Vec<u8> {
 /// A slice ends while another one is innermost. The next event on the thread is what makes
 /// trace_processor count it.
 pub(crate) fn misplaced_end() -> Vec<u8> {
-    trace(&[
-        FIRST,
-        PROCESS,
-        THREAD,
-        BEGIN_FIRST,
-        BEGIN_OTHER,
-        END,
-        BEGIN,
-        END,
-    ])
+    trace(&[FIRST, PROCESS, THREAD, BEGIN_FIRST, BEGIN_OTHER, END, BEGIN, END])
 }
 
 /// The same with nothing after it on the thread.
