@@ -31,22 +31,46 @@ const MACHINE: u16 = 183;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const MACHINE: u16 = 0;
 
-/// Why the program at `path` will not be recorded itself, as the end of a sentence that
-/// begins with its name; `None` if it will, or if there is no telling.
-pub(super) fn obstacle(path: &Path) -> Option<&'static str> {
+/// Why a program will not be recorded itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Obstacle {
+    /// The end of a sentence that begins with the program's name.
+    pub(super) why: &'static str,
+    /// Not even to be tried: its loader would end it rather than go on without us.
+    pub(super) keep_out: bool,
+}
+
+impl Obstacle {
+    fn because(why: &'static str) -> Option<Obstacle> {
+        let keep_out = false;
+        Some(Obstacle { why, keep_out })
+    }
+}
+
+/// What keeps the program at `path` from being recorded; `None` if nothing does, or if
+/// there is no telling.
+pub(super) fn obstacle(path: &Path) -> Option<Obstacle> {
     let mut path = path.to_owned();
     // The kernel follows scripts that are run by scripts four levels deep.
     for _ in 0..5 {
         if let Some(why) = privileged(&path) {
-            return Some(why);
+            return Obstacle::because(why);
         }
         path = match inspect(&path).ok()? {
             Program::Script(interpreter) => interpreter,
             Program::Static => {
-                return Some("is statically linked, which nothing can be loaded into");
+                return Obstacle::because("is statically linked, which nothing can be loaded into");
             }
-            Program::OtherLibc => return Some("uses another C library than kymo was built for"),
-            Program::Foreign => return Some("is for another processor architecture than kymo"),
+            Program::Foreign => {
+                return Obstacle::because("is for another processor architecture than kymo");
+            }
+            // musl's loader gives up over a preloaded library that it cannot link.
+            Program::OtherLibc => {
+                return Some(Obstacle {
+                    why: "uses another C library than kymo was built for",
+                    keep_out: true,
+                });
+            }
             Program::Dynamic | Program::Library | Program::Unknown => return None,
         }
     }

@@ -85,15 +85,23 @@ impl Record {
         settings.insert("KYMOGRAPH_CONTROL", page.path().into());
 
         let obstacle = elf::obstacle(&program);
-        if let (Some(why), false) = (obstacle, self.quiet) {
-            let program = program.display();
+        if let (Some(obstacle), false) = (obstacle, self.quiet) {
             say(&format!(
-                "{program} {why}: it runs, but cannot be recorded itself (its children may be)"
+                "{} {}: it runs, but cannot be recorded itself{}",
+                program.display(),
+                obstacle.why,
+                if obstacle.keep_out {
+                    ""
+                } else {
+                    " (its children may be)"
+                }
             ));
         }
         let mut environment = Environment::inherited();
         environment.extend(&settings);
-        inject(&mut environment, &library, &place, self.quiet)?;
+        if obstacle.is_none_or(|obstacle| !obstacle.keep_out) {
+            inject(&mut environment, &library, &place, self.quiet)?;
+        }
         if let Some(duration) = config.duration {
             page.set_duration(duration);
         }
@@ -175,18 +183,26 @@ impl Record {
         while !page.recording().is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
+        let left = page.recording().len() as u64;
         let totals = page.totals();
         // ── LOSS PACKET ── to be provided by the library: the TraceStats packet that
         // declares `totals.lost`, e.g. `kymograph::loss_packet(&totals)`.
         let last: Vec<u8> = Vec::new();
         let sealed = sink::seal(config, page.clone(), &last);
-        if self.quiet {
-            return;
-        }
         let length = sealed.unwrap_or_else(|error| {
             say(&error.to_string());
             page.committed()
         });
+        if self.quiet {
+            return;
+        }
+        if left > 0 {
+            say(&format!(
+                "{} started by the command still ran and did not hand over the last of its \
+                 events; the trace ends with the command",
+                status::count(left, "process", "processes")
+            ));
+        }
         for line in status::summary(&totals, &config.output, length) {
             say(&line);
         }
