@@ -210,12 +210,7 @@ pub struct Extra {
 impl Extra {
     /// An argument of type `ty` with the bits `value`.
     pub const fn new(name: StrId, ty: ArgType, value: u64) -> Extra {
-        Extra {
-            value,
-            name,
-            ty: ty as u8,
-            zero: [0; 3],
-        }
+        Extra { value, name, ty: ty as u8, zero: [0; 3] }
     }
 }
 
