@@ -9,6 +9,9 @@ pub mod control;
 mod engine;
 pub mod error;
 mod guard;
+#[cfg(feature = "inject")]
+#[doc(hidden)]
+pub mod inject;
 mod intern;
 mod lifecycle;
 #[doc(hidden)]

@@ -1,8 +1,8 @@
 //! `kymo demo`: a trace to look at.
 
-use super::{Refusal, say, status};
+use super::{Refusal, say, status, workload};
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Records a small workload of its own, to see what a trace looks like.
@@ -13,22 +13,11 @@ pub(super) struct Demo {
     output: PathBuf,
 }
 
-// ── DEMO WORKLOAD ── placeholder for what the library provides, e.g.
-// `kymograph::demo::run(path) -> Result<Summary, kymograph::Error>`.
-struct Summary {
-    threads: u64,
-    events: u64,
-    lost: u64,
-    bytes: u64,
-}
-
-fn workload(_output: &Path) -> Result<Summary, kymograph::Error> {
-    Ok(Summary { threads: 0, events: 0, lost: 0, bytes: 0 })
-}
-
 impl Demo {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
-        let summary = workload(&self.output)?;
+        let mut config = kymograph::Config::default();
+        config.output.clone_from(&self.output);
+        let summary = workload::run(config)?;
         say(&format!(
             "{}, {}, {} lost → {} ({})",
             status::count(summary.threads, "thread", "threads"),

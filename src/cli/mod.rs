@@ -12,6 +12,7 @@ mod launch;
 mod library;
 mod record;
 mod status;
+mod workload;
 
 use clap::{Parser, Subcommand};
 use std::fmt;

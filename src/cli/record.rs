@@ -10,7 +10,8 @@ use super::status::{self, Line};
 use super::{Refusal, elf, library, say};
 use clap::Args;
 use kymograph::config::{self, Config, OPTIONS};
-use kymograph::control::{Page, Place, State};
+use kymograph::control::{Page, Place, State, Totals};
+use kymograph_protos::packet::{self, Fact};
 use kymograph::sink;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -167,9 +168,7 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
-        // ── LOSS PACKET ── to be provided by the library: the TraceStats packet that
-        // declares `totals.lost`, e.g. `kymograph::loss_packet(&totals)`.
-        let last: Vec<u8> = Vec::new();
+        let last = last_packets(config, &page, &totals);
         let sealed = sink::seal(config, page.clone(), &last);
         let length = sealed.unwrap_or_else(|error| {
             say(&error.to_string());
@@ -255,4 +254,22 @@ fn inject(
         }
     }
     Ok(())
+}
+
+/// What the trace says of itself at its end: how much was recorded, and what is missing.
+fn last_packets(config: &Config, page: &Page, totals: &Totals) -> Vec<u8> {
+    let mut out = Vec::new();
+    let sequence = page.take_sequences(1);
+    let number = |n: u64| Fact::Number(n as i64);
+    let facts = [
+        ("kymograph.processes", number(totals.processes.into())),
+        ("kymograph.threads", number(totals.threads.into())),
+        ("kymograph.events", number(totals.events)),
+        ("kymograph.lost", number(totals.lost)),
+    ];
+    packet::trace_attributes(&mut out, sequence, &facts);
+    if totals.lost > 0 {
+        packet::trace_stats(&mut out, sequence, config.buffer, totals.lost, &[]);
+    }
+    out
 }

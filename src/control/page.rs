@@ -278,51 +278,6 @@ impl Page {
         }
     }
 
-<<<<<<< HEAD
-    /// Enters this process, which is about to record. Again after `fork`, by the child;
-    /// a process that called `exec` takes over what it entered before.
-    pub fn register(self: &Arc<Page>) -> Process {
-        let pid = std::process::id();
-        let serial = self.layout().serial.fetch_add(1, Relaxed) + 1;
-        let slot = self.claim(u64::from(pid));
-        if let Some(slot) = slot {
-            self.layout().slots[slot].serial.store(serial, Relaxed);
-        }
-        Process { page: Arc::clone(self), pid, serial, slot }
-    }
-
-    /// A slot for `pid`: the one it had before `exec` or before it stopped recording,
-    /// else a fresh one, else one whose process is done, else one whose process died.
-    /// `None`: thousands are recording, and nobody waits for this one.
-    fn claim(&self, pid: u64) -> Option<usize> {
-        let find = |usable: &dyn Fn(u64) -> bool| {
-            self.layout().slots.iter().position(|slot| {
-                let found = slot.pid.load(Relaxed);
-                let exchange = || slot.pid.compare_exchange(found, ACTIVE | pid, AcqRel, Relaxed);
-                usable(found) && exchange().is_ok()
-            })
-        };
-        if let Some(slot) = find(&|found| found & !ACTIVE == pid) {
-            return Some(slot);
-        }
-        self.layout().processes.fetch_add(1, Relaxed);
-        find(&|found| found == FREE)
-            .or_else(|| find(&|found| found & ACTIVE == FREE))
-            .or_else(|| find(&|found| !alive(found as u32)))
-    }
-
-    /// Processes that are recording and alive.
-    pub fn recording(&self) -> Vec<u32> {
-        let slots = self.layout().slots.iter();
-        slots
-            .map(|slot| slot.pid.load(Acquire))
-            .filter(|found| found & ACTIVE != FREE && alive(*found as u32))
-            .map(|found| found as u32)
-            .collect()
-    }
-
-=======
->>>>>>> cli
     /// The pid of the `kymo` that made the page.
     pub fn owner(&self) -> u32 {
         self.layout().owner.load(Relaxed)
@@ -336,44 +291,6 @@ impl Drop for Page {
     }
 }
 
-<<<<<<< HEAD
-/// This process's entry in the page. Dropping it says that the process is done; a copy
-/// that a forked child inherited says nothing when dropped.
-#[derive(Debug)]
-pub struct Process {
-    page: Arc<Page>,
-    pid: u32,
-    serial: u32,
-    slot: Option<usize>,
-}
-
-impl Process {
-    /// A number that no other process of the recording has, from 1: the salt of ids that
-    /// must differ between processes.
-    pub fn serial(&self) -> u32 {
-        self.serial
-    }
-
-    /// The page.
-    pub fn page(&self) -> &Arc<Page> {
-        &self.page
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let (Some(slot), true) = (self.slot, self.pid == std::process::id()) else {
-            return;
-        };
-        let pid = u64::from(self.pid);
-        let slot = &self.page.layout().slots[slot];
-        // Fails only if others thought us dead and took the slot.
-        let _ = slot.pid.compare_exchange(ACTIVE | pid, FREE | pid, AcqRel, Relaxed);
-    }
-}
-
-=======
->>>>>>> cli
 fn failure(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Control { path: path.to_owned(), source }
 }

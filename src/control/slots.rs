@@ -34,12 +34,7 @@ impl Page {
         if let Some(slot) = slot {
             self.layout().slots[slot].serial.store(serial, Relaxed);
         }
-        Process {
-            page: Arc::clone(self),
-            pid,
-            serial,
-            slot,
-        }
+        Process { page: Arc::clone(self), pid, serial, slot }
     }
 
     /// A slot for `pid`: the one it had before `exec` or before it stopped recording,
@@ -49,10 +44,7 @@ impl Page {
         let find = |usable: &dyn Fn(u64) -> bool| {
             self.layout().slots.iter().position(|slot| {
                 let found = slot.pid.load(Relaxed);
-                let exchange = || {
-                    slot.pid
-                        .compare_exchange(found, ACTIVE | pid, AcqRel, Relaxed)
-                };
+                let exchange = || slot.pid.compare_exchange(found, ACTIVE | pid, AcqRel, Relaxed);
                 usable(found) && exchange().is_ok()
             })
         };
@@ -107,9 +99,7 @@ impl Drop for Process {
         let pid = u64::from(self.pid);
         let slot = &self.page.layout().slots[slot];
         // Fails only if others thought us dead and took the slot.
-        let _ = slot
-            .pid
-            .compare_exchange(ACTIVE | pid, FREE | pid, AcqRel, Relaxed);
+        let _ = slot.pid.compare_exchange(ACTIVE | pid, FREE | pid, AcqRel, Relaxed);
     }
 }
 

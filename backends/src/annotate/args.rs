@@ -30,10 +30,7 @@ pub(crate) struct Args {
 impl Args {
     #[inline(always)]
     pub(crate) const fn new() -> Args {
-        Args {
-            count: 0,
-            list: [const { MaybeUninit::uninit() }; MAX],
-        }
+        Args { count: 0, list: [const { MaybeUninit::uninit() }; MAX] }
     }
 
     /// The arguments so far.

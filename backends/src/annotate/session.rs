@@ -94,15 +94,7 @@ impl Session {
         if site.is_none() {
             return self.send(kind, category, &Text::Borrowed(name), 0, &mut Args::new());
         }
-        self.push(
-            Record {
-                time: self.now(),
-                site,
-                kind: kind as u8,
-                ..Record::default()
-            },
-            &[],
-        )
+        self.push(Record { time: self.now(), site, kind: kind as u8, ..Record::default() }, &[])
     }
 
     /// Sends an event at the present time. The clock is read last: what we do before it
@@ -115,11 +107,7 @@ impl Session {
         other: u64,
         args: &mut Args,
     ) -> bool {
-        let head = Record {
-            other,
-            kind: kind as u8,
-            ..Record::default()
-        };
+        let head = Record { other, kind: kind as u8, ..Record::default() };
         self.send_head(head, category, name, args, None)
     }
 
@@ -135,14 +123,7 @@ impl Session {
         let now = || time.unwrap_or_else(|| self.now());
         let text = match name {
             Text::Site(site) => {
-                return self.push(
-                    Record {
-                        time: now(),
-                        site: *site,
-                        ..head
-                    },
-                    args.extras(),
-                );
+                return self.push(Record { time: now(), site: *site, ..head }, args.extras());
             }
             other if other.bytes().is_empty() => UNNAMED,
             other => other.bytes(),
@@ -150,27 +131,15 @@ impl Session {
         if text.len() <= MAX_INTERNED {
             let site = self.intern(category, text);
             if !site.is_none() {
-                return self.push(
-                    Record {
-                        time: now(),
-                        site,
-                        ..head
-                    },
-                    args.extras(),
-                );
+                return self.push(Record { time: now(), site, ..head }, args.extras());
             }
         }
         if text.len() > MAX_TEXT {
             args.unsigned(self.key(&super::args::FULL_LENGTH), text.len() as u64);
         }
         // By value: the site then says the category alone.
-        let head = Record {
-            time: now(),
-            site: category,
-            ..head
-        };
-        self.recorder
-            .push_named(head, args.extras(), clip(text, MAX_TEXT))
+        let head = Record { time: now(), site: category, ..head };
+        self.recorder.push_named(head, args.extras(), clip(text, MAX_TEXT))
     }
 
     /// The id of an argument's name.

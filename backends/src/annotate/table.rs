@@ -23,10 +23,7 @@ pub(crate) struct List<T> {
 
 impl<T> List<T> {
     pub(crate) const fn new() -> List<T> {
-        List {
-            count: AtomicU32::new(0),
-            segments: [const { OnceLock::new() }; SEGMENTS],
-        }
+        List { count: AtomicU32::new(0), segments: [const { OnceLock::new() }; SEGMENTS] }
     }
 
     /// Segment and place in it of an index.
@@ -66,11 +63,8 @@ impl<T> List<T> {
 
     /// The first element that `wanted` accepts, with its index. For small lists.
     pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<(u32, &T)> {
-        (0..self.count.load(Ordering::Acquire)).find_map(|i| {
-            self.get(i)
-                .filter(|value| wanted(value))
-                .map(|value| (i, value))
-        })
+        (0..self.count.load(Ordering::Acquire))
+            .find_map(|i| self.get(i).filter(|value| wanted(value)).map(|value| (i, value)))
     }
 }
 
@@ -89,9 +83,7 @@ pub(crate) struct Map {
 
 impl Map {
     pub(crate) const fn new() -> Map {
-        Map {
-            slots: [const { (AtomicU64::new(0), AtomicU32::new(0)) }; SLOTS],
-        }
+        Map { slots: [const { (AtomicU64::new(0), AtomicU32::new(0)) }; SLOTS] }
     }
 
     fn probe(hash: u64) -> impl Iterator<Item = usize> {
@@ -156,18 +148,12 @@ pub(crate) struct Interned {
 
 impl Interned {
     pub(crate) const fn known(text: &'static [u8]) -> Interned {
-        Interned {
-            text: Cow::Borrowed(text),
-            id: AtomicU32::new(0),
-        }
+        Interned { text: Cow::Borrowed(text), id: AtomicU32::new(0) }
     }
 
     pub(crate) fn new(text: &[u8]) -> Interned {
         let text = super::text::clip(text, super::text::MAX_TEXT);
-        Interned {
-            text: Cow::Owned(text.to_vec()),
-            id: AtomicU32::new(0),
-        }
+        Interned { text: Cow::Owned(text.to_vec()), id: AtomicU32::new(0) }
     }
 
     pub(crate) fn text(&self) -> &[u8] {
@@ -216,13 +202,8 @@ mod tests {
     fn a_map_finds_what_was_put_in_and_refuses_when_full() {
         let map = Box::leak(Box::new(Map::new()));
         assert!(map.insert(1, 2, 3) && map.insert(2, 1, 4) && map.insert(1, 2, 5));
-        assert_eq!(
-            (map.get(1, 2), map.get(2, 1), map.get(0, 0)),
-            (Some(5), Some(4), None)
-        );
-        let stored = (0..SLOTS as u64 * 2)
-            .filter(|&i| map.insert(9, i, 1))
-            .count();
+        assert_eq!((map.get(1, 2), map.get(2, 1), map.get(0, 0)), (Some(5), Some(4), None));
+        let stored = (0..SLOTS as u64 * 2).filter(|&i| map.insert(9, i, 1)).count();
         assert!(stored < SLOTS && stored > SLOTS / 2);
     }
 }

@@ -107,17 +107,13 @@ impl WideText {
 
 /// UTF-32 to UTF-8.
 pub(crate) fn utf8_from_32(units: impl Iterator<Item = u32>) -> Vec<u8> {
-    let text: String = units
-        .map(|unit| char::from_u32(unit).unwrap_or('\u{fffd}'))
-        .collect();
+    let text: String = units.map(|unit| char::from_u32(unit).unwrap_or('\u{fffd}')).collect();
     text.into_bytes()
 }
 
 /// UTF-16 to UTF-8.
 pub(crate) fn utf8_from_16(units: impl Iterator<Item = u16>) -> Vec<u8> {
-    let text: String = char::decode_utf16(units)
-        .map(|unit| unit.unwrap_or('\u{fffd}'))
-        .collect();
+    let text: String = char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{fffd}')).collect();
     text.into_bytes()
 }
 
@@ -143,10 +139,7 @@ mod tests {
         let units = [0x4b, 0xd800, 0x11_0000, 0x1f600, 0];
         // SAFETY: ends in zero.
         let text = unsafe { wide(units.as_ptr()) };
-        assert_eq!(
-            String::from_utf8(text).unwrap(),
-            "K\u{fffd}\u{fffd}\u{1f600}"
-        );
+        assert_eq!(String::from_utf8(text).unwrap(), "K\u{fffd}\u{fffd}\u{1f600}");
         // SAFETY: NULL is allowed.
         assert!(unsafe { wide(std::ptr::null()) }.is_empty());
         assert_eq!(

@@ -63,8 +63,7 @@ impl Stack {
         if level < 64 {
             let bit = 1 << level;
             let lost = self.lost.get();
-            self.lost
-                .set(if recorded { lost & !bit } else { lost | bit });
+            self.lost.set(if recorded { lost & !bit } else { lost | bit });
         } else if !recorded {
             self.silent_from.set(self.silent_from.get().min(level));
         }
@@ -214,13 +213,7 @@ mod tests {
         }
         assert_eq!(stack.pop(), None);
         stack.push(|_| true);
-        assert_eq!(
-            stack.pop(),
-            Some(Popped {
-                level: 0,
-                recorded: true
-            })
-        );
+        assert_eq!(stack.pop(), Some(Popped { level: 0, recorded: true }));
     }
 
     #[test]

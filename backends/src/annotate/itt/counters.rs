@@ -78,15 +78,11 @@ fn new(name: &[u8], domain: &[u8], ty: c_int) -> *mut Counter {
 }
 
 unsafe extern "C" fn create(name: CText, domain: CText) -> *mut Counter {
-    guard(ptr::null_mut(), || {
-        new(name.bytes(), domain.bytes(), sys::METADATA_U64)
-    })
+    guard(ptr::null_mut(), || new(name.bytes(), domain.bytes(), sys::METADATA_U64))
 }
 
 unsafe extern "C" fn create_w(name: WideText, domain: WideText) -> *mut Counter {
-    guard(ptr::null_mut(), || {
-        new(&name.utf8(), &domain.utf8(), sys::METADATA_U64)
-    })
+    guard(ptr::null_mut(), || new(&name.utf8(), &domain.utf8(), sys::METADATA_U64))
 }
 
 unsafe extern "C" fn create_typed(name: CText, domain: CText, ty: c_int) -> *mut Counter {
@@ -125,11 +121,7 @@ impl CounterRef {
 unsafe fn category(session: &Session, text: *const c_char) -> StrId {
     // SAFETY: the caller's promise.
     let name = unsafe { ascii(text) };
-    let id = if name.is_empty() {
-        StrId::NONE
-    } else {
-        session.intern(StrId::NONE, name)
-    };
+    let id = if name.is_empty() { StrId::NONE } else { session.intern(StrId::NONE, name) };
     if id.is_none() { session.key(&ITT) } else { id }
 }
 
@@ -139,18 +131,7 @@ fn record(session: &Session, site: StrId, (ty, arg): (ArgType, u64), time: u64) 
     }
     let other = CounterUnit::None as u64;
     let (kind, tag) = (Kind::Counter as u8, ty as u8);
-    session.push(
-        Record {
-            time,
-            other,
-            arg,
-            site,
-            kind,
-            tag,
-            ..Record::default()
-        },
-        &[],
-    );
+    session.push(Record { time, other, arg, site, kind, tag, ..Record::default() }, &[]);
 }
 
 impl Counter {
@@ -176,16 +157,9 @@ impl Counter {
 
     /// Counts up, or down with a negative number.
     fn count(&self, delta: u64) {
-        let value = self
-            .extra2
-            .fetch_add(delta, Ordering::Relaxed)
-            .wrapping_add(delta);
+        let value = self.extra2.fetch_add(delta, Ordering::Relaxed).wrapping_add(delta);
         let float = matches!(self.ty, sys::METADATA_F32 | sys::METADATA_F64);
-        let ty = if float || value.cast_signed() < 0 {
-            ArgType::I64
-        } else {
-            ArgType::U64
-        };
+        let ty = if float || value.cast_signed() < 0 { ArgType::I64 } else { ArgType::U64 };
         self.send((ty, value), None);
     }
 
@@ -198,22 +172,15 @@ impl Counter {
             return events_left_out(1);
         };
         // Later steps count from here. (Of a float, from its whole part.)
-        let whole = if ty == ArgType::F64 {
-            (f64::from_bits(bits) as i64).cast_unsigned()
-        } else {
-            bits
-        };
+        let whole =
+            if ty == ArgType::F64 { (f64::from_bits(bits) as i64).cast_unsigned() } else { bits };
         self.extra2.store(whole, Ordering::Relaxed);
         self.send((ty, bits), time);
     }
 }
 
 unsafe extern "C" fn set_value(counter: CounterRef, data: *const c_void) {
-    guard((), || {
-        counter
-            .get()
-            .map_or((), |counter| counter.set(data.cast(), None))
-    });
+    guard((), || counter.get().map_or((), |counter| counter.set(data.cast(), None)));
 }
 
 unsafe extern "C" fn set_value_ex(
@@ -223,11 +190,7 @@ unsafe extern "C" fn set_value_ex(
     data: *const c_void,
 ) {
     let time = given(clock, timestamp);
-    guard((), || {
-        counter
-            .get()
-            .map_or((), |counter| counter.set(data.cast(), time))
-    });
+    guard((), || counter.get().map_or((), |counter| counter.set(data.cast(), time)));
 }
 
 unsafe extern "C" fn inc(counter: CounterRef) {
@@ -235,25 +198,15 @@ unsafe extern "C" fn inc(counter: CounterRef) {
 }
 
 unsafe extern "C" fn inc_delta(counter: CounterRef, delta: u64) {
-    guard((), || {
-        counter.get().map_or((), |counter| counter.count(delta))
-    });
+    guard((), || counter.get().map_or((), |counter| counter.count(delta)));
 }
 
 unsafe extern "C" fn dec(counter: CounterRef) {
-    guard((), || {
-        counter
-            .get()
-            .map_or((), |counter| counter.count(1_u64.wrapping_neg()))
-    });
+    guard((), || counter.get().map_or((), |counter| counter.count(1_u64.wrapping_neg())));
 }
 
 unsafe extern "C" fn dec_delta(counter: CounterRef, delta: u64) {
-    guard((), || {
-        counter
-            .get()
-            .map_or((), |counter| counter.count(delta.wrapping_neg()))
-    });
+    guard((), || counter.get().map_or((), |counter| counter.count(delta.wrapping_neg())));
 }
 
 fn count_v3(domain: DomainRef, name: StringRef, delta: i64) {
@@ -268,12 +221,7 @@ fn count_v3(domain: DomainRef, name: StringRef, delta: i64) {
     let category = domain.category(session);
     if live(session, domain, category) {
         let site = session.intern(category, name.bytes());
-        record(
-            session,
-            site,
-            (ArgType::I64, value.cast_unsigned()),
-            session.now(),
-        );
+        record(session, site, (ArgType::I64, value.cast_unsigned()), session.now());
     }
 }
 
@@ -290,7 +238,5 @@ unsafe extern "C" fn dec_v3(domain: DomainRef, name: StringRef) {
 }
 
 unsafe extern "C" fn dec_delta_v3(domain: DomainRef, name: StringRef, delta: u64) {
-    guard((), || {
-        count_v3(domain, name, delta.cast_signed().wrapping_neg())
-    });
+    guard((), || count_v3(domain, name, delta.cast_signed().wrapping_neg()));
 }

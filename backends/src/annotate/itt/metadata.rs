@@ -25,18 +25,9 @@ pub(crate) fn functions() -> [(&'static str, Function); 8] {
         ("metadata_str_addA", str_add as Function),
         ("metadata_str_addW", str_add_w as Function),
         ("metadata_add_with_scope", add_with_scope as Function),
-        (
-            "metadata_str_add_with_scope",
-            str_add_with_scope as Function,
-        ),
-        (
-            "metadata_str_add_with_scopeA",
-            str_add_with_scope as Function,
-        ),
-        (
-            "metadata_str_add_with_scopeW",
-            str_add_with_scope_w as Function,
-        ),
+        ("metadata_str_add_with_scope", str_add_with_scope as Function),
+        ("metadata_str_add_with_scopeA", str_add_with_scope as Function),
+        ("metadata_str_add_with_scopeW", str_add_with_scope_w as Function),
     ]
 }
 
@@ -86,19 +77,11 @@ fn attach(session: &Session, domain: DomainRef, id: Id, key: StringRef, args: &m
     }
     let category = domain.category(session);
     let kept = thread::with(|thread| {
-        let Some(level) = thread
-            .stack(category)
-            .and_then(|s| s.depth().checked_sub(1))
-        else {
+        let Some(level) = thread.stack(category).and_then(|s| s.depth().checked_sub(1)) else {
             return 0;
         };
-        let keep = |extra: &&Extra| {
-            thread.keep(Pending {
-                category: category.0,
-                level,
-                extra: **extra,
-            })
-        };
+        let keep =
+            |extra: &&Extra| thread.keep(Pending { category: category.0, level, extra: **extra });
         args.extras().iter().take_while(keep).count()
     });
     let rest = args.extras().get(kept..).unwrap_or_default();
@@ -107,23 +90,13 @@ fn attach(session: &Session, domain: DomainRef, id: Id, key: StringRef, args: &m
     }
     let mut left = Args::new();
     rest.iter().for_each(|&extra| left.push(extra));
-    session.send(
-        Kind::Instant,
-        category,
-        &key.text(session, category),
-        0,
-        &mut left,
-    );
+    session.send(Kind::Instant, category, &key.text(session, category), 0, &mut left);
 }
 
 /// The argument name of a piece of metadata.
 fn name(session: &Session, key: &StringRef, index: Option<usize>) -> StrId {
     let text = key.bytes();
-    let text: &[u8] = if text.is_empty() {
-        b"metadata"
-    } else {
-        clip(text, MAX_INTERNED)
-    };
+    let text: &[u8] = if text.is_empty() { b"metadata" } else { clip(text, MAX_INTERNED) };
     match index {
         None => session.intern(StrId::NONE, text),
         Some(i) => session.intern(StrId::NONE, &[text, format!("[{i}]").as_bytes()].concat()),
@@ -219,9 +192,7 @@ unsafe extern "C" fn str_add_with_scope(
     data: *const c_char,
     length: usize,
 ) {
-    guard((), || {
-        string(domain, Id::default(), key, text(data, length))
-    });
+    guard((), || string(domain, Id::default(), key, text(data, length)));
 }
 
 unsafe extern "C" fn str_add_w(

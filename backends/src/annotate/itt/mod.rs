@@ -65,8 +65,7 @@ fn function(name: &[u8]) -> Option<Function> {
         &control::functions(),
     ];
     let mut all = tables.iter().flat_map(|table| table.iter());
-    all.find(|(ours, _)| ours.as_bytes() == name)
-        .map(|found| found.1)
+    all.find(|(ours, _)| ours.as_bytes() == name).map(|found| found.1)
 }
 
 /// Sets every function of a list that ends with a NULL name.

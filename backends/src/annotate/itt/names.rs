@@ -122,11 +122,8 @@ impl DomainRef {
             0 => {
                 // SAFETY: a domain's name is a C string or NULL, and lives as long.
                 let name = unsafe { ascii(domain.name) };
-                let id = if name.is_empty() {
-                    StrId::NONE
-                } else {
-                    session.intern(StrId::NONE, name)
-                };
+                let id =
+                    if name.is_empty() { StrId::NONE } else { session.intern(StrId::NONE, name) };
                 if id.is_none() {
                     return session.key(&ITT);
                 }
@@ -170,10 +167,7 @@ impl StringRef {
         if site.is_none() {
             return Text::Borrowed(text);
         }
-        handle.extra2.store(
-            u64::from(category.0) << 32 | u64::from(site.0),
-            Ordering::Relaxed,
-        );
+        handle.extra2.store(u64::from(category.0) << 32 | u64::from(site.0), Ordering::Relaxed);
         Text::Site(site)
     }
 
@@ -191,18 +185,9 @@ impl StringRef {
 
 fn name_thread(name: &[u8]) {
     let Some(session) = session() else { return };
-    let head = Record {
-        kind: Kind::ThreadName as u8,
-        ..Record::default()
-    };
+    let head = Record { kind: Kind::ThreadName as u8, ..Record::default() };
     let category = session.key(&ITT);
-    session.send_head(
-        head,
-        category,
-        &Text::Borrowed(name),
-        &mut Args::new(),
-        None,
-    );
+    session.send_head(head, category, &Text::Borrowed(name), &mut Args::new(), None);
 }
 
 unsafe extern "C" fn thread_set_name(name: CText) {

@@ -85,11 +85,7 @@ fn begin(
 ) -> Option<Open> {
     let time = time.unwrap_or_else(|| session.now());
     let id = range_id(range_number(), true);
-    let head = Record {
-        other: id,
-        kind: Kind::RangeBegin as u8,
-        ..Record::default()
-    };
+    let head = Record { other: id, kind: Kind::RangeBegin as u8, ..Record::default() };
     let mut open = open();
     if open.len() >= MAX_OPEN && !open.contains_key(&key) {
         events_left_out(1);
@@ -98,29 +94,14 @@ fn begin(
     let recorded =
         recorded && session.send_head(head, category, name, &mut Args::new(), Some(time));
     let extras = Vec::new();
-    open.insert(
-        key,
-        Open {
-            id: recorded.then_some(id),
-            begin: time,
-            extras,
-        },
-    )
+    open.insert(key, Open { id: recorded.then_some(id), begin: time, extras })
 }
 
 /// Records the end of a range.
 fn end(session: &Session, open: &Open, time: u64) {
     if let Some(id) = open.id {
         let kind = Kind::RangeEnd as u8;
-        session.push(
-            Record {
-                time,
-                other: id,
-                kind,
-                ..Record::default()
-            },
-            &open.extras,
-        );
+        session.push(Record { time, other: id, kind, ..Record::default() }, &open.extras);
     }
 }
 
@@ -137,10 +118,7 @@ fn finish(key: Key, time: Option<u64>) {
 /// Adds metadata to the range of this id; `false` if none is open.
 pub(crate) fn keep(domain: DomainRef, id: Id, extras: &[Extra]) -> bool {
     let mut open = open();
-    for key in [
-        Key::Task(domain.address(), key(id)),
-        Key::Frame(domain.address(), key(id)),
-    ] {
+    for key in [Key::Task(domain.address(), key(id)), Key::Frame(domain.address(), key(id))] {
         if let Some(found) = open.get_mut(&key) {
             let room = MAX_EXTRAS.saturating_sub(found.extras.len());
             found.extras.extend(extras.iter().take(room));
@@ -187,12 +165,7 @@ unsafe extern "C" fn end_overlapped_ex(
     timestamp: u64,
     id: Id,
 ) {
-    guard((), || {
-        finish(
-            Key::Task(domain.address(), key(id)),
-            given(clock, timestamp),
-        )
-    });
+    guard((), || finish(Key::Task(domain.address(), key(id)), given(clock, timestamp)));
 }
 
 /// A frame's key; its id may be missing.
@@ -231,47 +204,23 @@ unsafe extern "C" fn frame_submit(domain: DomainRef, _: *const Id, from: u64, to
         if !live(session, domain, category) {
             return;
         }
-        let to = if to == TIMESTAMP_NONE {
-            session.now()
-        } else {
-            to
-        };
-        let from = if from == TIMESTAMP_NONE {
-            to
-        } else {
-            from.min(to)
-        };
+        let to = if to == TIMESTAMP_NONE { session.now() } else { to };
+        let from = if from == TIMESTAMP_NONE { to } else { from.min(to) };
         let id = range_id(range_number(), true);
-        let head = Record {
-            other: id,
-            kind: Kind::RangeBegin as u8,
-            ..Record::default()
-        };
+        let head = Record { other: id, kind: Kind::RangeBegin as u8, ..Record::default() };
         let name = Text::Borrowed(domain.name());
         if session.send_head(head, category, &name, &mut Args::new(), Some(from)) {
             let kind = Kind::RangeEnd as u8;
-            session.push(
-                Record {
-                    time: to,
-                    other: id,
-                    kind,
-                    ..Record::default()
-                },
-                &[],
-            );
+            session.push(Record { time: to, other: id, kind, ..Record::default() }, &[]);
         }
     });
 }
 
 /// The event of this name; numbered from 1, as 0 may be taken for a failure.
 fn create_event(name: &[u8]) -> c_int {
-    let known = EVENTS
-        .find(|event| event.text() == name)
-        .map(|found| found.0);
+    let known = EVENTS.find(|event| event.text() == name).map(|found| found.0);
     let index = known.or_else(|| EVENTS.push(Interned::new(name)));
-    index
-        .and_then(|index| c_int::try_from(index + 1).ok())
-        .unwrap_or(0)
+    index.and_then(|index| c_int::try_from(index + 1).ok()).unwrap_or(0)
 }
 
 /// The length is redundant, and wrong in some programs.
@@ -293,9 +242,7 @@ fn event_key(event: c_int) -> Key {
 unsafe extern "C" fn event_start(event: c_int) -> c_int {
     guard(-1, || {
         let Some(session) = session() else { return -1 };
-        let index = u32::try_from(event)
-            .ok()
-            .and_then(|event| event.checked_sub(1));
+        let index = u32::try_from(event).ok().and_then(|event| event.checked_sub(1));
         let Some(found) = index.and_then(|index| EVENTS.get(index)) else {
             return -1;
         };

@@ -51,10 +51,7 @@ fn begin<'a>(domain: DomainRef, time: Option<u64>, name: impl FnOnce(&Session, S
             if !live(session, domain, category) {
                 return false;
             }
-            let head = Record {
-                kind: Kind::Push as u8,
-                ..Record::default()
-            };
+            let head = Record { kind: Kind::Push as u8, ..Record::default() };
             let name = name(session, category);
             session.send_head(head, category, &name, &mut Args::new(), time)
         });
@@ -76,25 +73,13 @@ fn end(domain: DomainRef, time: Option<u64>) {
         }
         if popped.is_none_or(|popped| popped.recorded) {
             let kind = Kind::Pop as u8;
-            session.push(
-                Record {
-                    time,
-                    site: category,
-                    kind,
-                    ..Record::default()
-                },
-                args.extras(),
-            );
+            session.push(Record { time, site: category, kind, ..Record::default() }, args.extras());
         }
     });
 }
 
 unsafe extern "C" fn task_begin(domain: DomainRef, _: Id, _parent: Id, name: StringRef) {
-    guard((), || {
-        begin(domain, None, |session, category| {
-            name.text(session, category)
-        })
-    });
+    guard((), || begin(domain, None, |session, category| name.text(session, category)));
 }
 
 unsafe extern "C" fn task_begin_ex(
@@ -106,11 +91,7 @@ unsafe extern "C" fn task_begin_ex(
     name: StringRef,
 ) {
     let time = given(clock, timestamp);
-    guard((), || {
-        begin(domain, time, |session, category| {
-            name.text(session, category)
-        })
-    });
+    guard((), || begin(domain, time, |session, category| name.text(session, category)));
 }
 
 unsafe extern "C" fn task_begin_fn(domain: DomainRef, _: Id, _parent: Id, function: *const c_void) {
@@ -145,11 +126,7 @@ fn function_name(function: *const c_void) -> Text<'static> {
     let found = unsafe { libc::dladdr(function, &mut info) };
     if found != 0 && !info.dli_sname.is_null() && info.dli_saddr.addr() == function.addr() {
         // SAFETY: a symbol's name, in a library that the program is about to call.
-        return Text::Owned(
-            unsafe { CStr::from_ptr(info.dli_sname) }
-                .to_bytes()
-                .to_vec(),
-        );
+        return Text::Owned(unsafe { CStr::from_ptr(info.dli_sname) }.to_bytes().to_vec());
     }
     Text::Owned(format!("function {:#x}", function.addr()).into_bytes())
 }
@@ -173,17 +150,8 @@ fn mark(domain: DomainRef, name: StringRef, scope: c_int, time: Option<u64>) {
     if !scope.is_empty() {
         args.string(session, session.key(&SCOPE), scope.as_bytes());
     }
-    let head = Record {
-        kind: Kind::Instant as u8,
-        ..Record::default()
-    };
-    session.send_head(
-        head,
-        category,
-        &name.text(session, category),
-        &mut args,
-        time,
-    );
+    let head = Record { kind: Kind::Instant as u8, ..Record::default() };
+    session.send_head(head, category, &name.text(session, category), &mut args, time);
 }
 
 unsafe extern "C" fn marker(domain: DomainRef, _: Id, name: StringRef, scope: c_int) {

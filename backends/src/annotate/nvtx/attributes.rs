@@ -56,13 +56,7 @@ pub(crate) unsafe fn event<'a>(
         return Text::Borrowed(&[]);
     };
     if event.category != 0 {
-        names::category_arg(
-            session,
-            args,
-            session.key(&args::CATEGORY),
-            category,
-            event.category,
-        );
+        names::category_arg(session, args, session.key(&args::CATEGORY), category, event.category);
     }
     if event.color_type == sys::COLOR_ARGB {
         args.unsigned(session.key(&args::COLOR), event.color.into());

@@ -72,17 +72,11 @@ fn find(category: StrId, id: u64) -> Option<&'static Counter> {
 
 /// The members of a counter with values of type `ty`, and the size of a sample.
 fn members(category: StrId, name: &[u8], ty: u64) -> Option<(Box<[Member]>, usize)> {
-    let member = |name, ty, offset| Member {
-        name,
-        ty,
-        offset,
-        sum: AtomicU64::new(0),
-    };
+    let member = |name, ty, offset| Member { name, ty, offset, sum: AtomicU64::new(0) };
     match type_of(category, ty) {
-        Type::Primitive(primitive) => Some((
-            Box::new([member(Interned::new(name), primitive, 0)]),
-            primitive.size,
-        )),
+        Type::Primitive(primitive) => {
+            Some((Box::new([member(Interned::new(name), primitive, 0)]), primitive.size))
+        }
         Type::Schema(schema) => {
             let mut found = Vec::new();
             let mut end = 0_usize;
@@ -92,11 +86,7 @@ fn members(category: StrId, name: &[u8], ty: u64) -> Option<(Box<[Member]>, usiz
                     return None;
                 };
                 let align = field.align().max(1);
-                let align = if schema.pack == 0 {
-                    align
-                } else {
-                    align.min(schema.pack)
-                };
+                let align = if schema.pack == 0 { align } else { align.min(schema.pack) };
                 let offset = match field.offset {
                     Some(offset) => usize::try_from(offset).ok()?,
                     None => end.checked_next_multiple_of(align)?,
@@ -108,9 +98,7 @@ fn members(category: StrId, name: &[u8], ty: u64) -> Option<(Box<[Member]>, usiz
                 let text = [name, b".", field.key.text()].concat();
                 found.push(member(Interned::new(&text), primitive, offset));
             }
-            let size = schema
-                .size
-                .unwrap_or(end.checked_next_multiple_of(schema.align.max(1))?);
+            let size = schema.size.unwrap_or(end.checked_next_multiple_of(schema.align.max(1))?);
             Some((found.into(), size))
         }
         _ => None,
@@ -148,11 +136,7 @@ unsafe fn semantics(mut header: *const SemanticsHeader) -> (CounterUnit, bool, b
 }
 
 fn unit(name: &[u8]) -> CounterUnit {
-    let is = |names: &[&str]| {
-        names
-            .iter()
-            .any(|n| n.as_bytes().eq_ignore_ascii_case(name))
-    };
+    let is = |names: &[&str]| names.iter().any(|n| n.as_bytes().eq_ignore_ascii_case(name));
     if is(&["byte", "bytes", "b"]) {
         CounterUnit::Bytes
     } else if is(&["ns", "nanosecond", "nanoseconds"]) {
@@ -180,24 +164,13 @@ unsafe extern "C" fn counter_register(domain: Domain, attributes: *const Counter
         };
         let category = names::category(session, domain);
         // SAFETY: of a program that follows NVTX's rules.
-        let (name, (unit, delta, our_time)) = unsafe {
-            (
-                clip(ascii(attributes.name), 512),
-                semantics(attributes.semantics),
-            )
-        };
+        let (name, (unit, delta, our_time)) =
+            unsafe { (clip(ascii(attributes.name), 512), semantics(attributes.semantics)) };
         let name = if name.is_empty() { b"counter" } else { name };
         let Some((members, size)) = members(category, name, attributes.schema) else {
             return 0;
         };
-        let counter = Counter {
-            category,
-            members,
-            size,
-            unit,
-            delta,
-            our_time,
-        };
+        let counter = Counter { category, members, size, unit, delta, our_time };
         let Some(index) = COUNTERS.push(counter) else {
             return 0;
         };
@@ -212,29 +185,14 @@ unsafe extern "C" fn counter_register(domain: Domain, attributes: *const Counter
 impl Counter {
     /// Records a value of a member.
     fn record(&self, session: &Session, member: &Member, (ty, bits): (ArgType, u64), time: u64) {
-        let bits = if self.delta {
-            member.add(ty, bits)
-        } else {
-            bits
-        };
+        let bits = if self.delta { member.add(ty, bits) } else { bits };
         let site = member.name.id(session, self.category);
         if site.is_none() {
             return events_left_out(1);
         }
         let other = self.unit as u64;
         let (kind, tag) = (Kind::Counter as u8, ty as u8);
-        session.push(
-            Record {
-                time,
-                other,
-                arg: bits,
-                site,
-                kind,
-                tag,
-                ..Record::default()
-            },
-            &[],
-        );
+        session.push(Record { time, other, arg: bits, site, kind, tag, ..Record::default() }, &[]);
     }
 
     /// Records the values of a sample that lies at `at`.
@@ -258,9 +216,7 @@ impl Member {
             _ => old.wrapping_add(bits),
         };
         let update = |old| Some(sum(old));
-        let old = self
-            .sum
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
+        let old = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update);
         sum(old.unwrap_or_default())
     }
 }
@@ -292,23 +248,14 @@ unsafe extern "C" fn sample_i64(domain: Domain, id: u64, value: i64) {
 unsafe extern "C" fn sample_f64(domain: Domain, id: u64, value: f64) {
     with_counter(domain, id, |session, counter| {
         if let Some(member) = counter.members.first() {
-            counter.record(
-                session,
-                member,
-                (ArgType::F64, value.to_bits()),
-                session.now(),
-            );
+            counter.record(session, member, (ArgType::F64, value.to_bits()), session.now());
         }
     });
 }
 
 unsafe extern "C" fn sample(domain: Domain, id: u64, data: *const u8, size: usize) {
     with_counter(domain, id, |session, counter| {
-        let blob = Blob::new(&sys::PayloadData {
-            schema: 0,
-            size,
-            data,
-        });
+        let blob = Blob::new(&sys::PayloadData { schema: 0, size, data });
         counter.record_sample(session, blob, 0, session.now());
     });
 }
@@ -336,18 +283,10 @@ unsafe extern "C" fn batch_submit(domain: Domain, batch: *const CounterBatch) {
     let batch = unsafe { batch.read_unaligned() };
     with_counter(domain, batch.counter, |session, counter| {
         let size = batch.samples_size;
-        let blob = Blob::new(&sys::PayloadData {
-            schema: 0,
-            size,
-            data: batch.samples,
-        });
+        let blob = Blob::new(&sys::PayloadData { schema: 0, size, data: batch.samples });
         let count = (size / counter.size.max(1)).min(MAX_SAMPLES);
         let data = batch.timestamps.cast();
-        let times = Blob::new(&sys::PayloadData {
-            schema: 0,
-            size: batch.timestamps_size,
-            data,
-        });
+        let times = Blob::new(&sys::PayloadData { schema: 0, size: batch.timestamps_size, data });
         let time = |i: usize| {
             let read = |i: usize| {
                 let bytes = times.bytes(i.checked_mul(8)?, 8)?.try_into().ok()?;
@@ -362,11 +301,7 @@ unsafe extern "C" fn batch_submit(domain: Domain, batch: *const CounterBatch) {
                 read(i)
             }
         };
-        let first = if counter.our_time {
-            0
-        } else {
-            count.saturating_sub(1)
-        };
+        let first = if counter.our_time { 0 } else { count.saturating_sub(1) };
         if !counter.delta {
             events_left_out(first as u64);
         }

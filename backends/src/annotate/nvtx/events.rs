@@ -140,15 +140,7 @@ pub(crate) fn pop(domain: Domain, arguments: impl FnOnce(&Session, StrId, &mut A
                 thread.take(category, popped.level, |pending| args.push(pending.extra));
             }
             let kind = Kind::Pop as u8;
-            session.push(
-                Record {
-                    time,
-                    site: category,
-                    kind,
-                    ..Record::default()
-                },
-                args.extras(),
-            );
+            session.push(Record { time, site: category, kind, ..Record::default() }, args.extras());
         }
         let Some(popped) = popped else { return FAILED };
         if thread.evaluating.get() > popped.level {
@@ -184,15 +176,7 @@ pub(crate) fn end(domain: Domain, id: u64, arguments: impl FnOnce(&Session, StrI
     let mut args = Args::new();
     arguments(session, names::category(session, domain), &mut args);
     let kind = Kind::RangeEnd as u8;
-    session.push(
-        Record {
-            time,
-            other: id,
-            kind,
-            ..Record::default()
-        },
-        args.extras(),
-    );
+    session.push(Record { time, other: id, kind, ..Record::default() }, args.extras());
 }
 
 /// The default domain.

@@ -63,10 +63,7 @@ impl Candidate {
         }
         let candidate = CANDIDATES.fetch_add(1, Ordering::Relaxed) << 1 & CANDIDATE;
         let thread = u64::from(thread.ordinal.get()) << 31 & THREAD;
-        Candidate {
-            sequence,
-            bits: slot(sequence).1 | thread | candidate,
-        }
+        Candidate { sequence, bits: slot(sequence).1 | thread | candidate }
     }
 
     /// Its flow.
@@ -92,8 +89,7 @@ pub(crate) fn take(sequence: i64) -> Option<u64> {
     if bits & CANDIDATE == 0 || bits & NUMBER != number {
         return None;
     }
-    cell.compare_exchange(bits, 0, Ordering::AcqRel, Ordering::Relaxed)
-        .ok()?;
+    cell.compare_exchange(bits, 0, Ordering::AcqRel, Ordering::Relaxed).ok()?;
     (bits & SEVERAL == 0).then(|| flow_id(sequence, bits))
 }
 

@@ -95,9 +95,7 @@ fn field(text: &[u8]) -> Option<(Field, &[u8])> {
         (b", sizes = ", Field::Sizes),
         (b", input_op_ids = ", Field::Inputs),
     ];
-    FIELDS
-        .iter()
-        .find_map(|&(key, field)| Some((field, text.strip_prefix(key)?)))
+    FIELDS.iter().find_map(|&(key, field)| Some((field, text.strip_prefix(key)?)))
 }
 
 /// Length of the value at the start of a text: up to a comma outside all brackets.
@@ -118,9 +116,7 @@ fn value_length(text: &[u8]) -> Option<usize> {
 fn input_ops(text: &[u8]) -> impl Iterator<Item = u64> {
     text.split(|&b| b == b'(').skip(1).map(|pair| {
         let digits = pair.iter().take_while(|b| b.is_ascii_digit());
-        digits.fold(0_u64, |n, b| {
-            n.wrapping_mul(10).wrapping_add(u64::from(b - b'0'))
-        })
+        digits.fold(0_u64, |n, b| n.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
     })
 }
 
@@ -194,10 +190,7 @@ mod tests {
     use super::*;
 
     fn op(name: &str) -> Op<'_> {
-        Op {
-            name: name.as_bytes(),
-            ..Op::default()
-        }
+        Op { name: name.as_bytes(), ..Op::default() }
     }
 
     #[test]
@@ -211,26 +204,13 @@ mod tests {
             ..op("aten::addmm")
         };
         assert_eq!(parse(full), Some(expected));
-        assert_eq!(
-            input_ops(expected.inputs.unwrap()).collect::<Vec<_>>(),
-            [11, 0]
-        );
+        assert_eq!(input_ops(expected.inputs.unwrap()).collect::<Vec<_>>(), [11, 0]);
         let engine = "autograd::engine::evaluate_function: AddmmBackward0";
         let message = format!("{engine}, op_id = 31");
-        assert_eq!(
-            parse(message.as_bytes()),
-            Some(Op {
-                op_id: Some(31),
-                ..op(engine)
-            })
-        );
+        assert_eq!(parse(message.as_bytes()), Some(Op { op_id: Some(31), ..op(engine) }));
         assert_eq!(
             parse(b"Node<A, B>, seq = -2, op_id = 1"),
-            Some(Op {
-                sequence: Some(-2),
-                op_id: Some(1),
-                ..op("Node<A, B>")
-            })
+            Some(Op { sequence: Some(-2), op_id: Some(1), ..op("Node<A, B>") })
         );
     }
 
@@ -254,20 +234,10 @@ mod tests {
 
     #[test]
     fn nodes_are_told_from_operators() {
-        for name in [
-            "AddmmBackward0",
-            "MyFunctionBackward",
-            "torch::autograd::FooBackward12",
-        ] {
+        for name in ["AddmmBackward0", "MyFunctionBackward", "torch::autograd::FooBackward12"] {
             assert!(is_backward_name(name.as_bytes()), "{name}");
         }
-        for name in [
-            "aten::add",
-            "aten::native_layer_norm_backward",
-            "Backward pass",
-            "7",
-            "",
-        ] {
+        for name in ["aten::add", "aten::native_layer_norm_backward", "Backward pass", "7", ""] {
             assert!(!is_backward_name(name.as_bytes()), "{name}");
         }
     }

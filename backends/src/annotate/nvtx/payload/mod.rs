@@ -73,9 +73,7 @@ pub(crate) unsafe fn read(
     let payloads = &payloads[..count];
     let blobs = payloads.iter().map(|payload| payload.1);
     let mut all = [Blob::new(&EMPTY); MAX_PAYLOADS];
-    all.iter_mut()
-        .zip(blobs)
-        .for_each(|(place, blob)| *place = blob);
+    all.iter_mut().zip(blobs).for_each(|(place, blob)| *place = blob);
     let mut decoder = Decoder::new(session, category, args, &all[..count]);
     for &(id, blob) in payloads {
         match id {
@@ -92,11 +90,7 @@ pub(crate) unsafe fn read(
     decoder.message
 }
 
-const EMPTY: PayloadData = PayloadData {
-    schema: 0,
-    size: 0,
-    data: std::ptr::null(),
-};
+const EMPTY: PayloadData = PayloadData { schema: 0, size: 0, data: std::ptr::null() };
 
 /// The payloads of an event that has nothing else.
 struct Payloads(*const PayloadData, usize);
@@ -173,9 +167,7 @@ unsafe extern "C" fn range_end_payload(
 /// Ticks of the recording clock: what a batch of counters with timestamps "from the tool"
 /// brings back.
 unsafe extern "C" fn timestamp_get() -> i64 {
-    guard(0, || {
-        session().map_or(0, |session| session.now().cast_signed())
-    })
+    guard(0, || session().map_or(0, |session| session.now().cast_signed()))
 }
 
 /// Scopes are not recorded, but a program may take 0 for a failure.
@@ -187,17 +179,8 @@ unsafe extern "C" fn scope_register(_: Domain, attributes: *const c_void) -> u64
         }
         let words = attributes.cast::<u64>();
         // SAFETY: `nvtxScopeAttr_t` is {size_t structSize; char* path; u64 parent; u64 id}.
-        let chosen = unsafe {
-            if words.read_unaligned() < 32 {
-                0
-            } else {
-                words.add(3).read_unaligned()
-            }
-        };
-        if chosen != 0 {
-            chosen
-        } else {
-            SCOPES.fetch_add(1, Ordering::Relaxed)
-        }
+        let chosen =
+            unsafe { if words.read_unaligned() < 32 { 0 } else { words.add(3).read_unaligned() } };
+        if chosen != 0 { chosen } else { SCOPES.fetch_add(1, Ordering::Relaxed) }
     })
 }

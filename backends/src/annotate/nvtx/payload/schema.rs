@@ -108,11 +108,7 @@ fn add(category: StrId, chosen: Option<u64>, layout: Layout) -> u64 {
     match chosen {
         // Every copy of NVTX in the process registers the same: the last one counts.
         Some(id) if (sys::STATIC_IDS..sys::DYNAMIC_IDS).contains(&id) => {
-            if CHOSEN.insert(category.0.into(), id, index + 1) {
-                id
-            } else {
-                0
-            }
+            if CHOSEN.insert(category.0.into(), id, index + 1) { id } else { 0 }
         }
         _ => sys::DYNAMIC_IDS + u64::from(index),
     }
@@ -135,44 +131,24 @@ pub(crate) unsafe fn register(category: StrId, attributes: *const SchemaAttribut
     {
         return 0;
     }
-    let pack = if has(sys::SCHEMA_HAS_PACK) {
-        attributes.pack
-    } else {
-        0
-    };
-    let pack = if pack.is_power_of_two() && pack <= 16 {
-        pack
-    } else {
-        0
-    };
+    let pack = if has(sys::SCHEMA_HAS_PACK) { attributes.pack } else { 0 };
+    let pack = if pack.is_power_of_two() && pack <= 16 { pack } else { 0 };
     // SAFETY: there are that many entries.
     let fields: Box<[Field]> = (0..attributes.entry_count)
         .map(|i| unsafe { field(category, i, &attributes.entries.add(i).read_unaligned()) })
         .collect();
     let natural = fields.iter().map(|field| field.align()).max().unwrap_or(1);
-    let ty = if has(sys::SCHEMA_HAS_TYPE) {
-        attributes.ty
-    } else {
-        sys::SCHEMA_STATIC
-    };
+    let ty = if has(sys::SCHEMA_HAS_TYPE) { attributes.ty } else { sys::SCHEMA_STATIC };
     let size =
         (ty == sys::SCHEMA_STATIC && has(sys::SCHEMA_HAS_SIZE)).then_some(attributes.static_size);
     let schema = Schema {
         fields,
         size: size.filter(|&size| size > 0),
-        align: if pack == 0 {
-            natural
-        } else {
-            natural.min(pack)
-        },
+        align: if pack == 0 { natural } else { natural.min(pack) },
         pack,
         is_struct: ty == sys::SCHEMA_STATIC || ty == sys::SCHEMA_DYNAMIC,
     };
-    add(
-        category,
-        has(sys::SCHEMA_HAS_ID).then_some(attributes.id),
-        Layout::Schema(schema),
-    )
+    add(category, has(sys::SCHEMA_HAS_ID).then_some(attributes.id), Layout::Schema(schema))
 }
 
 /// # Safety
@@ -198,22 +174,12 @@ unsafe fn field(category: StrId, index: usize, entry: &SchemaEntry) -> Field {
 impl Field {
     /// A value that is all there is.
     pub(crate) fn unnamed(ty: Type) -> Field {
-        Field {
-            key: Interned::known(b"payload"),
-            flags: 0,
-            ty,
-            detail: 0,
-            offset: Some(0),
-        }
+        Field { key: Interned::known(b"payload"), flags: 0, ty, detail: 0, offset: Some(0) }
     }
 
     /// Alignment in its structure.
     pub(crate) fn align(&self) -> usize {
-        if self.is_reference() {
-            8
-        } else {
-            self.ty.align()
-        }
+        if self.is_reference() { 8 } else { self.ty.align() }
     }
 
     /// Whether the payload holds a pointer or an offset instead of the value.
@@ -253,15 +219,8 @@ pub(crate) unsafe fn register_enumeration(
         (entry.value, entry.is_flag != 0, clip(name, MAX_NAME).into())
     };
     let names = (0..attributes.entry_count).map(name).collect();
-    let layout = Layout::Enumeration(Enumeration {
-        size: attributes.size,
-        names,
-    });
-    add(
-        category,
-        has(sys::ENUM_HAS_ID).then_some(attributes.id),
-        layout,
-    )
+    let layout = Layout::Enumeration(Enumeration { size: attributes.size, names });
+    add(category, has(sys::ENUM_HAS_ID).then_some(attributes.id), layout)
 }
 
 impl Enumeration {

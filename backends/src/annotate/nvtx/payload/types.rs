@@ -77,18 +77,14 @@ impl Primitive {
         Some(match self.read {
             Read::Signed => {
                 let shift = 64 - 8 * self.size as u32;
-                (
-                    ArgType::I64,
-                    ((raw << shift).cast_signed() >> shift).cast_unsigned(),
-                )
+                (ArgType::I64, ((raw << shift).cast_signed() >> shift).cast_unsigned())
             }
             Read::Unsigned | Read::Character | Read::Category => (ArgType::U64, raw),
             Read::Address | Read::Handle => (ArgType::Pointer, raw),
             Read::Float => (ArgType::F64, float(bytes)?.to_bits()),
-            Read::Bfloat16 => (
-                ArgType::F64,
-                f64::from(f32::from_bits((raw as u32) << 16)).to_bits(),
-            ),
+            Read::Bfloat16 => {
+                (ArgType::F64, f64::from(f32::from_bits((raw as u32) << 16)).to_bits())
+            }
             Read::X87 => (ArgType::F64, x87(bytes)?.to_bits()),
             Read::Text | Read::Wide => return None,
         })
@@ -97,11 +93,7 @@ impl Primitive {
 
 /// Up to eight bytes, little-endian.
 pub(crate) fn unsigned(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .take(8)
-        .rev()
-        .fold(0, |n, &b| n << 8 | u64::from(b))
+    bytes.iter().take(8).rev().fold(0, |n, &b| n << 8 | u64::from(b))
 }
 
 fn float(bytes: &[u8]) -> Option<f64> {
@@ -135,11 +127,7 @@ fn quad(bits: u128) -> f64 {
     let exponent = match exponent {
         16384 => 0x7ff,
         e if e > 1023 => {
-            return if sign == 0 {
-                f64::INFINITY
-            } else {
-                f64::NEG_INFINITY
-            };
+            return if sign == 0 { f64::INFINITY } else { f64::NEG_INFINITY };
         }
         e if e < -1022 => return 0.0,
         e => (e + 1023) as u64,
