@@ -139,7 +139,7 @@ impl<'a> Decoder<'a> {
             if let Some(place) = lengths.get_mut(i) {
                 *place = integer(field, blob, at);
             }
-            cursor = self.field(field, blob, at, &lengths);
+            cursor = self.field(field, blob, at, &lengths, schema.fields.len() == 1);
         }
         self.depth -= 1;
         let end = cursor.map(|end| (end - base).next_multiple_of(schema.align.max(1)));
@@ -153,13 +153,17 @@ impl<'a> Decoder<'a> {
         blob: Blob,
         at: usize,
         lengths: &[Option<u64>],
+        alone: bool,
     ) -> Option<usize> {
         let mark = self.path.len();
-        let top = mark == 0;
-        if !top {
-            self.path.push(b'.');
+        // A structure around one value (as Python's NVTX registers every scalar) has
+        // nothing to tell apart.
+        if mark == 0 || !alone {
+            if mark > 0 {
+                self.path.push(b'.');
+            }
+            self.path.extend_from_slice(field.key.text());
         }
-        self.path.extend_from_slice(field.key.text());
         let end = if field.is_reference() {
             self.reference(field, blob, at, lengths);
             at.checked_add(8)
