@@ -117,10 +117,8 @@ pub(crate) fn attach() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         // SAFETY: our tables are laid out as NVTX's.
-        assert_eq!(
-            unsafe { nvtx::initialize(Some(get_export_table), &LINES) },
-            1
-        );
+        let attached = unsafe { nvtx::initialize(Some(get_export_table), &LINES) };
+        assert_eq!(attached, 1);
         assert_eq!(attach_extension(2, &PAYLOAD), 1);
         assert_eq!(attach_extension(4, &COUNTERS), 1);
         assert_eq!(

@@ -12,14 +12,6 @@ second.begin()
 first.end()
 second.end()
 
-
-@ittapi.task(domain="solver")
-def function():
-    pass
-
-
-function()
-
 event = ittapi.event("checkpoint")
 event.begin()
 event.end()

@@ -13,7 +13,6 @@ nvtx.pop_range()  # One too many.
 with nvtx.annotate("data", domain="train", color=0x123456, category="io", payload=0.5):
     with nvtx.annotate("batch", domain="train", payload=-3):
         pass
-nvtx.mark("here", domain="train", payload=np.int16(5))
 nvtx.mark("list", payload=[1, 2, 3])
 nvtx.mark("text", payload=np.array("grün"))
 sample = np.zeros((), dtype=[("step", "i4"), ("loss", "f8"), ("dims", "u2", (3,))])
