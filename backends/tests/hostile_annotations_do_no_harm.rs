@@ -29,10 +29,7 @@ fn unknown_types_and_handles() {
     mark_ex(&event().message(77, 0x1234));
     mark_ex(&event().message(3, 0x1234));
     mark_ex(&event().message(3, 0x4b53_0000_ffff));
-    assert_eq!(
-        domain_push(ptr::without_provenance_mut(1), &event().name("y")),
-        0
-    );
+    assert_eq!(domain_push(ptr::without_provenance_mut(1), &event().name("y")), 0);
     assert_eq!(domain_pop(DEFAULT), 0);
     assert_eq!(
         take(),
@@ -71,12 +68,7 @@ fn texts_of_any_length_and_content() {
     mark(&long);
     push(&long);
     pop();
-    mark_ex_raw(
-        event()
-            .message(2, w(&long).as_ptr().expose_provenance() as u64)
-            .0
-            .as_ptr(),
-    );
+    mark_ex_raw(event().message(2, w(&long).as_ptr().expose_provenance() as u64).0.as_ptr());
     mark_raw(c"\xff\xfe, seq = \xc3".as_ptr());
     mark_w([0xd800, 0x41, 0x7fff_ffff, 0].as_ptr());
     let lines = take();
@@ -84,10 +76,7 @@ fn texts_of_any_length_and_content() {
     assert!(lines[0].starts_with("instant nvtx by value \"xxx"));
     assert!(lines[0].ends_with("x\" full length=1048576u"));
     assert!(lines[0].len() < 40_000);
-    assert_eq!(
-        lines[4],
-        "instant nvtx \"\u{fffd}\u{fffd}, seq = \u{fffd}\""
-    );
+    assert_eq!(lines[4], "instant nvtx \"\u{fffd}\u{fffd}, seq = \u{fffd}\"");
     assert_eq!(lines[5], "instant nvtx \"\u{fffd}A\u{fffd}\"");
 }
 
@@ -98,18 +87,12 @@ fn more_pushes_than_pops() {
         assert_eq!(domain_push(d, &event().name("again")), level);
     }
     let open: Vec<_> = (0..40).map(|i| domain(&format!("open {i}"))).collect();
-    let opened = open
-        .iter()
-        .filter(|d| domain_push(**d, &event().name("o")) == 0)
-        .count();
+    let opened = open.iter().filter(|d| domain_push(**d, &event().name("o")) == 0).count();
     assert!(opened > 16, "{opened}");
     assert_eq!(domain_pop(d), 999);
     // Those that found no room were not recorded: their pops are pops too many.
     assert!(open.iter().all(|&d| domain_pop(d) <= 0));
-    let pushed = take()
-        .iter()
-        .filter(|line| line.starts_with("push open "))
-        .count();
+    let pushed = take().iter().filter(|line| line.starts_with("push open ")).count();
     assert_eq!(pushed, opened);
 }
 
@@ -119,18 +102,7 @@ fn schemas_that_lie() {
     assert_eq!(schema_raw(ptr::null()), 0);
     let attributes = [1 << 2 | 1 << 4 | 1 << 5, 0, 1, 0, 0, 9, 0, 0, 0, 0_u64];
     assert_eq!(schema_raw(attributes.as_ptr()), 0, "no entries");
-    let attributes = [
-        1 << 2 | 1 << 4 | 1 << 5,
-        0,
-        1,
-        0,
-        8,
-        u64::MAX,
-        0,
-        0,
-        0,
-        0_u64,
-    ];
+    let attributes = [1 << 2 | 1 << 4 | 1 << 5, 0, 1, 0, 8, u64::MAX, 0, 0, 0, 0_u64];
     assert_eq!(schema_raw(attributes.as_ptr()), 0, "too many entries");
     let huge = u64::MAX;
     let entries = [
@@ -158,39 +130,11 @@ fn schemas_that_lie() {
         }
         let many = vec![payload(id, &[1; 64]); 100];
         mark_payload(d, &many);
-        mark_payload(
-            d,
-            &[Payload {
-                schema: id,
-                size: usize::MAX,
-                data: ptr::null(),
-            }],
-        );
-        mark_payload(
-            d,
-            &[Payload {
-                schema: id,
-                size: 8,
-                data: ptr::null(),
-            }],
-        );
-        mark_payload(
-            d,
-            &[Payload {
-                schema: id,
-                size: usize::MAX,
-                data: [1_u8; 8].as_ptr(),
-            }],
-        );
+        mark_payload(d, &[Payload { schema: id, size: usize::MAX, data: ptr::null() }]);
+        mark_payload(d, &[Payload { schema: id, size: 8, data: ptr::null() }]);
+        mark_payload(d, &[Payload { schema: id, size: usize::MAX, data: [1_u8; 8].as_ptr() }]);
     }
-    mark_payload(
-        d,
-        &[Payload {
-            schema: 75,
-            size: usize::MAX,
-            data: c"c".as_ptr().cast(),
-        }],
-    );
+    mark_payload(d, &[Payload { schema: 75, size: usize::MAX, data: c"c".as_ptr().cast() }]);
     mark_ex(&event().name("none").payload(0xdfbd_0009, 0));
     let lines = take();
     assert_eq!(lines.len(), 6 * 8 + 2);
@@ -203,9 +147,7 @@ fn schemas_of_schemas_are_bounded() {
     let d = domain("nested");
     let mut id = schema(d, 1, &[entry("leaf", 12, 1 << 4, 1 << 20, 0)], 1 << 20, 0);
     for _ in 0..40 {
-        let twice: Vec<_> = (0..20)
-            .map(|_| entry("n", id, 1 << 4, 1 << 30, 0))
-            .collect();
+        let twice: Vec<_> = (0..20).map(|_| entry("n", id, 1 << 4, 1 << 30, 0)).collect();
         id = schema(d, 2, &twice, 0, 0);
     }
     let data = vec![1_u8; 1 << 21];
@@ -224,23 +166,13 @@ fn every_byte_of_a_random_payload_may_be_anything() {
     let d = domain("random");
     let mut state = 1_u64;
     let mut random = move || {
-        state = state
-            .wrapping_mul(0x5851_f42d_4c95_7f2d)
-            .wrapping_add(0x1405_7b7e_f767_814f);
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         state >> 33
     };
     for _ in 0..300 {
         // No deep copies: those are read where they point.
         let entries: Vec<_> = (0..1 + random() % 8)
-            .map(|_| {
-                entry(
-                    "e",
-                    random() % 110,
-                    random() & 0xe7e,
-                    random() % 20,
-                    random() % 40,
-                )
-            })
+            .map(|_| entry("e", random() % 110, random() & 0xe7e, random() % 20, random() % 40))
             .collect();
         let id = schema(d, 1 + random() % 2, &entries, random() % 64, 0);
         let data: Vec<u8> = (0..random() % 48).map(|_| random() as u8).collect();
@@ -255,9 +187,7 @@ fn every_byte_of_a_random_payload_may_be_anything() {
 #[test]
 fn names_and_counters_without_end() {
     let d = domain("endless");
-    let registered = (0..200_000)
-        .filter(|i| register(d, &i.to_string()) != 0)
-        .count();
+    let registered = (0..200_000).filter(|i| register(d, &i.to_string()) != 0).count();
     assert!(registered < 200_000, "registered strings are bounded");
     mark_ex(&event().message(3, register(d, "one more")));
     assert_eq!(take(), ["instant nvtx \"unnamed\""]);

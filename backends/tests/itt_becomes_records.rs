@@ -142,13 +142,7 @@ fn attach(domains: *mut Domain, strings: *mut Handle, counters: *mut Counter) ->
             group: 0,
         })
         .collect();
-    list.push(Info {
-        name: ptr::null(),
-        function: ptr::null_mut(),
-        init: 0,
-        null: 0,
-        group: 0,
-    });
+    list.push(Info { name: ptr::null(), function: ptr::null_mut(), init: 0, null: 0, group: 0 });
     let mut global = Global([0; 25]);
     global.0[3] = 20_180_723;
     global.0[15] = list.leak().as_ptr().expose_provenance();
@@ -157,13 +151,8 @@ fn attach(domains: *mut Domain, strings: *mut Handle, counters: *mut Counter) ->
     global.0[21] = counters.expose_provenance();
     // SAFETY: laid out as ITT's static part does.
     unsafe { itt::initialize((&raw mut global).cast(), 0, &LINES) };
-    let functions = NAMES
-        .iter()
-        .zip(slots.iter())
-        .map(|(&name, slot)| (name, slot.addr()));
-    Part {
-        functions: functions.collect(),
-    }
+    let functions = NAMES.iter().zip(slots.iter()).map(|(&name, slot)| (name, slot.addr()));
+    Part { functions: functions.collect() }
 }
 
 fn part() -> &'static Part {
@@ -185,29 +174,14 @@ macro_rules! itt {
 }
 
 fn domain(name: &str) -> *mut Domain {
-    itt!(
-        domain_create,
-        fn(*const c_char) -> *mut Domain,
-        c(name).as_ptr()
-    )
+    itt!(domain_create, fn(*const c_char) -> *mut Domain, c(name).as_ptr())
 }
 fn string(text: &str) -> *mut Handle {
-    itt!(
-        string_handle_create,
-        fn(*const c_char) -> *mut Handle,
-        c(text).as_ptr()
-    )
+    itt!(string_handle_create, fn(*const c_char) -> *mut Handle, c(text).as_ptr())
 }
 fn begin(domain: *mut Domain, name: &str) {
     let name = string(name);
-    itt!(
-        task_begin,
-        fn(*mut Domain, Id, Id, *mut Handle) -> (),
-        domain,
-        NULL,
-        NULL,
-        name
-    );
+    itt!(task_begin, fn(*mut Domain, Id, Id, *mut Handle) -> (), domain, NULL, NULL, name);
 }
 fn end(domain: *mut Domain) {
     itt!(task_end, fn(*mut Domain) -> (), domain);
@@ -293,23 +267,10 @@ fn tasks_nest_per_domain() {
 fn tasks_by_function_or_with_timestamps() {
     let d = domain("variants");
     let function = itt::initialize as *const c_void;
-    itt!(
-        task_begin_fn,
-        fn(*mut Domain, Id, Id, *const c_void) -> (),
-        d,
-        NULL,
-        NULL,
-        function
-    );
+    itt!(task_begin_fn, fn(*mut Domain, Id, Id, *const c_void) -> (), d, NULL, NULL, function);
     let now = itt!(get_timestamp, fn() -> u64,);
     let clock = ptr::null::<c_void>();
-    itt!(
-        task_end_ex,
-        fn(*mut Domain, *const c_void, u64) -> (),
-        d,
-        clock,
-        now
-    );
+    itt!(task_end_ex, fn(*mut Domain, *const c_void, u64) -> (), d, clock, now);
     itt!(
         task_begin_ex,
         fn(*mut Domain, *const c_void, u64, Id, Id, *mut Handle) -> (),
@@ -322,22 +283,8 @@ fn tasks_by_function_or_with_timestamps() {
     );
     end(d);
     let name = string("flag");
-    itt!(
-        marker,
-        fn(*mut Domain, Id, *mut Handle, c_int) -> (),
-        d,
-        NULL,
-        name,
-        1
-    );
-    itt!(
-        marker,
-        fn(*mut Domain, Id, *mut Handle, c_int) -> (),
-        d,
-        NULL,
-        ptr::null_mut(),
-        77
-    );
+    itt!(marker, fn(*mut Domain, Id, *mut Handle, c_int) -> (), d, NULL, name, 1);
+    itt!(marker, fn(*mut Domain, Id, *mut Handle, c_int) -> (), d, NULL, ptr::null_mut(), 77);
     let lines = take();
     assert!(lines[0].starts_with("push variants \""), "{lines:?}");
     assert_eq!(
@@ -358,14 +305,7 @@ fn metadata_is_added_at_the_end() {
     begin(d, "outer");
     number(d, NULL, "bytes", 1, 1, &4096_u64.to_le_bytes());
     begin(d, "inner");
-    number(
-        d,
-        NULL,
-        "shape",
-        4,
-        2,
-        &[1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff],
-    );
+    number(d, NULL, "shape", 4, 2, &[1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff]);
     number(d, NULL, "half", 6, 1, &[0xff, 0xff]);
     text(d, NULL, "file", "name.bin and more", 8);
     end(d);
@@ -387,11 +327,7 @@ fn metadata_is_added_at_the_end() {
     (0..40_u64).for_each(|i| number(d, NULL, "n", 1, 1, &i.to_le_bytes()));
     end(d);
     let lines = take();
-    assert_eq!(
-        lines.len(),
-        2 + 8,
-        "what finds no room is an instant: {lines:?}"
-    );
+    assert_eq!(lines.len(), 2 + 8, "what finds no room is an instant: {lines:?}");
 }
 
 #[test]
@@ -400,14 +336,7 @@ fn overlapped_tasks_frames_and_regions() {
     let (x, y) = (Id(1, 2, 3), Id(1, 2, 4));
     for (id, name) in [(x, "x"), (y, "y")] {
         let name = string(name);
-        itt!(
-            task_begin_overlapped,
-            fn(*mut Domain, Id, Id, *mut Handle) -> (),
-            d,
-            id,
-            NULL,
-            name
-        );
+        itt!(task_begin_overlapped, fn(*mut Domain, Id, Id, *mut Handle) -> (), d, id, NULL, name);
     }
     text(d, x, "path", "/tmp", 0);
     itt!(task_end_overlapped, fn(*mut Domain, Id) -> (), d, x);
@@ -415,84 +344,40 @@ fn overlapped_tasks_frames_and_regions() {
     let address = d.expose_provenance();
     std::thread::spawn(move || {
         let d = ptr::with_exposed_provenance_mut(address);
-        itt!(
-            task_end_overlapped,
-            fn(*mut Domain, Id) -> (),
-            d,
-            Id(1, 2, 4)
-        );
+        itt!(task_end_overlapped, fn(*mut Domain, Id) -> (), d, Id(1, 2, 4));
         assert_eq!(take().len(), 1);
     })
     .join()
     .unwrap();
-    itt!(
-        frame_begin_v3,
-        fn(*mut Domain, *const Id) -> (),
-        d,
-        ptr::null()
-    );
-    itt!(
-        frame_end_v3,
-        fn(*mut Domain, *const Id) -> (),
-        d,
-        ptr::null()
-    );
+    itt!(frame_begin_v3, fn(*mut Domain, *const Id) -> (), d, ptr::null());
+    itt!(frame_end_v3, fn(*mut Domain, *const Id) -> (), d, ptr::null());
     itt!(frame_begin_v3, fn(*mut Domain, *const Id) -> (), d, &x);
     itt!(frame_end_v3, fn(*mut Domain, *const Id) -> (), d, &x);
-    itt!(
-        frame_submit_v3,
-        fn(*mut Domain, *const Id, u64, u64) -> (),
-        d,
-        ptr::null(),
-        5,
-        u64::MAX
-    );
+    itt!(frame_submit_v3, fn(*mut Domain, *const Id, u64, u64) -> (), d, ptr::null(), 5, u64::MAX);
     REFUSE.set(1);
     let name = string("lost");
-    itt!(
-        region_begin,
-        fn(*mut Domain, Id, Id, *mut Handle) -> (),
-        d,
-        x,
-        NULL,
-        name
-    );
+    itt!(region_begin, fn(*mut Domain, Id, Id, *mut Handle) -> (), d, x, NULL, name);
     itt!(region_end, fn(*mut Domain, Id) -> (), d, x);
     let lines = take();
     let words = |line: &String| line.split(' ').next().unwrap().to_owned();
     assert_eq!(
         lines.iter().map(words).collect::<Vec<_>>(),
-        [
-            "begin", "begin", "end", "begin", "end", "begin", "end", "begin", "end"
-        ]
+        ["begin", "begin", "end", "begin", "end", "begin", "end", "begin", "end"]
     );
     assert!(lines[2].ends_with(" path=\"/tmp\""), "{lines:?}");
-    assert!(
-        lines[3].starts_with("begin overlap \"overlap\" r"),
-        "{lines:?}"
-    );
+    assert!(lines[3].starts_with("begin overlap \"overlap\" r"), "{lines:?}");
 }
 
 #[test]
 fn events_may_lack_an_end() {
-    let event = itt!(
-        event_create,
-        fn(*const c_char, c_int) -> c_int,
-        c("tick").as_ptr(),
-        4
-    );
+    let event = itt!(event_create, fn(*const c_char, c_int) -> c_int, c("tick").as_ptr(), 4);
     assert!(event > 0);
     assert_eq!(itt!(event_start, fn(c_int) -> c_int, event), 0);
     assert_eq!(itt!(event_start, fn(c_int) -> c_int, event), 0);
     assert_eq!(itt!(event_end, fn(c_int) -> c_int, event), 0);
     assert_eq!(itt!(event_start, fn(c_int) -> c_int, 77_777), -1);
     assert_eq!(itt!(event_start, fn(c_int) -> c_int, -3), -1);
-    expect(&[
-        "begin itt \"tick\" r",
-        "begin itt \"tick\" r",
-        "end r",
-        "end r",
-    ]);
+    expect(&["begin itt \"tick\" r", "begin itt \"tick\" r", "end r", "end r"]);
 }
 
 #[test]
@@ -508,12 +393,7 @@ fn counters_are_set_and_counted() {
     };
     let plain = create("allocated");
     assert_eq!(create("allocated"), plain);
-    itt!(
-        counter_set_value,
-        fn(*mut Counter, *const u64) -> (),
-        plain,
-        &12
-    );
+    itt!(counter_set_value, fn(*mut Counter, *const u64) -> (), plain, &12);
     itt!(counter_inc, fn(*mut Counter) -> (), plain);
     itt!(counter_inc_delta, fn(*mut Counter, u64) -> (), plain, 10);
     itt!(counter_dec_delta, fn(*mut Counter, u64) -> (), plain, 30);
@@ -527,41 +407,13 @@ fn counters_are_set_and_counted() {
         name.as_ptr(),
         8
     );
-    itt!(
-        counter_set_value_v3,
-        fn(*mut Counter, *const f64) -> (),
-        load,
-        &0.5
-    );
-    itt!(
-        counter_set_value_ex,
-        fn(*mut Counter, usize, u64, *const f64) -> (),
-        load,
-        0,
-        0,
-        &0.25
-    );
-    itt!(
-        counter_inc_v3,
-        fn(*mut Domain, *mut Handle) -> (),
-        d,
-        string("old")
-    );
-    itt!(
-        counter_dec_delta_v3,
-        fn(*mut Domain, *mut Handle, u64) -> (),
-        d,
-        string("old"),
-        3
-    );
+    itt!(counter_set_value_v3, fn(*mut Counter, *const f64) -> (), load, &0.5);
+    itt!(counter_set_value_ex, fn(*mut Counter, usize, u64, *const f64) -> (), load, 0, 0, &0.25);
+    itt!(counter_inc_v3, fn(*mut Domain, *mut Handle) -> (), d, string("old"));
+    itt!(counter_dec_delta_v3, fn(*mut Domain, *mut Handle, u64) -> (), d, string("old"), 3);
     itt!(counter_destroy, fn(*mut Counter) -> (), plain);
     itt!(counter_inc, fn(*mut Counter) -> (), ptr::null_mut());
-    itt!(
-        counter_set_value,
-        fn(*mut Counter, *const u64) -> (),
-        plain,
-        ptr::null()
-    );
+    itt!(counter_set_value, fn(*mut Counter, *const u64) -> (), plain, ptr::null());
     expect(&[
         "counter memory \"allocated\" 12u",
         "counter memory \"allocated\" 13u",
@@ -607,21 +459,10 @@ fn what_was_created_before_is_adopted() {
     };
     let d = &raw mut domain;
     attach(d, &mut handle, &mut counter);
-    itt!(
-        task_begin,
-        fn(*mut Domain, Id, Id, *mut Handle) -> (),
-        d,
-        NULL,
-        NULL,
-        &mut handle
-    );
+    itt!(task_begin, fn(*mut Domain, Id, Id, *mut Handle) -> (), d, NULL, NULL, &mut handle);
     end(d);
     itt!(counter_inc, fn(*mut Counter) -> (), &mut counter);
-    expect(&[
-        "push early \"early\"",
-        "pop early",
-        "counter early \"early\" 1u",
-    ]);
+    expect(&["push early \"early\"", "pop early", "counter early \"early\" 1u"]);
 }
 
 #[test]
@@ -629,14 +470,7 @@ fn null_arguments() {
     let none = ptr::null_mut::<Domain>();
     begin(none, "no domain");
     end(none);
-    itt!(
-        task_begin,
-        fn(*mut Domain, Id, Id, *mut Handle) -> (),
-        none,
-        NULL,
-        NULL,
-        ptr::null_mut()
-    );
+    itt!(task_begin, fn(*mut Domain, Id, Id, *mut Handle) -> (), none, NULL, NULL, ptr::null_mut());
     end(none);
     itt!(thread_set_name, fn(*const c_char) -> (), ptr::null());
     let created = itt!(domain_create, fn(*const c_char) -> *mut Domain, ptr::null());

@@ -15,10 +15,8 @@ struct Info(*const c_char, *mut *const c_void, usize, usize, c_int);
 fn function(name: &str) -> unsafe extern "C" fn() {
     let name = CString::new(format!("__itt_{name}")).unwrap();
     let mut slot = ptr::null();
-    let mut list = [
-        Info(name.as_ptr(), &mut slot, 0, 0, 0),
-        Info(ptr::null(), ptr::null_mut(), 0, 0, 0),
-    ];
+    let mut list =
+        [Info(name.as_ptr(), &mut slot, 0, 0, 0), Info(ptr::null(), ptr::null_mut(), 0, 0, 0)];
     let mut global = [0_usize; 25];
     global[15] = list.as_mut_ptr().expose_provenance();
     // SAFETY: laid out as ITT's static part does; the functions take no arguments, or

@@ -33,19 +33,8 @@ fn pushes_and_pops_return_their_level_in_the_domain() {
 #[test]
 fn attributes_become_arguments() {
     name_category(3, "io");
-    mark_ex(
-        &event()
-            .name("m")
-            .category(3)
-            .color(0xff00_80ff)
-            .payload(1, 9),
-    );
-    mark_ex(
-        &event()
-            .name("m")
-            .category(4)
-            .payload(2, (-9_i64).cast_unsigned()),
-    );
+    mark_ex(&event().name("m").category(3).color(0xff00_80ff).payload(1, 9));
+    mark_ex(&event().name("m").category(4).payload(2, (-9_i64).cast_unsigned()));
     mark_ex(&event().name("m").payload(3, 0.5_f64.to_bits()));
     mark_ex(&event().name("m").payload(4, 0xdead_0000_0007));
     mark_ex(&event().name("m").payload(5, 0xffff_fffe));
@@ -104,10 +93,7 @@ fn a_range_that_was_lost_is_not_ended() {
     assert!(lines[0].starts_with("begin nvtx \"kept\" r"), "{lines:?}");
     assert_eq!(lines[1], lines[0].replace("begin nvtx \"kept\"", "end"));
     assert_eq!(lines[2..4], ["push nvtx \"kept\"", "pop nvtx"]);
-    assert!(
-        lines[4].starts_with("begin ranges \"in a domain\" r"),
-        "{lines:?}"
-    );
+    assert!(lines[4].starts_with("begin ranges \"in a domain\" r"), "{lines:?}");
 }
 
 #[test]
@@ -163,13 +149,7 @@ fn threads_are_named() {
 fn schema_entries_become_arguments() {
     let d = domain("payloads");
     let color = enumeration(d, &[("red", 1, false), ("a", 8, true), ("b", 16, true)], 4);
-    let point = schema(
-        d,
-        1,
-        &[entry("x", 15, 0, 0, 0), entry("y", 43, 0, 0, 0)],
-        8,
-        0,
-    );
+    let point = schema(d, 1, &[entry("x", 15, 0, 0, 0), entry("y", 43, 0, 0, 0)], 8, 0);
     let all = schema(
         d,
         1,
@@ -203,12 +183,7 @@ fn schema_entries_become_arguments() {
     data[56..64].copy_from_slice(&0xabc_u64.to_le_bytes());
     data[64] = 9;
     domain_mark(d, &event().name("all").extended(&[payload(all, &data)]));
-    domain_mark(
-        d,
-        &event()
-            .name("plain")
-            .extended(&[payload(17, &5_i64.to_le_bytes())]),
-    );
+    domain_mark(d, &event().name("plain").extended(&[payload(17, &5_i64.to_le_bytes())]));
     // A chosen id belongs to its domain.
     mark_payload(DEFAULT, &[payload(all, &data)]);
     expect(&[
@@ -243,10 +218,7 @@ fn arrays_and_strings_of_any_length() {
         data.extend(n.to_le_bytes());
     }
     data.extend(b"hi\0\x05");
-    domain_mark(
-        d,
-        &event().name("dynamic").extended(&[payload(dynamic, &data)]),
-    );
+    domain_mark(d, &event().name("dynamic").extended(&[payload(dynamic, &data)]));
     let long = [1_u8; 40];
     domain_mark(d, &event().name("long").extended(&[payload(12, &long)]));
     let line = take();
@@ -254,35 +226,19 @@ fn arrays_and_strings_of_any_length() {
         line[0],
         "instant arrays \"dynamic\" n=2u list[0]=10u list[1]=20u zero[0]=7u name=\"hi\" last=5u"
     );
-    assert!(
-        line[1].contains("payload[15]=1u payload.length=40u"),
-        "{}",
-        line[1]
-    );
+    assert!(line[1].contains("payload[15]=1u payload.length=40u"), "{}", line[1]);
 }
 
 #[test]
 fn payload_events_carry_their_message() {
     let d = domain("messages");
     let message = 1 << 10;
-    let by_text = schema(
-        d,
-        1,
-        &[entry("m", 75, message, 8, 0), entry("v", 15, 0, 0, 0)],
-        12,
-        0,
-    );
+    let by_text = schema(d, 1, &[entry("m", 75, message, 8, 0), entry("v", 15, 0, 0, 0)], 12, 0);
     let by_handle = schema(d, 1, &[entry("m", 80, message, 0, 0)], 8, 0);
     let data = *b"hello\0\0\0\x2a\0\0\0";
     let handle = register(d, "by handle").to_le_bytes();
     let text = c("somewhere else");
-    let deep = schema(
-        d,
-        1,
-        &[entry("m", 75, message | 1 << 1 | 1 << 8, 0, 0)],
-        8,
-        0,
-    );
+    let deep = schema(d, 1, &[entry("m", 75, message | 1 << 1 | 1 << 8, 0, 0)], 8, 0);
     let pointer = (text.as_ptr().expose_provenance() as u64).to_le_bytes();
     assert_eq!(push_payload(d, &[payload(by_text, &data)]), 0);
     assert_eq!(pop_payload(d, &[payload(17, &3_i64.to_le_bytes())]), 0);
@@ -313,13 +269,7 @@ fn counters() {
     let bytes: [u64; 9] = [72 | 5 << 32 | 2 << 48, 0, 0, unit, 1, 1, 0, 0, 0];
     let delta: [u64; 9] = [72 | 5 << 32 | 2 << 48, 0, 2 << 4, 0, 1, 1, 0, 0, 0];
     let plain = counter(d, "plain", 17, 0, 0);
-    let chosen = counter(
-        d,
-        "chosen",
-        44,
-        1 << 24,
-        bytes.as_ptr().expose_provenance() as u64,
-    );
+    let chosen = counter(d, "chosen", 44, 1 << 24, bytes.as_ptr().expose_provenance() as u64);
     let sum = counter(d, "sum", 17, 0, delta.as_ptr().expose_provenance() as u64);
     let fields = [entry("read", 16, 0, 0, 0), entry("written", 44, 0, 0, 0)];
     let group = counter(d, "io", schema(d, 1, &fields, 16, 0), 0, 0);

@@ -17,10 +17,7 @@ fn run(messages: &[&str]) -> Vec<String> {
         depth = level + 1;
     }
     (0..depth).for_each(|_| assert!(pop() >= 0));
-    take()
-        .into_iter()
-        .filter(|line| line != "pop nvtx")
-        .collect()
+    take().into_iter().filter(|line| line != "pop nvtx").collect()
 }
 
 /// The flow that a line begins or ends.
@@ -38,10 +35,7 @@ fn an_operator_has_typed_arguments() {
         "push nvtx \"aten::addmm\" Record function id=12u Sequence number=70 \
          Input Dims=\"[[2, 3], []]\" input_op_ids[0]=11u"
     );
-    assert_eq!(
-        run(&["epoch 1, batch 2"]),
-        ["push nvtx \"epoch 1, batch 2\""]
-    );
+    assert_eq!(run(&["epoch 1, batch 2"]), ["push nvtx \"epoch 1, batch 2\""]);
 }
 
 #[test]
@@ -63,18 +57,9 @@ fn an_arrow_leads_from_the_owner_of_the_number_to_its_node() {
     let ends: Vec<_> = lines.iter().map(|line| flow(line, "flow_end=")).collect();
     assert_eq!(begins.iter().flatten().count(), 3, "{lines:#?}");
     assert_eq!(ends.iter().flatten().count(), 2, "{lines:#?}");
-    assert!(
-        ends[5].is_some() && ends[5] == begins[3],
-        "addmm → AddmmBackward0: {lines:#?}"
-    );
-    assert!(
-        ends[8].is_some() && ends[8] == begins[1],
-        "t → Custom: {lines:#?}"
-    );
-    assert!(
-        !lines.iter().any(|line| line.contains(", op_id")),
-        "{lines:#?}"
-    );
+    assert!(ends[5].is_some() && ends[5] == begins[3], "addmm → AddmmBackward0: {lines:#?}");
+    assert!(ends[8].is_some() && ends[8] == begins[1], "t → Custom: {lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains(", op_id")), "{lines:#?}");
 }
 
 #[test]
@@ -93,9 +78,7 @@ fn no_arrow_without_a_beginning() {
     assert_eq!(ends(run(&["MulBackward0, seq = 1002, op_id = 6"])), 0);
     // Two threads: whose?
     run(&["aten::mul, seq = 1003, op_id = 7"]);
-    std::thread::spawn(|| run(&["aten::mul, seq = 1003, op_id = 8"]))
-        .join()
-        .unwrap();
+    std::thread::spawn(|| run(&["aten::mul, seq = 1003, op_id = 8"])).join().unwrap();
     assert_eq!(ends(run(&["MulBackward0, seq = 1003, op_id = 9"])), 0);
 }
 

@@ -15,6 +15,7 @@
 //! recording is given up: nothing more is written, everything is counted.
 
 mod context;
+mod device;
 mod identity;
 mod nesting;
 mod process;
@@ -94,7 +95,8 @@ impl Engine {
     ) -> Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
-        let process = Process::this(sequences.take(), config.process_name.as_deref());
+        let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
+        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {

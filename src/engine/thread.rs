@@ -6,7 +6,10 @@
 
 use std::collections::HashMap;
 
-use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
+use kymograph_protos::device::GpuApi;
+use kymograph_protos::packet::{
+    Correlation, Event, EventType, Name, Sequence, Strings, ThreadTrack, Track,
+};
 use kymograph_protos::record::{Kind, Record, Slot, StrId};
 
 use super::context::Context;
@@ -170,7 +173,7 @@ impl Thread {
             Kind::Pop => self.end(head.site, head.time, decoded, cx),
             Kind::Instant if decoded.track == 0 => {
                 cx.totals.events += 1;
-                let time = cx.nanos(head.time);
+                let time = cx.time(head, head.time);
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
             Kind::ThreadName if head.arg == 0 || head.arg == u64::from(self.tid) => {
@@ -189,8 +192,8 @@ impl Thread {
     /// A slice that began and ended with nothing in between.
     fn scope(&mut self, head: &Record, decoded: &Decoded, cx: &mut Context<'_>) {
         cx.totals.events += 1;
-        let begin = self.in_order(cx.nanos(head.time), cx);
-        let end = self.in_order(cx.nanos(head.other), cx);
+        let begin = self.in_order(cx.time(head, head.time), cx);
+        let end = self.in_order(cx.time(head, head.other), cx);
         let track = match self.sides.get(&category(head, cx.strings)).and_then(|s| s.last()) {
             Some(parent) => parent.track,
             None => self.track_at(self.stack.len(), cx),
@@ -211,7 +214,7 @@ impl Thread {
         cx: &mut Context<'_>,
     ) {
         cx.totals.events += 1;
-        let time = self.in_order(cx.nanos(head.time), cx);
+        let time = self.in_order(cx.time(head, head.time), cx);
         let track =
             if aside { self.side_track(stack, cx) } else { self.track_at(self.stack.len(), cx) };
         self.emit(EventType::Begin, time, track, head, decoded, cx);
@@ -273,6 +276,12 @@ impl Thread {
     ) {
         self.ready(cx);
         let category = category(head, cx.strings);
+        let (launched, waited) = cx.process.devices.event_ids(decoded);
+        let gpu = (!launched.is_empty() || !waited.is_empty()).then(|| Correlation {
+            launched,
+            waited,
+            api: GpuApi::Unsaid,
+        });
         decoded.with_args(|args| {
             let event = Event {
                 track,
@@ -281,6 +290,7 @@ impl Thread {
                 args,
                 flows: &decoded.flows,
                 flow_ends: &decoded.flow_ends,
+                gpu,
                 ..Event::new(ty, time)
             };
             self.sequence.event(cx.out, cx.strings, &event);

@@ -48,11 +48,7 @@ pub(crate) fn take() -> Vec<String> {
 
 impl Lines {
     pub(crate) const fn new(sink: Option<fn(&str)>) -> Lines {
-        Lines {
-            names: Mutex::new(None),
-            clock: AtomicU64::new(1),
-            sink,
-        }
+        Lines { names: Mutex::new(None), clock: AtomicU64::new(1), sink }
     }
 
     fn text(names: &Names, id: StrId) -> String {

@@ -34,18 +34,9 @@ unsafe extern "C" fn get_module(
     // Addresses of slots: the first one is never there.
     let of = |slots: &'static Slots<16>| -> &'static [usize] {
         let address = |(i, slot): (usize, &AtomicPtr<()>)| {
-            if i == 0 {
-                0
-            } else {
-                slot.as_ptr().expose_provenance()
-            }
+            if i == 0 { 0 } else { slot.as_ptr().expose_provenance() }
         };
-        slots
-            .iter()
-            .enumerate()
-            .map(address)
-            .collect::<Vec<_>>()
-            .leak()
+        slots.iter().enumerate().map(address).collect::<Vec<_>>().leak()
     };
     let found = match module {
         1 => of(&CORE),
@@ -61,15 +52,8 @@ unsafe extern "C" fn get_module(
 }
 
 unsafe extern "C" fn get_export_table(id: u32) -> *const c_void {
-    static TABLE: Callbacks = Callbacks {
-        size: size_of::<Callbacks>(),
-        get: get_module,
-    };
-    if id == 1 {
-        (&raw const TABLE).cast()
-    } else {
-        ptr::null()
-    }
+    static TABLE: Callbacks = Callbacks { size: size_of::<Callbacks>(), get: get_module };
+    if id == 1 { (&raw const TABLE).cast() } else { ptr::null() }
 }
 
 #[repr(C)]
@@ -92,11 +76,7 @@ struct Module {
 }
 
 fn attach_extension<const N: usize>(id: u16, slots: &'static Slots<N>) -> c_int {
-    let mut segment = Segment {
-        id: 0,
-        count: N,
-        slots: slots[0].as_ptr(),
-    };
+    let mut segment = Segment { id: 0, count: N, slots: slots[0].as_ptr() };
     let mut module = Module {
         version: 3,
         size: 40,
@@ -121,11 +101,7 @@ pub(crate) fn attach() {
         assert_eq!(attached, 1);
         assert_eq!(attach_extension(2, &PAYLOAD), 1);
         assert_eq!(attach_extension(4, &COUNTERS), 1);
-        assert_eq!(
-            attach_extension(1, &PAYLOAD),
-            0,
-            "the memory extension is not known"
-        );
+        assert_eq!(attach_extension(1, &PAYLOAD), 0, "the memory extension is not known");
     });
 }
 
@@ -208,11 +184,7 @@ pub(crate) struct Payload {
 }
 
 pub(crate) fn payload(schema: u64, data: &[u8]) -> Payload {
-    Payload {
-        schema,
-        size: data.len(),
-        data: data.as_ptr(),
-    }
+    Payload { schema, size: data.len(), data: data.as_ptr() }
 }
 
 #[repr(C)]
@@ -230,21 +202,8 @@ pub(crate) struct Entry {
 
 /// An entry of a schema. (Its name lives on: tests are short.)
 pub(crate) fn entry(name: &str, ty: u64, flags: u64, detail: u64, offset: u64) -> Entry {
-    let name = if name.is_empty() {
-        ptr::null()
-    } else {
-        c(name).into_raw().cast_const()
-    };
-    Entry {
-        flags,
-        ty,
-        name,
-        description: 0,
-        detail,
-        offset,
-        semantics: 0,
-        reserved: 0,
-    }
+    let name = if name.is_empty() { ptr::null() } else { c(name).into_raw().cast_const() };
+    Entry { flags, ty, name, description: 0, detail, offset, semantics: 0, reserved: 0 }
 }
 
 pub(crate) fn mark(message: &str) {
@@ -281,20 +240,10 @@ pub(crate) fn pop() -> c_int {
     call!(CORE[11], fn() -> c_int,)
 }
 pub(crate) fn name_category(number: u32, name: &str) {
-    call!(
-        CORE[12],
-        fn(u32, *const c_char) -> (),
-        number,
-        c(name).as_ptr()
-    );
+    call!(CORE[12], fn(u32, *const c_char) -> (), number, c(name).as_ptr());
 }
 pub(crate) fn name_thread(thread: u32, name: &str) {
-    call!(
-        CORE[14],
-        fn(u32, *const c_char) -> (),
-        thread,
-        c(name).as_ptr()
-    );
+    call!(CORE[14], fn(u32, *const c_char) -> (), thread, c(name).as_ptr());
 }
 
 pub(crate) fn domain(name: &str) -> Domain {
@@ -307,61 +256,30 @@ pub(crate) fn domain_destroy(domain: Domain) {
     call!(CORE2[14], fn(Domain) -> (), domain);
 }
 pub(crate) fn domain_mark(domain: Domain, event: &Event) {
-    call!(
-        CORE2[1],
-        fn(Domain, *const u64) -> (),
-        domain,
-        event.0.as_ptr()
-    );
+    call!(CORE2[1], fn(Domain, *const u64) -> (), domain, event.0.as_ptr());
 }
 pub(crate) fn domain_start(domain: Domain, event: &Event) -> u64 {
-    call!(
-        CORE2[2],
-        fn(Domain, *const u64) -> u64,
-        domain,
-        event.0.as_ptr()
-    )
+    call!(CORE2[2], fn(Domain, *const u64) -> u64, domain, event.0.as_ptr())
 }
 pub(crate) fn domain_end(domain: Domain, id: u64) {
     call!(CORE2[3], fn(Domain, u64) -> (), domain, id);
 }
 pub(crate) fn domain_push(domain: Domain, event: &Event) -> c_int {
-    call!(
-        CORE2[4],
-        fn(Domain, *const u64) -> c_int,
-        domain,
-        event.0.as_ptr()
-    )
+    call!(CORE2[4], fn(Domain, *const u64) -> c_int, domain, event.0.as_ptr())
 }
 pub(crate) fn domain_pop(domain: Domain) -> c_int {
     call!(CORE2[5], fn(Domain) -> c_int, domain)
 }
 pub(crate) fn resource(domain: Domain, attributes: &[u64; 4]) -> *mut c_void {
-    call!(
-        CORE2[6],
-        fn(Domain, *const u64) -> *mut c_void,
-        domain,
-        attributes.as_ptr()
-    )
+    call!(CORE2[6], fn(Domain, *const u64) -> *mut c_void, domain, attributes.as_ptr())
 }
 pub(crate) fn domain_name_category(domain: Domain, number: u32, name: &str) {
     let name = c(name);
-    call!(
-        CORE2[8],
-        fn(Domain, u32, *const c_char) -> (),
-        domain,
-        number,
-        name.as_ptr()
-    );
+    call!(CORE2[8], fn(Domain, u32, *const c_char) -> (), domain, number, name.as_ptr());
 }
 pub(crate) fn register(domain: Domain, text: &str) -> u64 {
     let text = c(text);
-    call!(
-        CORE2[10],
-        fn(Domain, *const c_char) -> u64,
-        domain,
-        text.as_ptr()
-    )
+    call!(CORE2[10], fn(Domain, *const c_char) -> u64, domain, text.as_ptr())
 }
 
 /// Registers a schema. `ty` 1 is static, 2 dynamic; no `id` or `size` if 0.
@@ -370,106 +288,38 @@ pub(crate) fn schema(domain: Domain, ty: u64, entries: &[Entry], size: u64, id: 
     mask |= if size > 0 { 1 << 6 } else { 0 };
     mask |= if id > 0 { 1 << 8 } else { 0 };
     let address = entries.as_ptr().expose_provenance() as u64;
-    let attributes = [
-        mask,
-        0,
-        ty,
-        0,
-        address,
-        entries.len() as u64,
-        size,
-        0,
-        id,
-        0_u64,
-    ];
-    call!(
-        PAYLOAD[0],
-        fn(Domain, *const u64) -> u64,
-        domain,
-        attributes.as_ptr()
-    )
+    let attributes = [mask, 0, ty, 0, address, entries.len() as u64, size, 0, id, 0_u64];
+    call!(PAYLOAD[0], fn(Domain, *const u64) -> u64, domain, attributes.as_ptr())
 }
 pub(crate) fn schema_raw(attributes: *const u64) -> u64 {
-    call!(
-        PAYLOAD[0],
-        fn(Domain, *const u64) -> u64,
-        DEFAULT,
-        attributes
-    )
+    call!(PAYLOAD[0], fn(Domain, *const u64) -> u64, DEFAULT, attributes)
 }
 pub(crate) fn enumeration(domain: Domain, entries: &[(&str, u64, bool)], size: u64) -> u64 {
     let name = |name| c(name).into_raw().expose_provenance() as u64;
-    let entries: Vec<[u64; 3]> = entries
-        .iter()
-        .map(|e| [name(e.0), e.1, u64::from(e.2)])
-        .collect();
+    let entries: Vec<[u64; 3]> = entries.iter().map(|e| [name(e.0), e.1, u64::from(e.2)]).collect();
     let address = entries.as_ptr().expose_provenance() as u64;
-    let attributes = [
-        1 << 2 | 1 << 3 | 1 << 4,
-        0,
-        address,
-        entries.len() as u64,
-        size,
-        0,
-        0_u64,
-    ];
-    call!(
-        PAYLOAD[1],
-        fn(Domain, *const u64) -> u64,
-        domain,
-        attributes.as_ptr()
-    )
+    let attributes = [1 << 2 | 1 << 3 | 1 << 4, 0, address, entries.len() as u64, size, 0, 0_u64];
+    call!(PAYLOAD[1], fn(Domain, *const u64) -> u64, domain, attributes.as_ptr())
 }
 pub(crate) fn mark_payload(domain: Domain, list: &[Payload]) {
     let (data, count) = (list.as_ptr(), list.len());
-    call!(
-        PAYLOAD[2],
-        fn(Domain, *const Payload, usize) -> (),
-        domain,
-        data,
-        count
-    );
+    call!(PAYLOAD[2], fn(Domain, *const Payload, usize) -> (), domain, data, count);
 }
 pub(crate) fn push_payload(domain: Domain, list: &[Payload]) -> c_int {
     let (data, count) = (list.as_ptr(), list.len());
-    call!(
-        PAYLOAD[3],
-        fn(Domain, *const Payload, usize) -> c_int,
-        domain,
-        data,
-        count
-    )
+    call!(PAYLOAD[3], fn(Domain, *const Payload, usize) -> c_int, domain, data, count)
 }
 pub(crate) fn pop_payload(domain: Domain, list: &[Payload]) -> c_int {
     let (data, count) = (list.as_ptr(), list.len());
-    call!(
-        PAYLOAD[4],
-        fn(Domain, *const Payload, usize) -> c_int,
-        domain,
-        data,
-        count
-    )
+    call!(PAYLOAD[4], fn(Domain, *const Payload, usize) -> c_int, domain, data, count)
 }
 pub(crate) fn start_payload(domain: Domain, list: &[Payload]) -> u64 {
     let (data, count) = (list.as_ptr(), list.len());
-    call!(
-        PAYLOAD[5],
-        fn(Domain, *const Payload, usize) -> u64,
-        domain,
-        data,
-        count
-    )
+    call!(PAYLOAD[5], fn(Domain, *const Payload, usize) -> u64, domain, data, count)
 }
 pub(crate) fn end_payload(domain: Domain, id: u64, list: &[Payload]) {
     let (data, count) = (list.as_ptr(), list.len());
-    call!(
-        PAYLOAD[6],
-        fn(Domain, u64, *const Payload, usize) -> (),
-        domain,
-        id,
-        data,
-        count
-    );
+    call!(PAYLOAD[6], fn(Domain, u64, *const Payload, usize) -> (), domain, id, data, count);
 }
 pub(crate) fn is_enabled(domain: Domain) -> u8 {
     call!(PAYLOAD[7], fn(Domain) -> u8, domain)
@@ -482,12 +332,7 @@ pub(crate) fn counter(domain: Domain, name: &str, schema: u64, id: u64, semantic
     let name = c(name);
     let address = name.as_ptr().expose_provenance() as u64;
     let attributes = [56, schema, address, 0, 0, semantics, id];
-    call!(
-        COUNTERS[0],
-        fn(Domain, *const u64) -> u64,
-        domain,
-        attributes.as_ptr()
-    )
+    call!(COUNTERS[0], fn(Domain, *const u64) -> u64, domain, attributes.as_ptr())
 }
 pub(crate) fn sample_i64(domain: Domain, id: u64, value: i64) {
     call!(COUNTERS[1], fn(Domain, u64, i64) -> (), domain, id, value);
@@ -497,23 +342,11 @@ pub(crate) fn sample_f64(domain: Domain, id: u64, value: f64) {
 }
 pub(crate) fn sample(domain: Domain, id: u64, data: &[u8]) {
     let (data, size) = (data.as_ptr(), data.len());
-    call!(
-        COUNTERS[3],
-        fn(Domain, u64, *const u8, usize) -> (),
-        domain,
-        id,
-        data,
-        size
-    );
+    call!(COUNTERS[3], fn(Domain, u64, *const u8, usize) -> (), domain, id, data, size);
 }
 pub(crate) fn sample_nothing(domain: Domain, id: u64, reason: u8) {
     call!(COUNTERS[4], fn(Domain, u64, u8) -> (), domain, id, reason);
 }
 pub(crate) fn batch(domain: Domain, batch: &[u64; 6]) {
-    call!(
-        COUNTERS[5],
-        fn(Domain, *const u64) -> (),
-        domain,
-        batch.as_ptr()
-    );
+    call!(COUNTERS[5], fn(Domain, *const u64) -> (), domain, batch.as_ptr());
 }

@@ -59,9 +59,7 @@ pub(crate) fn category(session: &Session, domain: Domain) -> StrId {
 
 fn create_domain(name: &[u8]) -> Domain {
     // Two domains of one name are one: slices nest by category, which is the name.
-    let known = DOMAINS
-        .find(|domain| domain.text() == name)
-        .map(|found| found.0);
+    let known = DOMAINS.find(|domain| domain.text() == name).map(|found| found.0);
     let index = known.or_else(|| DOMAINS.push(Interned::new(name)));
     if let Some(domain) = index.and_then(|index| DOMAINS.get(index))
         && let Some(session) = session()
@@ -91,12 +89,7 @@ fn register(domain: Domain, text: &[u8]) -> StringHandle {
     // Programs register a handful of strings, or the same ones in a loop by mistake. Look
     // for it, but not among thousands.
     let found = STRINGS.find_recent(64, known);
-    let new = || {
-        STRINGS.push(Registered {
-            category,
-            text: Interned::new(text),
-        })
-    };
+    let new = || STRINGS.push(Registered { category, text: Interned::new(text) });
     handle(STRING_TAG, found.or_else(new))
 }
 
@@ -136,9 +129,7 @@ fn name_category(domain: Domain, number: u32, name: &[u8]) {
     let Some(session) = session() else { return };
     let category = category(session, domain);
     let known = CATEGORIES.get(category.0.into(), number.into());
-    let same = known
-        .and_then(|i| CATEGORY_NAMES.get(i - 1))
-        .is_some_and(|n| n.text() == name);
+    let same = known.and_then(|i| CATEGORY_NAMES.get(i - 1)).is_some_and(|n| n.text() == name);
     if !same && let Some(index) = CATEGORY_NAMES.push(Interned::new(name)) {
         CATEGORIES.insert(category.0.into(), number.into(), index + 1);
     }
@@ -164,15 +155,11 @@ pub(crate) fn category_arg(
 }
 
 pub(crate) unsafe extern "C" fn name_category_a(number: u32, name: CText) {
-    guard((), || {
-        name_category(std::ptr::null_mut(), number, name.bytes())
-    });
+    guard((), || name_category(std::ptr::null_mut(), number, name.bytes()));
 }
 
 pub(crate) unsafe extern "C" fn name_category_w(number: u32, name: WideText) {
-    guard((), || {
-        name_category(std::ptr::null_mut(), number, &name.utf8())
-    });
+    guard((), || name_category(std::ptr::null_mut(), number, &name.utf8()));
 }
 
 pub(crate) unsafe extern "C" fn domain_name_category_a(domain: Domain, number: u32, name: CText) {
@@ -200,9 +187,7 @@ fn name_thread(thread: u64, name: &Text<'_>) {
 }
 
 pub(crate) unsafe extern "C" fn name_os_thread_a(thread: u32, name: CText) {
-    guard((), || {
-        name_thread(thread.into(), &Text::Borrowed(name.bytes()))
-    });
+    guard((), || name_thread(thread.into(), &Text::Borrowed(name.bytes())));
 }
 
 pub(crate) unsafe extern "C" fn name_os_thread_w(thread: u32, name: WideText) {
@@ -224,12 +209,7 @@ pub(crate) unsafe extern "C" fn resource_create(
         };
         // SAFETY: the message is of the type that is given with it.
         let name = unsafe {
-            message(
-                session,
-                category(session, domain),
-                resource.message_type,
-                resource.message,
-            )
+            message(session, category(session, domain), resource.message_type, resource.message)
         };
         // `ThreadName` takes any category's text: a registered string is looked up again.
         let name = match name {
@@ -259,7 +239,5 @@ pub(crate) unsafe extern "C" fn nvtx_initialize(_: *const c_void) {}
 
 /// Whether events of a domain are recorded at this moment.
 pub(crate) unsafe extern "C" fn domain_is_enabled(domain: Domain) -> u8 {
-    guard(1, || {
-        session().map_or(1, |s| u8::from(s.live(category(s, domain))))
-    })
+    guard(1, || session().map_or(1, |s| u8::from(s.live(category(s, domain)))))
 }

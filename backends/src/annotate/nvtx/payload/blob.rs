@@ -15,15 +15,8 @@ pub(crate) struct Blob {
 impl Blob {
     /// The bytes of a payload as the program describes it.
     pub(crate) fn new(payload: &PayloadData) -> Blob {
-        let size = if payload.data.is_null() {
-            0
-        } else {
-            payload.size
-        };
-        Blob {
-            data: payload.data,
-            size,
-        }
+        let size = if payload.data.is_null() { 0 } else { payload.size };
+        Blob { data: payload.data, size }
     }
 
     /// `size` bytes at `offset`, if there are so many.
@@ -56,12 +49,7 @@ impl Blob {
 /// A member that may be another's length, as a number.
 pub(crate) fn integer(field: &Field, blob: Blob, at: usize) -> Option<u64> {
     match field.ty {
-        Type::Primitive(
-            p @ Primitive {
-                read: Read::Signed | Read::Unsigned,
-                size,
-            },
-        ) => {
+        Type::Primitive(p @ Primitive { read: Read::Signed | Read::Unsigned, size }) => {
             if field.flags & sys::FLAG_ARRAY != 0 {
                 return None;
             }
@@ -108,12 +96,7 @@ pub(crate) fn length(
         let stride = stride.max(1);
         let elements =
             (0..).map_while(|i: usize| blob.bytes(at.checked_add(i.checked_mul(stride)?)?, stride));
-        return Some(
-            elements
-                .take(1 << 16)
-                .take_while(|e| e.iter().any(|&b| b != 0))
-                .count(),
-        );
+        return Some(elements.take(1 << 16).take_while(|e| e.iter().any(|&b| b != 0)).count());
     }
     let count = usize::try_from(length_said(field, lengths)?).ok()?;
     blob.bytes(at, count.checked_mul(stride)?)?;
@@ -124,16 +107,10 @@ pub(crate) fn length(
 pub(crate) fn decode(unit: usize, bytes: &[u8]) -> Vec<u8> {
     match unit {
         2 => utf8_from_16(
-            bytes
-                .chunks_exact(2)
-                .map(|u| unsigned(u) as u16)
-                .take_while(|&unit| unit != 0),
+            bytes.chunks_exact(2).map(|u| unsigned(u) as u16).take_while(|&unit| unit != 0),
         ),
         4 => utf8_from_32(
-            bytes
-                .chunks_exact(4)
-                .map(|u| unsigned(u) as u32)
-                .take_while(|&unit| unit != 0),
+            bytes.chunks_exact(4).map(|u| unsigned(u) as u32).take_while(|&unit| unit != 0),
         ),
         _ => bytes.iter().copied().take_while(|&b| b != 0).collect(),
     }

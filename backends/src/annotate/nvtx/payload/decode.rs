@@ -79,15 +79,12 @@ impl<'a> Decoder<'a> {
         // Values of members, as lengths of later ones.
         let mut lengths = [None; 64];
         for (i, field) in schema.fields.iter().enumerate() {
-            let align = if schema.pack == 0 {
-                field.align()
-            } else {
-                field.align().min(schema.pack)
-            };
+            let align =
+                if schema.pack == 0 { field.align() } else { field.align().min(schema.pack) };
             let at = match field.offset {
-                Some(offset) => usize::try_from(offset)
-                    .ok()
-                    .and_then(|offset| base.checked_add(offset)),
+                Some(offset) => {
+                    usize::try_from(offset).ok().and_then(|offset| base.checked_add(offset))
+                }
                 // Alignment counts from the structure's beginning.
                 None => cursor.map(|at| base + (at - base).next_multiple_of(align.max(1))),
             };
@@ -141,12 +138,7 @@ impl<'a> Decoder<'a> {
         at: usize,
         lengths: &[Option<u64>],
     ) -> Option<usize> {
-        if let Type::Primitive(
-            p @ Primitive {
-                read: Read::Text, ..
-            },
-        ) = field.ty
-        {
+        if let Type::Primitive(p @ Primitive { read: Read::Text, .. }) = field.ty {
             let length = length(field, p.size, blob, at, lengths)?;
             self.text(field, p.size, blob, at, length);
             let units = length.checked_add(usize::from(is_zero_terminated(field)))?;
@@ -164,15 +156,7 @@ impl<'a> Decoder<'a> {
             _ if is_array => usize::try_from(length_said(field, lengths)?).ok()?,
             _ => 1,
         };
-        let end = self.elements(
-            field,
-            &Place {
-                blob,
-                offset: at,
-                count,
-                is_array,
-            },
-        );
+        let end = self.elements(field, &Place { blob, offset: at, count, is_array });
         let zero = usize::from(is_array && is_zero_terminated(field));
         match stride {
             Some(stride) => at.checked_add(count.checked_add(zero)?.checked_mul(stride)?),
@@ -188,12 +172,7 @@ impl<'a> Decoder<'a> {
             return None;
         }
         if place.is_array
-            && let Type::Primitive(
-                p @ Primitive {
-                    read: Read::Character,
-                    ..
-                },
-            ) = field.ty
+            && let Type::Primitive(p @ Primitive { read: Read::Character, .. }) = field.ty
         {
             self.text(field, p.size, place.blob, place.offset, place.count);
             return None;
@@ -224,11 +203,7 @@ impl<'a> Decoder<'a> {
 
     /// A registered string that is the event's message. Returns its size.
     fn message_handle(&mut self, field: &Field, blob: Blob, at: usize) -> Option<usize> {
-        let Type::Primitive(Primitive {
-            read: Read::Handle,
-            size,
-        }) = field.ty
-        else {
+        let Type::Primitive(Primitive { read: Read::Handle, size }) = field.ty else {
             return None;
         };
         if field.flags & sys::FLAG_ROLE != sys::ROLE_MESSAGE {
@@ -247,15 +222,7 @@ impl<'a> Decoder<'a> {
         if p.read == Read::Text {
             self.text(&field, p.size, blob, 0, count);
         } else {
-            self.elements(
-                &field,
-                &Place {
-                    blob,
-                    offset: 0,
-                    count,
-                    is_array: count > 1,
-                },
-            );
+            self.elements(&field, &Place { blob, offset: 0, count, is_array: count > 1 });
         }
         self.path.clear();
     }
@@ -298,8 +265,7 @@ impl<'a> Decoder<'a> {
             }
             Read::Wide => {
                 let value = bytes.try_into().map_or(0, u128::from_le_bytes);
-                self.args
-                    .string(self.session, key, format!("{value:#x}").as_bytes());
+                self.args.string(self.session, key, format!("{value:#x}").as_bytes());
             }
             _ => {
                 if let Some((ty, bits)) = p.number(bytes) {
@@ -347,28 +313,16 @@ impl<'a> Decoder<'a> {
         } else if field.flags & sys::FLAG_OFFSETS == 1 << 2 {
             usize::try_from(value).ok().map(|offset| (blob, offset))
         } else {
-            usize::try_from(value)
-                .ok()
-                .and_then(|v| (at + 8).checked_add(v))
-                .map(|o| (blob, o))
+            usize::try_from(value).ok().and_then(|v| (at + 8).checked_add(v)).map(|o| (blob, o))
         };
         if let Some((blob, offset)) = place {
             self.values(field, blob, offset, lengths);
             return;
         }
         let deep = field.flags & sys::FLAG_DEEP_COPY != 0 && value != 0;
-        if deep
-            && let Type::Primitive(Primitive {
-                read: Read::Text,
-                size: 1,
-            }) = field.ty
-        {
-            let said = length_said(field, lengths)
-                .filter(|&n| n > 0)
-                .unwrap_or(u64::MAX);
-            let most = usize::try_from(said)
-                .unwrap_or(usize::MAX)
-                .min(MAX_INTERNED);
+        if deep && let Type::Primitive(Primitive { read: Read::Text, size: 1 }) = field.ty {
+            let said = length_said(field, lengths).filter(|&n| n > 0).unwrap_or(u64::MAX);
+            let most = usize::try_from(said).unwrap_or(usize::MAX).min(MAX_INTERNED);
             let text = std::ptr::with_exposed_provenance(value as usize);
             // SAFETY: the schema says that this is a string to be copied during the call.
             let text = unsafe { ascii_n(text, most) }.to_vec();
