@@ -39,8 +39,8 @@ extern "C" fn on_load() {
     });
 }
 
-// SAFETY: the loader calls functions in `.init_array` with (argc, argv, envp), which
-// `on_load` does not read; it neither unwinds nor needs anything of Rust's runtime.
+// The loader calls functions in `.init_array` with (argc, argv, envp), which `on_load` does
+// not read; it neither unwinds nor needs anything of Rust's runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
@@ -162,9 +162,9 @@ mod exec {
                 pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                     guard((), || recording::flush_active(EXEC_PATIENCE));
                     let real = real::$name.load(Ordering::Relaxed);
+                    type Real = Option<unsafe extern "C" fn($($ty),*) -> c_int>;
                     // SAFETY: what `dlsym` found under this name has this type; null is `None`.
-                    let real: Option<unsafe extern "C" fn($($ty),*) -> c_int> =
-                        unsafe { std::mem::transmute(real) };
+                    let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
                     match real {
                         // SAFETY: the caller's own arguments.
                         Some(real) => unsafe { real($($arg),*) },
