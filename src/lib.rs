@@ -9,6 +9,9 @@ pub mod control;
 mod engine;
 pub mod error;
 mod guard;
+#[cfg(feature = "inject")]
+#[doc(hidden)]
+pub mod inject;
 mod intern;
 mod lifecycle;
 #[doc(hidden)]
@@ -26,6 +29,13 @@ pub use config::Config;
 pub use error::Error;
 pub use kymograph_protos::CounterUnit;
 pub use recording::{Recording, Stats, Summary, ThreadStats};
+
+/// The pipeline as backends see it, for tests and for sources of records that live outside
+/// this crate.
+#[doc(hidden)]
+pub fn recorder() -> &'static dyn kymograph_protos::Recorder {
+    &recorder::PIPELINE
+}
 
 /// For the macros.
 #[doc(hidden)]

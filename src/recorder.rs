@@ -26,7 +26,7 @@ pub struct Pipeline;
 
 /// Forgets which categories are wanted.
 pub(crate) fn forget_categories() {
-    for id in 0..=INTERNER.len().min(KNOWN.len() as u32 - 1) {
+    for id in 0..=INTERNER.count().min(KNOWN.len() as u32 - 1) {
         KNOWN[id as usize].store(0, Ordering::Relaxed);
     }
 }

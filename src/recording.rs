@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, Anchor, Source};
@@ -262,7 +262,8 @@ pub(crate) fn stop_active(patience: Duration) {
 
 /// Writes what was recorded so far: before the process becomes another one.
 pub(crate) fn flush_active(patience: Duration) {
-    if let Some(shared) = active() {
+    // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
+    if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
         shared.flush(patience);
     }
 }
@@ -273,10 +274,12 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         return Summary::default();
     }
     shared.recording_ends();
-    let mut inbox = lock(&shared.inbox);
+    let deadline = Instant::now() + patience;
+    let Some(mut inbox) = lock_until(&shared.inbox, deadline) else {
+        return Summary::default();
+    };
     inbox.stop = true;
     shared.wake.notify_one();
-    let deadline = Instant::now() + patience;
     while !inbox.ended {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -456,10 +459,12 @@ impl Shared {
 
     fn flush(&self, patience: Duration) -> bool {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut inbox = lock(&self.inbox);
+        let deadline = Instant::now() + patience;
+        let Some(mut inbox) = lock_until(&self.inbox, deadline) else {
+            return false;
+        };
         inbox.wanted = inbox.wanted.max(ticket);
         self.wake.notify_one();
-        let deadline = Instant::now() + patience;
         while inbox.done < ticket && !inbox.ended {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -474,6 +479,19 @@ impl Shared {
 /// A panic while it was held leaves a mutex usable: its data are plain values.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As [`lock`], but gives up: `_exit` may be called in a signal handler that interrupted
+/// the holder of the lock.
+fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
 }
 
 fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {

@@ -2,3 +2,5 @@
 //!
 //! Knows records and the [`kymograph_protos::Recorder`] seam, nothing of queues, files or
 //! Perfetto. Everything vendor-specific is found at run time.
+
+pub mod annotate;

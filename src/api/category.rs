@@ -92,6 +92,8 @@ impl Category {
 
     #[cold]
     fn first_use(&'static self) -> bool {
+        #[cfg(feature = "inject")]
+        crate::inject::start_if_wanted();
         if self.listed.swap(1, Ordering::AcqRel) == 0 {
             let this = ptr::from_ref(self).cast_mut();
             let mut first = FIRST.load(Ordering::Acquire);

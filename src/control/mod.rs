@@ -5,6 +5,8 @@
 
 mod page;
 mod place;
+mod slots;
 
-pub use page::{Page, Process, State, Totals};
+pub use page::{Page, State, Totals};
 pub use place::Place;
+pub use slots::Process;

@@ -22,6 +22,7 @@
 //! `magic`, `version` and `refused` stay where they are in every version, so that a
 //! library of another release can say that it refused.
 
+use super::slots::Slot;
 use crate::error::Error;
 use std::fs::OpenOptions;
 use std::io;
@@ -29,7 +30,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -40,7 +40,7 @@ const BYTES: usize = 64 * 1024;
 const SLOTS: usize = (BYTES - 128) / 16;
 
 #[repr(C)]
-struct Layout {
+pub(super) struct Layout {
     magic: AtomicU64,
     version: AtomicU32,
     refused: AtomicU32,
@@ -54,27 +54,14 @@ struct Layout {
     bytes: AtomicU64,
     write_errors: AtomicU64,
     threads: AtomicU32,
-    processes: AtomicU32,
+    pub(super) processes: AtomicU32,
     sequence: AtomicU32,
-    serial: AtomicU32,
+    pub(super) serial: AtomicU32,
     zero2: [u32; 4],
-    slots: [Slot; SLOTS],
+    pub(super) slots: [Slot; SLOTS],
 }
-
-/// A process.
-#[repr(C)]
-struct Slot {
-    /// The pid, with [`ACTIVE`] while it records: changed as one. 0: never used.
-    pid: AtomicU64,
-    serial: AtomicU32,
-    zero: u32,
-}
-
-const FREE: u64 = 0;
-const ACTIVE: u64 = 1 << 32;
 
 const _: () = assert!(size_of::<Layout>() == BYTES && align_of::<Layout>() == 8);
-const _: () = assert!(size_of::<Slot>() == 16);
 const _: () = assert!(std::mem::offset_of!(Layout, refused) == 12);
 const _: () = assert!(std::mem::offset_of!(Layout, committed) == 32);
 const _: () = assert!(std::mem::offset_of!(Layout, events) == 64);
@@ -209,7 +196,7 @@ impl Page {
         Ok(Page { layout, path })
     }
 
-    fn layout(&self) -> &Layout {
+    pub(super) fn layout(&self) -> &Layout {
         // SAFETY: points to `BYTES` mapped bytes until drop; pages are aligned; every bit
         // pattern is a valid `Layout`; others change it only through atomics.
         unsafe { self.layout.as_ref() }
@@ -291,48 +278,6 @@ impl Page {
         }
     }
 
-    /// Enters this process, which is about to record. Again after `fork`, by the child;
-    /// a process that called `exec` takes over what it entered before.
-    pub fn register(self: &Arc<Page>) -> Process {
-        let pid = std::process::id();
-        let serial = self.layout().serial.fetch_add(1, Relaxed) + 1;
-        let slot = self.claim(u64::from(pid));
-        if let Some(slot) = slot {
-            self.layout().slots[slot].serial.store(serial, Relaxed);
-        }
-        Process { page: Arc::clone(self), pid, serial, slot }
-    }
-
-    /// A slot for `pid`: the one it had before `exec` or before it stopped recording,
-    /// else a fresh one, else one whose process is done, else one whose process died.
-    /// `None`: thousands are recording, and nobody waits for this one.
-    fn claim(&self, pid: u64) -> Option<usize> {
-        let find = |usable: &dyn Fn(u64) -> bool| {
-            self.layout().slots.iter().position(|slot| {
-                let found = slot.pid.load(Relaxed);
-                let exchange = || slot.pid.compare_exchange(found, ACTIVE | pid, AcqRel, Relaxed);
-                usable(found) && exchange().is_ok()
-            })
-        };
-        if let Some(slot) = find(&|found| found & !ACTIVE == pid) {
-            return Some(slot);
-        }
-        self.layout().processes.fetch_add(1, Relaxed);
-        find(&|found| found == FREE)
-            .or_else(|| find(&|found| found & ACTIVE == FREE))
-            .or_else(|| find(&|found| !alive(found as u32)))
-    }
-
-    /// Processes that are recording and alive.
-    pub fn recording(&self) -> Vec<u32> {
-        let slots = self.layout().slots.iter();
-        slots
-            .map(|slot| slot.pid.load(Acquire))
-            .filter(|found| found & ACTIVE != FREE && alive(*found as u32))
-            .map(|found| found as u32)
-            .collect()
-    }
-
     /// The pid of the `kymo` that made the page.
     pub fn owner(&self) -> u32 {
         self.layout().owner.load(Relaxed)
@@ -346,50 +291,8 @@ impl Drop for Page {
     }
 }
 
-/// This process's entry in the page. Dropping it says that the process is done; a copy
-/// that a forked child inherited says nothing when dropped.
-#[derive(Debug)]
-pub struct Process {
-    page: Arc<Page>,
-    pid: u32,
-    serial: u32,
-    slot: Option<usize>,
-}
-
-impl Process {
-    /// A number that no other process of the recording has, from 1: the salt of ids that
-    /// must differ between processes.
-    pub fn serial(&self) -> u32 {
-        self.serial
-    }
-
-    /// The page.
-    pub fn page(&self) -> &Arc<Page> {
-        &self.page
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let (Some(slot), true) = (self.slot, self.pid == std::process::id()) else {
-            return;
-        };
-        let pid = u64::from(self.pid);
-        let slot = &self.page.layout().slots[slot];
-        // Fails only if others thought us dead and took the slot.
-        let _ = slot.pid.compare_exchange(ACTIVE | pid, FREE | pid, AcqRel, Relaxed);
-    }
-}
-
 fn failure(path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| Error::Control { path: path.to_owned(), source }
-}
-
-fn alive(pid: u32) -> bool {
-    // SAFETY: no pointers; signal 0 only asks.
-    let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
-    // EPERM: there, but not ours.
-    answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
 /// Nanoseconds on the clock that all processes share and that goes on while the machine

@@ -48,12 +48,11 @@ impl Place {
         }
         name.pop();
         let folder = PathBuf::from(OsString::from_vec(name));
-        let made = Page::create(&folder.join(PAGE)).and_then(|page| {
-            let lock = File::open(&folder).map_err(failed)?;
-            // If it fails, another kymo looks into the folder at this moment, or the
-            // file system has no locks; then nobody can sweep it either.
+        // Locked before there is a page: a folder with a page and no lock is an orphan. If
+        // locking fails, the file system has no locks, and nobody can sweep it either.
+        let made = File::open(&folder).map_err(failed).and_then(|lock| {
             let _ = try_lock(&lock);
-            Ok((page, lock))
+            Page::create(&folder.join(PAGE)).map(|page| (page, lock))
         });
         match made {
             Ok((page, lock)) => Ok(Place { folder, page: Arc::new(page), _lock: lock }),

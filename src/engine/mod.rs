@@ -15,6 +15,7 @@
 //! recording is given up: nothing more is written, everything is counted.
 
 mod context;
+mod device;
 mod identity;
 mod nesting;
 mod process;
@@ -94,7 +95,8 @@ impl Engine {
     ) -> Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
-        let process = Process::this(sequences.take(), config.process_name.as_deref());
+        let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
+        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -164,7 +166,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
-        self.state_untold_losses();
+        self.part_from_all();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
         packet::clock_snapshot(&mut self.out, sequence, &clocks);
@@ -268,11 +270,12 @@ impl Engine {
         self.scratch = scratch;
     }
 
-    /// At the end: losses after which their thread recorded nothing more.
-    fn state_untold_losses(&mut self) {
+    /// At the end: names that changed, and losses after which their thread recorded nothing.
+    fn part_from_all(&mut self) {
         let clocks = identity::clocks();
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
+                thread.refresh_name(&mut self.context(clocks));
                 let losses = thread.reader.losses();
                 let untold = thread.untold(losses.dropped + losses.reentrant);
                 if untold > 0 {

@@ -13,7 +13,7 @@
 //!
 //! Sinks run on the engine's thread inside somebody else's program, so they are careful
 //! guests: they wait for seconds at most, raise no SIGPIPE or SIGXFSZ, and never write to
-//! a descriptor that the program has closed and reused (see [`descriptor`]).
+//! a descriptor that the program has closed and reused (see `descriptor.rs`).
 
 mod compress;
 mod descriptor;

@@ -1,0 +1,275 @@
+//! Marks, nested ranges (push, pop) and free ones (start, end).
+
+use std::ffi::c_int;
+
+use kymograph_protos::{Kind, Record, StrId};
+
+use super::super::args::Args;
+use super::super::guard::{events_left_out, guard};
+use super::super::session::{NVTX, Session, range_id, range_number, session};
+use super::super::text::{CText, Text, WideText};
+use super::super::thread::{self, Stack, Thread};
+use super::names::{self, Domain};
+use super::sys::{EventAttributes, FAILED, Function};
+use super::{attributes, pytorch};
+
+/// Slots of `NVTX_CB_MODULE_CORE`: `NvtxCallbackIdCore` (nvtxTypes.h).
+pub(crate) fn core() -> [(usize, Function); 15] {
+    [
+        (1, mark_ex as Function),
+        (2, mark_a as Function),
+        (3, mark_w as Function),
+        (4, range_start_ex as Function),
+        (5, range_start_a as Function),
+        (6, range_start_w as Function),
+        (7, range_end as Function),
+        (8, range_push_ex as Function),
+        (9, range_push_a as Function),
+        (10, range_push_w as Function),
+        (11, range_pop as Function),
+        (12, names::name_category_a as Function),
+        (13, names::name_category_w as Function),
+        (14, names::name_os_thread_a as Function),
+        (15, names::name_os_thread_w as Function),
+    ]
+}
+
+/// Slots of `NVTX_CB_MODULE_CORE2`: `NvtxCallbackIdCore2` (nvtxTypes.h).
+pub(crate) fn core2() -> [(usize, Function); 15] {
+    [
+        (1, domain_mark_ex as Function),
+        (2, domain_range_start_ex as Function),
+        (3, domain_range_end as Function),
+        (4, domain_range_push_ex as Function),
+        (5, domain_range_pop as Function),
+        (6, names::resource_create as Function),
+        (7, names::resource_destroy as Function),
+        (8, names::domain_name_category_a as Function),
+        (9, names::domain_name_category_w as Function),
+        (10, names::register_string_a as Function),
+        (11, names::register_string_w as Function),
+        (12, names::domain_create_a as Function),
+        (13, names::domain_create_w as Function),
+        (14, names::domain_destroy as Function),
+        (15, names::nvtx_initialize as Function),
+    ]
+}
+
+/// Where the name and the arguments of an event come from. Read only if it is recorded.
+pub(crate) trait Source {
+    /// Adds the arguments to `args` and returns the name.
+    fn read<'a>(&'a self, session: &Session, category: StrId, args: &mut Args) -> Text<'a>;
+}
+
+/// Attributes of an event.
+struct Attributes(*const EventAttributes);
+
+impl Source for CText {
+    fn read<'a>(&'a self, _: &Session, _: StrId, _: &mut Args) -> Text<'a> {
+        Text::Borrowed(self.bytes())
+    }
+}
+
+impl Source for WideText {
+    fn read<'a>(&'a self, _: &Session, _: StrId, _: &mut Args) -> Text<'a> {
+        Text::Owned(self.utf8())
+    }
+}
+
+impl Source for Attributes {
+    fn read<'a>(&'a self, session: &Session, category: StrId, args: &mut Args) -> Text<'a> {
+        // SAFETY: made of a callback's parameter, within that call.
+        unsafe { attributes::event(session, category, self.0, args) }
+    }
+}
+
+/// Records a mark.
+pub(crate) fn mark(domain: Domain, source: &impl Source) {
+    let Some(session) = session() else { return };
+    let category = names::category(session, domain);
+    if session.live(category) {
+        let mut args = Args::new();
+        let name = source.read(session, category, &mut args);
+        session.send(Kind::Instant, category, &name, 0, &mut args);
+    }
+}
+
+/// Opens a nested range. Returns its level.
+pub(crate) fn push(domain: Domain, source: &impl Source) -> c_int {
+    let Some(session) = session() else {
+        return FAILED;
+    };
+    let category = names::category(session, domain);
+    push_with(session, category, |_, _| {
+        let mut args = Args::new();
+        let name = source.read(session, category, &mut args);
+        session.send(Kind::Push, category, &name, 0, &mut args)
+    })
+}
+
+#[inline(always)]
+fn push_with(session: &Session, category: StrId, send: impl FnOnce(&Thread, u32) -> bool) -> c_int {
+    thread::with(|thread| {
+        let Some(stack) = thread.stack(category) else {
+            events_left_out(1);
+            return FAILED;
+        };
+        let level = stack.push(|level| session.live(category) && send(thread, level));
+        c_int::try_from(level).unwrap_or(c_int::MAX)
+    })
+}
+
+/// Closes the innermost nested range of a domain. Returns its level.
+#[inline(always)]
+pub(crate) fn pop(domain: Domain, arguments: impl FnOnce(&Session, StrId, &mut Args)) -> c_int {
+    let Some(session) = session() else {
+        return FAILED;
+    };
+    let time = session.now();
+    let category = names::category(session, domain);
+    thread::with(|thread| {
+        let popped = thread.stack(category).and_then(Stack::pop);
+        // A pop too many (or of a range that found no room on a stack) ends nothing. It is
+        // passed on: the recorder counts it, where a user may look.
+        if popped.is_none_or(|popped| popped.recorded) {
+            let mut args = Args::new();
+            arguments(session, category, &mut args);
+            if let Some(popped) = popped
+                && thread.has_pending()
+            {
+                thread.take(category, popped.level, |pending| args.push(pending.extra));
+            }
+            let kind = Kind::Pop as u8;
+            session.push(Record { time, site: category, kind, ..Record::default() }, args.extras());
+        }
+        let Some(popped) = popped else { return FAILED };
+        if thread.evaluating.get() > popped.level {
+            pytorch::popped(thread, session, category, popped.level);
+        }
+        c_int::try_from(popped.level).unwrap_or(c_int::MAX)
+    })
+}
+
+/// Opens a free range. Returns its id, which says whether it was recorded.
+pub(crate) fn start(domain: Domain, source: &impl Source) -> u64 {
+    let Some(session) = session() else { return 0 };
+    let category = names::category(session, domain);
+    let number = range_number();
+    if !session.live(category) {
+        return range_id(number, false);
+    }
+    let mut args = Args::new();
+    let name = source.read(session, category, &mut args);
+    let id = range_id(number, true);
+    let recorded = session.send(Kind::RangeBegin, category, &name, id, &mut args);
+    range_id(number, recorded)
+}
+
+/// Closes a free range.
+pub(crate) fn end(domain: Domain, id: u64, arguments: impl FnOnce(&Session, StrId, &mut Args)) {
+    let Some(session) = session() else { return };
+    let time = session.now();
+    // 0 is no range; and not recorded was what has the bit clear.
+    if id & 1 == 0 || id >> 48 != range_id(0, true) >> 48 {
+        return;
+    }
+    let mut args = Args::new();
+    arguments(session, names::category(session, domain), &mut args);
+    let kind = Kind::RangeEnd as u8;
+    session.push(Record { time, other: id, kind, ..Record::default() }, args.extras());
+}
+
+/// The default domain.
+const DEFAULT: Domain = std::ptr::null_mut();
+
+pub(crate) unsafe extern "C" fn mark_ex(event: *const EventAttributes) {
+    guard((), || mark(DEFAULT, &Attributes(event)));
+}
+
+pub(crate) unsafe extern "C" fn mark_a(message: CText) {
+    guard((), || mark(DEFAULT, &message));
+}
+
+pub(crate) unsafe extern "C" fn mark_w(message: WideText) {
+    guard((), || mark(DEFAULT, &message));
+}
+
+pub(crate) unsafe extern "C" fn domain_mark_ex(domain: Domain, event: *const EventAttributes) {
+    guard((), || mark(domain, &Attributes(event)));
+}
+
+pub(crate) unsafe extern "C" fn range_start_ex(event: *const EventAttributes) -> u64 {
+    guard(0, || start(DEFAULT, &Attributes(event)))
+}
+
+pub(crate) unsafe extern "C" fn range_start_a(message: CText) -> u64 {
+    guard(0, || start(DEFAULT, &message))
+}
+
+pub(crate) unsafe extern "C" fn range_start_w(message: WideText) -> u64 {
+    guard(0, || start(DEFAULT, &message))
+}
+
+pub(crate) unsafe extern "C" fn domain_range_start_ex(
+    domain: Domain,
+    event: *const EventAttributes,
+) -> u64 {
+    guard(0, || start(domain, &Attributes(event)))
+}
+
+pub(crate) unsafe extern "C" fn range_end(id: u64) {
+    guard((), || end(DEFAULT, id, |_, _, _| {}));
+}
+
+pub(crate) unsafe extern "C" fn domain_range_end(domain: Domain, id: u64) {
+    guard((), || end(domain, id, |_, _, _| {}));
+}
+
+/// The way of `nvtxRangePushA`, which PyTorch and most C programs take.
+pub(crate) unsafe extern "C" fn range_push_a(message: CText) -> c_int {
+    guard(FAILED, || {
+        let Some(session) = session() else {
+            return FAILED;
+        };
+        let category = session.key(&NVTX);
+        let text = message.bytes();
+        push_with(session, category, |thread, level| {
+            // Names with a comma are rare, but for PyTorch's.
+            if has_comma(text)
+                && let Some(recorded) = pytorch::push(session, thread, category, level, text)
+            {
+                return recorded;
+            }
+            session.send_plain(Kind::Push, category, text)
+        })
+    })
+}
+
+#[inline(always)]
+fn has_comma(text: &[u8]) -> bool {
+    // SAFETY: reads the slice only.
+    unsafe { !libc::memchr(text.as_ptr().cast(), b','.into(), text.len()).is_null() }
+}
+
+pub(crate) unsafe extern "C" fn range_push_w(message: WideText) -> c_int {
+    guard(FAILED, || push(DEFAULT, &message))
+}
+
+pub(crate) unsafe extern "C" fn range_push_ex(event: *const EventAttributes) -> c_int {
+    guard(FAILED, || push(DEFAULT, &Attributes(event)))
+}
+
+pub(crate) unsafe extern "C" fn domain_range_push_ex(
+    domain: Domain,
+    event: *const EventAttributes,
+) -> c_int {
+    guard(FAILED, || push(domain, &Attributes(event)))
+}
+
+pub(crate) unsafe extern "C" fn range_pop() -> c_int {
+    guard(FAILED, || pop(DEFAULT, |_, _, _| {}))
+}
+
+pub(crate) unsafe extern "C" fn domain_range_pop(domain: Domain) -> c_int {
+    guard(FAILED, || pop(domain, |_, _, _| {}))
+}

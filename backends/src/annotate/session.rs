@@ -1,0 +1,168 @@
+//! What all callbacks share: the recorder, the pause switch, and how an event is sent.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use kymograph_protos::{Extra, Kind, Record, Recorder, StrId};
+
+use super::args::Args;
+use super::table::Interned;
+use super::text::{MAX_INTERNED, MAX_TEXT, Text, UNNAMED, clip};
+
+static SESSION: OnceLock<Session> = OnceLock::new();
+static PAUSED: AtomicBool = AtomicBool::new(false);
+static RANGES: AtomicU64 = AtomicU64::new(1);
+
+/// Category of NVTX's default domain.
+pub(crate) static NVTX: Interned = Interned::known(b"nvtx");
+/// Category of what ITT says outside every domain.
+pub(crate) static ITT: Interned = Interned::known(b"itt");
+
+/// The recorder that annotations go to.
+pub(crate) struct Session {
+    recorder: &'static dyn Recorder,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session")
+    }
+}
+
+/// Starts the session, or returns the one there is: every shared object with a copy of
+/// NVTX or ITT initialises us, and they all belong to one process.
+pub(crate) fn start(recorder: &'static dyn Recorder) -> &'static Session {
+    let session = SESSION.get_or_init(|| Session { recorder });
+    session.settle(&NVTX);
+    session.settle(&ITT);
+    session
+}
+
+/// The session, once one was started.
+#[inline(always)]
+pub(crate) fn session() -> Option<&'static Session> {
+    SESSION.get()
+}
+
+/// Stops or continues the recording of annotations; returns what it was.
+pub(crate) fn set_paused(paused: bool) -> bool {
+    PAUSED.swap(paused, Ordering::Relaxed)
+}
+
+/// A range id that no other range of this process has. `recorded` is kept in its lowest
+/// bit, so that the end knows whether its beginning was recorded. The upper bits keep it
+/// apart from ids that other sources give out ("NV" in ASCII).
+pub(crate) fn range_id(number: u64, recorded: bool) -> u64 {
+    (0x4e56 << 48) | (number << 1 & 0xffff_ffff_ffff) | u64::from(recorded)
+}
+
+/// A fresh number for [`range_id`].
+pub(crate) fn range_number() -> u64 {
+    RANGES.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Session {
+    /// The recording clock.
+    #[inline(always)]
+    pub(crate) fn now(&self) -> u64 {
+        self.recorder.now()
+    }
+
+    /// Whether events of this category are recorded at this moment.
+    #[inline(always)]
+    pub(crate) fn live(&self, category: StrId) -> bool {
+        !PAUSED.load(Ordering::Relaxed) && self.recorder.enabled(category)
+    }
+
+    /// The id of a text, or none.
+    #[inline(always)]
+    pub(crate) fn intern(&self, category: StrId, text: &[u8]) -> StrId {
+        self.recorder.intern(category, text)
+    }
+
+    /// Sends a record as it is.
+    #[inline(always)]
+    pub(crate) fn push(&self, head: Record, extras: &[Extra]) -> bool {
+        self.recorder.push(head, extras)
+    }
+
+    /// Sends an event named `name`, at the present time, without arguments.
+    #[inline(always)]
+    pub(crate) fn send_plain(&self, kind: Kind, category: StrId, name: &[u8]) -> bool {
+        if name.is_empty() || name.len() > MAX_INTERNED {
+            return self.send(kind, category, &Text::Borrowed(name), 0, &mut Args::new());
+        }
+        let site = self.intern(category, name);
+        if site.is_none() {
+            return self.send(kind, category, &Text::Borrowed(name), 0, &mut Args::new());
+        }
+        self.push(Record { time: self.now(), site, kind: kind as u8, ..Record::default() }, &[])
+    }
+
+    /// Sends an event at the present time. The clock is read last: what we do before it
+    /// belongs to the time before a beginning.
+    pub(crate) fn send(
+        &self,
+        kind: Kind,
+        category: StrId,
+        name: &Text<'_>,
+        other: u64,
+        args: &mut Args,
+    ) -> bool {
+        let head = Record { other, kind: kind as u8, ..Record::default() };
+        self.send_head(head, category, name, args, None)
+    }
+
+    /// As [`Session::send`], of a record prepared by the caller, at `time` if given.
+    pub(crate) fn send_head(
+        &self,
+        head: Record,
+        category: StrId,
+        name: &Text<'_>,
+        args: &mut Args,
+        time: Option<u64>,
+    ) -> bool {
+        let now = || time.unwrap_or_else(|| self.now());
+        let text = match name {
+            Text::Site(site) => {
+                return self.push(Record { time: now(), site: *site, ..head }, args.extras());
+            }
+            other if other.bytes().is_empty() => UNNAMED,
+            other => other.bytes(),
+        };
+        if text.len() <= MAX_INTERNED {
+            let site = self.intern(category, text);
+            if !site.is_none() {
+                return self.push(Record { time: now(), site, ..head }, args.extras());
+            }
+        }
+        if text.len() > MAX_TEXT {
+            args.unsigned(self.key(&super::args::FULL_LENGTH), text.len() as u64);
+        }
+        // By value: the site then says the category alone.
+        let head = Record { time: now(), site: category, ..head };
+        self.recorder.push_named(head, args.extras(), clip(text, MAX_TEXT))
+    }
+
+    /// The id of an argument's name.
+    pub(crate) fn key(&self, key: &Interned) -> StrId {
+        key.id(self, StrId::NONE)
+    }
+
+    /// Gets an id for a category before events need it. The recorder may refuse for a
+    /// moment; if it did so between a push and its pop, the two would not meet.
+    pub(crate) fn settle(&self, name: &Interned) {
+        let tries = 0..1000;
+        let _ = tries.into_iter().find(|_| {
+            std::hint::spin_loop();
+            !self.key(name).is_none()
+        });
+    }
+
+    /// The id of the category of this domain name, or of `default` if it has none.
+    pub(crate) fn category(&self, name: &Interned, default: &Interned) -> StrId {
+        let id = self.key(name);
+        if id.is_none() { self.key(default) } else { id }
+    }
+}

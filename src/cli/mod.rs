@@ -1,0 +1,158 @@
+//! The command line: parse → call → print.
+//!
+//! Exit codes: 0, 2 when nothing was started (the reason is one line on stderr), and for
+//! `kymo record` whatever the command's was.
+
+mod command;
+mod demo;
+mod doctor;
+mod elf;
+mod inherited;
+mod launch;
+mod library;
+mod record;
+mod status;
+mod workload;
+
+use clap::{Parser, Subcommand};
+use std::fmt;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  Record a program, its children and grandchildren into one trace:
+      kymo record -o app.pftrace -- python3 app.py --fast
+  Only two NVTX or ITT domains, for ten seconds, compressed:
+      kymo record --domain 'render,io*' --duration 10s -o app.pftrace.gz -- ./app
+  A program with very many events:
+      kymo record --buffer 512M -- ./app
+  See what a trace looks like:
+      kymo demo
+  Find out what can be recorded on this machine:
+      kymo doctor
+
+Traces open at https://ui.perfetto.dev. They stay on your machine there.";
+
+/// Records programs that run on CPUs and accelerators into Perfetto traces.
+#[derive(Parser)]
+#[command(name = "kymo", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Subcommands,
+}
+
+#[derive(Subcommand)]
+enum Subcommands {
+    Record(record::Record),
+    Demo(demo::Demo),
+    Doctor(doctor::Doctor),
+    #[command(hide = true, name = "__probe")]
+    Probe(doctor::Probe),
+}
+
+/// Why nothing was started: one line, which says what to do.
+struct Refusal(String);
+
+impl<E: fmt::Display> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Refusal(error.to_string())
+    }
+}
+
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if !error.use_stderr() => {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            // `kymo` alone: the help, not a complaint.
+            if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                let _ = error.print();
+            } else {
+                say(&one_line(&error.render().to_string()));
+            }
+            return ExitCode::from(2);
+        }
+    };
+    let result = match cli.command {
+        Subcommands::Record(record) => record.run(),
+        Subcommands::Demo(demo) => demo.run(),
+        Subcommands::Doctor(doctor) => doctor.run(),
+        Subcommands::Probe(probe) => probe.run(),
+    };
+    result.unwrap_or_else(|Refusal(why)| {
+        say(&why);
+        ExitCode::from(2)
+    })
+}
+
+/// One line on stderr. A closed stderr is no reason to fail.
+fn say(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "kymo: {line}");
+}
+
+/// clap's several lines as one: the error itself, its tips, and where the help is.
+fn one_line(error: &str) -> String {
+    let mut lines = error.lines().map(str::trim);
+    let mut said: Vec<String> = Vec::new();
+    // The error itself goes on up to the first empty line (a list of missing arguments).
+    for line in lines.by_ref().take_while(|line| !line.is_empty()) {
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        match said.last_mut() {
+            Some(first) => *first = format!("{first} {line}"),
+            None => said.push(line.to_owned()),
+        }
+    }
+    let mut help = "kymo --help".to_owned();
+    for line in lines {
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            // Not the hidden ones.
+            if !tip.contains("'__") {
+                said.push(tip.to_owned());
+            }
+        } else if let Some(usage) = line.strip_prefix("Usage: ") {
+            let words = usage.split(' ').take_while(|w| !w.starts_with(['[', '<', '-']));
+            help = words.collect::<Vec<_>>().join(" ") + " --help";
+        }
+    }
+    format!("{} (see `{help}`)", said.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_command_is_the_commands() {
+        let words = ["kymo", "record", "-q", "ls", "-l", "--output", "x", "--", "y"];
+        let Ok(cli) = Cli::try_parse_from(words) else {
+            panic!("not understood");
+        };
+        let Subcommands::Record(record) = cli.command else {
+            panic!("not record");
+        };
+        assert_eq!(record.command, ["ls", "-l", "--output", "x", "--", "y"]);
+    }
+
+    #[test]
+    fn errors_become_one_line() {
+        let error = "error: unexpected argument '--bufer' found\n\n  tip: a similar argument \
+                     exists: '--buffer'\n\nUsage: kymo record --buffer <SIZE> <COMMAND>...\n\n\
+                     For more information, try '--help'.\n";
+        assert_eq!(
+            one_line(error),
+            "unexpected argument '--bufer' found; a similar argument exists: '--buffer' \
+             (see `kymo record --help`)"
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! `kymo record`: runs a command with the library injected.
+//!
+//! `kymo` is not in the data path. It makes the output and the control page, tells the
+//! command of both by its environment, waits, and cuts the output to what is whole. What
+//! the processes wrote is a valid trace also if `kymo` is killed meanwhile.
+
+use super::command::{self, Environment};
+use super::launch;
+use super::status::{self, Line};
+use super::{Refusal, elf, library, say};
+use clap::Args;
+use kymograph::config::{self, Config, OPTIONS};
+use kymograph::control::{Page, Place, State, Totals};
+use kymograph::sink;
+use kymograph_protos::packet::{self, Fact};
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Variables by which annotation libraries find a collector.
+const COLLECTORS: [&str; 2] = ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"];
+
+/// Records a command, its children and grandchildren into one trace.
+#[derive(Args)]
+#[command(override_usage = "kymo record [OPTIONS] [--] COMMAND [ARGS]...")]
+#[command(after_long_help = settings_help())]
+pub(super) struct Record {
+    #[arg(short, long, value_name = "FILE", help = help("OUTPUT"))]
+    output: Option<PathBuf>,
+    #[arg(long, visible_alias = "domain", value_name = "LIST", help = help("CATEGORIES"))]
+    #[arg(allow_hyphen_values = true)]
+    category: Vec<String>,
+    #[arg(long, value_name = "DURATION", help = help("DURATION"))]
+    duration: Option<String>,
+    #[arg(long, value_name = "SIZE", help = help("BUFFER"))]
+    buffer: Option<String>,
+    #[arg(long, value_name = "DURATION", help = help("FLUSH"))]
+    flush_interval: Option<String>,
+    #[arg(long, value_name = "POLICY", help = help("POLICY"))]
+    policy: Option<String>,
+    #[arg(long, value_name = "OCTAL", help = help("MODE"))]
+    mode: Option<String>,
+    #[arg(long, help = help("SAFE"))]
+    safe: bool,
+    /// Any option by its name (see `kymo record --help` for all of them).
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Say nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
+    /// The command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+fn help(key: &str) -> String {
+    let option = OPTIONS.iter().find(|option| option.key == key);
+    option.map_or(String::new(), |option| match option.default {
+        "" => option.help.to_owned(),
+        default => format!("{} [default: {default}]", option.help),
+    })
+}
+
+fn settings_help() -> String {
+    let all = config::text();
+    format!("SETTINGS, for --set KEY=VALUE or as environment variables KYMOGRAPH_KEY=VALUE\n{all}")
+}
+
+impl Record {
+    /// Records; the result is the command's.
+    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        let (mut config, mut settings) = self.settings()?;
+        let program = command::find(&self.command[0])?;
+        let library = library::find(&config)?;
+        config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
+        refuse_other_files(&config.output)?;
+        // Kept for as long as the recording lasts: it holds the lock that keeps others out.
+        let output = sink::File::create(&config.output, config.safe, config.mode)?;
+        let place = Place::create()?;
+        let page = place.page();
+        config.control = Some(page.path().to_owned());
+        settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
+        settings.insert("KYMOGRAPH_CONTROL", page.path().into());
+
+        let obstacle = elf::obstacle(&program);
+        if let (Some(obstacle), false) = (obstacle, self.quiet) {
+            say(&format!(
+                "{} {}: it runs, but cannot be recorded itself{}",
+                program.display(),
+                obstacle.why,
+                if obstacle.keep_out { "" } else { " (its children may be)" }
+            ));
+        }
+        let mut environment = Environment::inherited();
+        environment.extend(&settings);
+        if obstacle.is_none_or(|obstacle| !obstacle.keep_out) {
+            inject(&mut environment, &library, &place, self.quiet)?;
+        }
+        if let Some(duration) = config.duration {
+            page.set_duration(duration);
+        }
+        let words = self.command.iter().map(|word| CString::new(word.as_bytes()));
+        let words = words.collect::<Result<Vec<_>, _>>()?;
+        let running = launch::start(&words, &environment.into_c())?;
+        let mut line = Line::new(self.quiet);
+        let interval = line.as_ref().map(|_| status::INTERVAL);
+        let ended = running.wait(interval, || {
+            if let Some(line) = &mut line {
+                line.draw(page);
+            }
+        });
+        if let Some(line) = &mut line {
+            line.clear();
+        }
+        self.finish(&config, page);
+        drop((place, output));
+        Ok(ended.imitate())
+    }
+
+    /// The configuration, and what of it the command has to be told.
+    fn settings(&self) -> Result<(Config, BTreeMap<&'static str, OsString>), Refusal> {
+        let (mut config, problems) = Config::from_env();
+        if let Some(problem) = problems.first() {
+            return Err(problem.into());
+        }
+        // Of a `kymo record` around this one.
+        config.control = None;
+        let mut given: Vec<(&str, &OsStr)> = Vec::new();
+        for setting in &self.set {
+            let Some((key, value)) = setting.split_once('=') else {
+                return Err(Refusal(format!(
+                    "--set {setting}: expected KEY=VALUE, such as --set CLOCK=boottime"
+                )));
+            };
+            given.push((key, value.as_ref()));
+        }
+        let categories = self.category.join(",");
+        let texts = [
+            ("CATEGORIES", (!self.category.is_empty()).then_some(&categories)),
+            ("DURATION", self.duration.as_ref()),
+            ("BUFFER", self.buffer.as_ref()),
+            ("FLUSH", self.flush_interval.as_ref()),
+            ("POLICY", self.policy.as_ref()),
+            ("MODE", self.mode.as_ref()),
+        ];
+        given.extend(texts.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?.as_ref()))));
+        given.extend(self.output.as_ref().map(|path| ("OUTPUT", path.as_os_str())));
+        given.extend(self.safe.then_some(("SAFE", "1".as_ref())));
+        let mut settings = BTreeMap::new();
+        for (key, value) in given {
+            config.set(key, value)?;
+            let option = OPTIONS.iter().find(|o| o.key.eq_ignore_ascii_case(key));
+            settings.extend(option.map(|option| (option.env, value.to_owned())));
+        }
+        Ok((config, settings))
+    }
+
+    /// After the command: lets the others write what they have, and closes the output.
+    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>) {
+        page.set_state(State::Closing);
+        // They look at the page when they flush.
+        let deadline = Instant::now() + config.flush + Duration::from_millis(500);
+        while !page.recording().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let left = page.recording().len() as u64;
+        let totals = page.totals();
+        let last = last_packets(config, page, &totals);
+        let sealed = sink::seal(config, page.clone(), &last);
+        let length = sealed.unwrap_or_else(|error| {
+            say(&error.to_string());
+            page.committed()
+        });
+        if self.quiet {
+            return;
+        }
+        if left > 0 {
+            say(&format!(
+                "{} started by the command still ran and did not hand over the last of its \
+                 events; the trace ends with the command",
+                status::count(left, "process", "processes")
+            ));
+        }
+        for line in status::summary(&totals, &config.output, length) {
+            say(&line);
+        }
+    }
+}
+
+/// `-o` with the name of a script or a result in it is a slip that would destroy it.
+fn refuse_other_files(output: &Path) -> Result<(), Refusal> {
+    use std::io::Read;
+    let Ok(metadata) = output.metadata() else {
+        return Ok(());
+    };
+    let shown = output.display();
+    if metadata.is_dir() {
+        return Err(Refusal(format!("{shown} is a folder; name a file in it")));
+    }
+    if !metadata.is_file() {
+        return Err(Refusal(format!(
+            "{shown} is not a regular file, which several processes could share; name a file"
+        )));
+    }
+    let mut head = [0; 4];
+    let read = std::fs::File::open(output).and_then(|mut file| file.read(&mut head));
+    let Ok(length) = read else {
+        // Then it cannot be written either, and that is said better elsewhere.
+        return Ok(());
+    };
+    let trace = length == 0
+        || head[0] == 0x0a
+        || head.starts_with(&[0x1f, 0x8b])
+        || head == [0x28, 0xb5, 0x2f, 0xfd];
+    if trace {
+        return Ok(());
+    }
+    Err(Refusal(format!("{shown} exists and is not a trace; remove it, or choose another file")))
+}
+
+/// Adds what makes the command load the library.
+fn inject(
+    environment: &mut Environment,
+    library: &Path,
+    place: &Place,
+    quiet: bool,
+) -> Result<(), Refusal> {
+    let preload = library::preloadable(library, place.folder())?;
+    let mut list = environment.get("LD_PRELOAD").unwrap_or_default().to_owned();
+    let separators = |byte: &u8| b" :".contains(byte);
+    let mut entries = list.as_bytes().split(separators);
+    if !entries.any(|entry| entry == preload.as_os_str().as_bytes()) {
+        if !list.is_empty() {
+            list.push(":");
+        }
+        list.push(&preload);
+        environment.set("LD_PRELOAD", list);
+    }
+    for name in COLLECTORS {
+        match environment.get(name) {
+            Some(theirs) if !theirs.is_empty() && theirs != library => {
+                if !quiet {
+                    let theirs = theirs.display();
+                    say(&format!(
+                        "{name} is {theirs} already and stays so: what it collects is not \
+                         recorded; unset it to record"
+                    ));
+                }
+            }
+            _ => environment.set(name, library),
+        }
+    }
+    Ok(())
+}
+
+/// What the trace says of itself at its end: how much was recorded, and what is missing.
+fn last_packets(config: &Config, page: &Page, totals: &Totals) -> Vec<u8> {
+    let mut out = Vec::new();
+    let sequence = page.take_sequences(1);
+    let number = |n: u64| Fact::Number(n as i64);
+    let facts = [
+        ("kymograph.processes", number(totals.processes.into())),
+        ("kymograph.threads", number(totals.threads.into())),
+        ("kymograph.events", number(totals.events)),
+        ("kymograph.lost", number(totals.lost)),
+    ];
+    packet::trace_attributes(&mut out, sequence, &facts);
+    if totals.lost > 0 {
+        packet::trace_stats(&mut out, sequence, config.buffer, totals.lost, &[]);
+    }
+    out
+}

@@ -1,0 +1,29 @@
+//! The `kymo` that was built for these tests, with the library that was built with it.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The library that `cargo test` built: it does not put it beside the binary, where an
+/// older one from `cargo build` may lie.
+pub(crate) fn library() -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_kymo")).parent().unwrap();
+    folder.join("deps/libkymograph.so")
+}
+
+/// `kymo` without arguments, and with no options in its environment.
+pub(crate) fn kymo() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("KYMOGRAPH_") {
+            command.env_remove(name);
+        }
+    }
+    for name in ["LD_PRELOAD", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"] {
+        command.env_remove(name);
+    }
+    command.env("KYMOGRAPH_LIBRARY", library());
+    command
+}
