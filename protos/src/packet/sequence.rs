@@ -173,11 +173,12 @@ impl Sequence {
     #[inline]
     pub fn event(&mut self, out: &mut Vec<u8>, strings: &impl Strings, event: &Event<'_>) {
         let flows = event.flows.len() + event.flow_ends.len();
-        out.reserve(FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows);
+        let room = FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows;
+        out.reserve(room);
         let start = out.len();
         // SAFETY: the space for all that `Cursor` writes before `finish` was reserved just
         // now, and strings by value reserve their own.
-        let mut to = unsafe { Cursor::new(out) };
+        let mut to = unsafe { Cursor::new(out, room) };
         let delta = event.time.wrapping_sub(self.last_time);
         self.last_time = event.time;
         to.pair(0x0a, 0);
@@ -357,15 +358,17 @@ fn introduce(
 struct Cursor<'a> {
     out: &'a mut Vec<u8>,
     at: usize,
+    /// Up to where the fixed parts may reach.
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// # Safety
-    /// `out` has spare capacity for everything written before `finish` or `nested`.
+    /// `out` has `room` bytes of spare capacity, and no more are written but by `nested`.
     #[inline(always)]
-    unsafe fn new(out: &'a mut Vec<u8>) -> Cursor<'a> {
+    unsafe fn new(out: &'a mut Vec<u8>, room: usize) -> Cursor<'a> {
         let at = out.len();
-        Cursor { out, at }
+        Cursor { out, at, end: at + room }
     }
 
     #[inline(always)]
@@ -375,7 +378,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        debug_assert!(self.at + N <= self.out.capacity());
+        debug_assert!(self.at + N <= self.end && self.end <= self.out.capacity());
         // SAFETY: by the contract of `new`, N bytes fit.
         unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
         self.at += used;
@@ -422,12 +425,13 @@ impl<'a> Cursor<'a> {
     /// fit behind that.
     #[cold]
     fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let room = self.out.capacity() - self.at;
+        let room = self.end - self.at;
         // SAFETY: everything before `at` was written.
         unsafe { self.out.set_len(self.at) };
         fill(self.out);
         self.out.reserve(room);
         self.at = self.out.len();
+        self.end = self.at + room;
     }
 
     #[inline(always)]
