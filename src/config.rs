@@ -141,7 +141,7 @@ pub enum Compress {
     Auto,
     /// Not at all.
     None,
-    /// gzip, one member per flush.
+    /// gzip, one member that is complete after every flush.
     Gzip,
     /// zstd, one frame per flush.
     Zstd,

@@ -32,7 +32,8 @@ pub struct Lane {
     pub(super) reentrant: AtomicU64,
     /// The kernel's name of the thread when it recorded its first event, padded with NUL.
     pub(super) name: [AtomicU64; 2],
-    /// Strings that were too long to travel by value and lost their end.
+    /// Strings that were too long to travel by value and lost their end; ends that found
+    /// no room for their arguments.
     pub(super) truncated: AtomicU64,
     /// What of these three earlier readers have reported.
     pub(super) reported: [AtomicU64; 3],

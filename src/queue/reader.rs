@@ -41,8 +41,15 @@ pub struct Losses {
     pub dropped: u64,
     /// Events pushed from inside a push.
     pub reentrant: u64,
-    /// Strings cut short.
+    /// Strings cut short, and ends without their arguments.
     pub truncated: u64,
+}
+
+impl Losses {
+    /// Events that are missing.
+    pub fn events(&self) -> u64 {
+        self.dropped + self.reentrant
+    }
 }
 
 impl Reader {

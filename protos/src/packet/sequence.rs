@@ -190,12 +190,12 @@ impl Sequence {
     #[inline]
     pub fn event(&mut self, out: &mut Vec<u8>, strings: &impl Strings, event: &Event<'_>) {
         let flows = event.flows.len() + event.flow_ends.len();
-        let most = FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows;
-        out.reserve(most);
+        let room = FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows;
+        out.reserve(room);
         let start = out.len();
         // SAFETY: the space for all that `Cursor` writes before `finish` was reserved just
         // now, and strings by value reserve their own.
-        let mut to = unsafe { Cursor::new(out, most) };
+        let mut to = unsafe { Cursor::new(out, room) };
         let delta = self.advance(event.time);
         to.pair(0x0a, 0);
         to.byte(0x40);
@@ -392,18 +392,17 @@ pub(super) fn introduce(
 struct Cursor<'a> {
     out: &'a mut Vec<u8>,
     at: usize,
-    /// What all fixed parts together may take.
-    most: usize,
+    /// Up to where the fixed parts may reach.
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// # Safety
-    /// `most` bytes of spare capacity are enough for everything written before `finish`,
-    /// apart from what `nested` writes.
+    /// `out` has `room` bytes of spare capacity, and no more are written but by `nested`.
     #[inline(always)]
-    unsafe fn new(out: &'a mut Vec<u8>, most: usize) -> Cursor<'a> {
+    unsafe fn new(out: &'a mut Vec<u8>, room: usize) -> Cursor<'a> {
         let at = out.len();
-        Cursor { out, at, most }
+        Cursor { out, at, end: at + room }
     }
 
     #[inline(always)]
@@ -413,7 +412,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        debug_assert!(self.at + N <= self.out.capacity());
+        debug_assert!(self.at + N <= self.end && self.end <= self.out.capacity());
         // SAFETY: by the contract of `new`, N bytes fit.
         unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
         self.at += used;
@@ -460,11 +459,13 @@ impl<'a> Cursor<'a> {
     /// fit behind that.
     #[cold]
     fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        let room = self.end - self.at;
         // SAFETY: everything before `at` was written.
         unsafe { self.out.set_len(self.at) };
         fill(self.out);
-        self.out.reserve(self.most);
+        self.out.reserve(room);
         self.at = self.out.len();
+        self.end = self.at + room;
     }
 
     #[inline(always)]
