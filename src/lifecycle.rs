@@ -40,7 +40,7 @@ pub(crate) fn watch_process() {
 }
 
 extern "C" fn at_exit() {
-    crate::guard::guard((), || recording::stop_active(EXIT_PATIENCE));
+    crate::guard::guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
 }
 
 /// In the child of a fork, on its only thread. Takes no lock and allocates nothing: other
