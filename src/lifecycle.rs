@@ -83,6 +83,11 @@ pub(crate) fn before_first_event() {
     }
 }
 
+/// A forked child has a recording: the one it inherited is not to be started any more.
+pub(crate) fn forget_inherited() {
+    INHERITED.store(ptr::null_mut(), Ordering::Release);
+}
+
 /// Nothing is recorded in this process any more.
 fn stay_silent() {
     category::switch(|_| false);

@@ -17,7 +17,7 @@ use crate::sink::{self, Sink};
 use crate::{category, recorder};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The recording that is running, for those who have no handle: fork and exit handlers.
 /// Owned (one strong count) by this pointer while it is not null.
@@ -151,6 +151,11 @@ impl Recording {
         !ACTIVE.load(Ordering::Acquire).is_null()
     }
 
+    /// Whether this process started it, and not one that it was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
     /// How it is going.
     pub fn stats(&self) -> Stats {
         let queued_bytes = queue::POOL.bytes_in_use();
@@ -222,6 +227,7 @@ fn launch(
     });
     queue::watch_threads();
     crate::lifecycle::watch_process();
+    crate::lifecycle::forget_inherited();
     let shared = Arc::new(Shared::new(config.clone()));
     let theirs = shared.clone();
     without_signals(|| {
