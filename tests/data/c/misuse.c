@@ -64,11 +64,13 @@ int main(int argc, char **argv) {
     kymo_instant_str(0, "", NULL, NULL, 0);
 
     kymo_arg args[40];
+    char names[40][16];
     for (int i = 0; i < 40; i++) {
-        args[i] = kymo_i64("n", i);
+        snprintf(names[i], sizeof names[i], "n%d", i);
+        args[i] = kymo_i64(names[i], i);
     }
     kymo_instant_str(0, "many", NULL, args, 40);
-    kymo_instant_str(0, "huge count", NULL, args, 33);
+    kymo_instant_str(0, "huge count", NULL, args, (size_t)-1);
     args[0] = kymo_str(NULL, NULL);
     args[1] = kymo_i64("odd", 1);
     args[1].type = 77;
