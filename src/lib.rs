@@ -1,6 +1,7 @@
 //! Kymograph.
 
 mod api;
+mod capi;
 #[doc(hidden)]
 pub mod clock;
 pub mod config;

@@ -31,6 +31,11 @@ pub(crate) fn forget_categories() {
     }
 }
 
+/// Switches a category on or off, until the recording ends or another one starts.
+pub(crate) fn set_enabled(category: StrId, on: bool) {
+    KNOWN[category.0 as usize & 0xffff].store(if on { ON } else { OFF }, Ordering::Relaxed);
+}
+
 impl Recorder for Pipeline {
     #[inline]
     fn now(&self) -> u64 {
