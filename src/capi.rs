@@ -178,18 +178,13 @@ pub unsafe extern "C" fn kymo_intern(text: *const c_char) -> u32 {
     guard(0, || unsafe { bytes(text) }.map_or(0, |text| keep(StrId::NONE, text)))
 }
 
-/// Interns a text of which a handle was asked for: worth a few attempts, should another
-/// thread be at it.
+/// A handle of a text.
 fn keep(category: StrId, text: &[u8]) -> u32 {
-    for _ in 0..100 {
-        let id = INTERNER.intern(category, StrId::NONE, text);
-        if !id.is_none() {
-            return id.0;
-        }
-        std::thread::yield_now();
+    let id = INTERNER.intern_patiently(category, text);
+    if id.is_none() {
+        failure::set("there is no room for another name");
     }
-    failure::set("there is no room for another name");
-    0
+    id.0
 }
 
 /// # Safety
