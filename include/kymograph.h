@@ -67,8 +67,11 @@ typedef struct kymo_summary {
  * environment (KYMOGRAPH_OUTPUT and so on), "" are the defaults. `kymo --help` lists them.
  *
  * False if there is an unknown key or a bad value, the output cannot be written, or the
- * process is being recorded already (also by `kymo record`); kymo_last_error says which, and
- * nothing has started. The recording ends with kymo_stop, or when the process exits.
+ * process is being recorded already; kymo_last_error says which, and nothing has started.
+ * The recording ends with kymo_stop, or when the process exits.
+ *
+ * Under `kymo record` the recording is not the program's: kymo_start checks its options and
+ * otherwise leaves things as they are, kymo_stop only flushes, and both say true.
  *
  * Threads: any. Not in signal handlers. With NULL, no other thread may change the
  * environment meanwhile. */
