@@ -7,8 +7,8 @@
 //! one that it gave.
 
 mod failure;
+mod header;
 mod pushes;
-mod types;
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
@@ -28,8 +28,8 @@ use crate::recorder::PIPELINE;
 use crate::recording::{self, Recording};
 use crate::{Config, clock, queue};
 
+use header::{Arg, CSummary, add, bytes, category as category_of, name, registered};
 use pushes::Pushes;
-use types::{Arg, CSummary, add, bytes, category as category_of, name, registered};
 
 /// The recording that `kymo_start` started.
 static OURS: AtomicPtr<Recording> = AtomicPtr::new(ptr::null_mut());

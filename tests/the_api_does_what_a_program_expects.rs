@@ -36,7 +36,7 @@ fn record(config: Config, body: impl FnOnce()) -> Trace {
 fn scopes_and_ranges_end_with_arguments() {
     let trace = record(Config::default(), || {
         let scope = scope!("query", table = "users");
-        let rows = vec![1, 2, 3];
+        let rows = [1, 2, 3];
         scope.end_with([("rows", &rows.len()), ("how", &"fast".to_owned()), ("ok", &true)]);
         range!("request").end_with([("status", &404)]);
         // Nothing is open any more.
