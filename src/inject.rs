@@ -59,11 +59,14 @@ fn start() {
 }
 
 /// Starts the recording if `kymo record` runs this process and it has not started yet:
-/// for events that come by another way than an annotation library.
-pub(crate) fn start_if_wanted() {
-    if WANTED.get().is_some() {
+/// for events that come by another way than an annotation library. Returns whether `kymo
+/// record` runs this process.
+pub(crate) fn start_if_wanted() -> bool {
+    let wanted = WANTED.get().is_some();
+    if wanted {
         start();
     }
+    wanted
 }
 
 /// Attaches one copy of NVTX (nvtx3/nvtxDetail/nvtxInit.h: `NvtxInitializeInjectionNvtxFunc_t`).

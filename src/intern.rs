@@ -90,6 +90,19 @@ impl Interner {
         }
     }
 
+    /// As [`Interner::intern`] for a text that will be used again and again: worth waiting
+    /// a moment should another thread be adding one.
+    pub fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
+        for _ in 0..100 {
+            let id = self.intern(category, StrId::NONE, text);
+            if !id.is_none() || self.len() >= MAX_ENTRIES {
+                return id;
+            }
+            std::thread::yield_now();
+        }
+        StrId::NONE
+    }
+
     /// As [`Interner::intern`], keeping the pointer instead of copying the text.
     pub fn intern_static(&self, category: StrId, arg: StrId, text: &'static str) -> StrId {
         let text = text.as_bytes();

@@ -14,6 +14,8 @@ mod guard;
 #[doc(hidden)]
 pub mod inject;
 mod intern;
+#[cfg(feature = "tracing")]
+pub mod layer;
 mod lifecycle;
 #[doc(hidden)]
 pub mod queue;

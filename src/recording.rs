@@ -274,6 +274,11 @@ pub(crate) fn flush_active(patience: Duration) -> bool {
     ours.is_some_and(|shared| shared.flush(patience))
 }
 
+/// How the recording of this process is going, as of the last flush.
+pub(crate) fn active_summary() -> Option<Summary> {
+    active().map(|shared| lock(&shared.stats).total.clone())
+}
+
 fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
     if pid != std::process::id() {
         // A forked child: the recording is the parent's.

@@ -1,6 +1,8 @@
 //! C and C++ programs record through `include/kymograph.h`, and what they recorded is in
 //! the trace, no more and no less.
 
+#[cfg(feature = "inject")]
+mod kymo;
 mod native;
 
 use std::path::Path;
@@ -164,6 +166,24 @@ fn scopes_of_cpp_end_with_their_blocks() {
          step            3\n\
          throws  handle  3\n"
     );
+}
+
+#[cfg(feature = "inject")]
+#[test]
+fn under_kymo_record_a_program_that_records_itself_joins_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native::compile("cc", "-std=c11", "examples/hello.c", folder.path());
+    let (trace, own) = (folder.path().join("t.pftrace"), folder.path().join("own.pftrace"));
+    let output = kymo::kymo()
+        .args(["record", "-o"])
+        .args([&trace, Path::new("--"), &program, &own])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!own.exists());
+    let trace = Trace::open(&trace);
+    trace.assert_clean();
+    assert_eq!(trace.strings("SELECT name FROM slice"), ["greet", "print", "print", "print"]);
 }
 
 #[test]

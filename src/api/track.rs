@@ -63,6 +63,12 @@ impl Track {
         }
     }
 
+    /// A number that no other track has.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn key(&self) -> u64 {
+        self.inner.id
+    }
+
     /// Its id, once it is described in the running recording.
     pub(crate) fn id(&self) -> u64 {
         let inner = &*self.inner;
