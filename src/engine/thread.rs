@@ -150,7 +150,8 @@ impl Thread {
     ) -> bool {
         match kind {
             Kind::Scope => match self.peeked.take() {
-                Some(stack) => self.end(stack, head.other, decoded, cx),
+                // Its arguments and arrows were written with its beginning.
+                Some(stack) => self.end(stack, head.other, &Decoded::default(), cx),
                 None => self.scope(head, decoded, cx),
             },
             // Written when it was peeked.
