@@ -168,7 +168,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
-        self.state_untold_losses();
+        self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
         packet::clock_snapshot(&mut self.out, sequence, &clocks);
@@ -198,11 +198,9 @@ impl Engine {
             self.lane(index, pass, clocks, &mut scratch);
         }
         self.scratch = scratch;
-        for (tid, site) in std::mem::take(&mut self.process.renamed) {
-            use kymograph_protos::packet::Strings;
-            let name = INTERNER.text(site).bytes;
+        for (tid, name) in std::mem::take(&mut self.process.renamed) {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
-                t.rename(name);
+                t.rename(&name);
             }
         }
     }
@@ -275,9 +273,10 @@ impl Engine {
         self.scratch = scratch;
     }
 
-    /// At the end: losses after which their thread recorded nothing more.
-    fn state_untold_losses(&mut self) {
+    /// At the end: losses and names after which their thread recorded nothing more.
+    fn state_the_rest(&mut self) {
         let clocks = identity::clocks();
+        self.process.describe(&mut self.out, &clocks);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
                 let losses = thread.reader.losses();
@@ -285,6 +284,7 @@ impl Engine {
                 if untold > 0 {
                     thread.lost(untold, &mut self.context(clocks));
                 }
+                thread.describe_if_due(&mut self.context(clocks));
                 self.threads[index] = Some(thread);
             }
         }

@@ -175,7 +175,7 @@ impl Thread {
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
             Kind::ThreadName if head.arg == 0 || head.arg == u64::from(self.tid) => {
-                self.rename(cx.strings.text(head.site).bytes);
+                self.rename(decoded.text(head.site, cx.strings));
                 self.ready(cx);
             }
             Kind::Lost => self.lost(head.arg, cx),
@@ -324,6 +324,13 @@ impl Thread {
         if !self.described {
             self.described = true;
             self.describe(cx);
+        }
+    }
+
+    /// Writes a new name after which the thread has recorded nothing.
+    pub fn describe_if_due(&mut self, cx: &mut Context<'_>) {
+        if self.sequence.is_started() && !self.described {
+            self.ready(cx);
         }
     }
 
