@@ -44,6 +44,8 @@ pub fn recorder() -> &'static dyn kymograph_protos::Recorder {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::api::{Callsite, Value, instant};
+    /// The seam that backends push into, for tests.
+    pub use crate::recorder::PIPELINE;
 
     /// Whether events are compiled in (feature `off` takes them out).
     pub const COMPILED_IN: bool = !cfg!(feature = "off");

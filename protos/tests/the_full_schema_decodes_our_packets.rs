@@ -5,7 +5,7 @@ mod schema;
 
 use kymograph_protos::device::{GpuApi, Stage};
 use kymograph_protos::packet::{
-    Activity, Arg, CounterValue, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Name,
+    Activity, Arg, Correlation, CounterValue, Event, EventType, Fact, Gpu, Kernel, Launch, Name,
     ProcessTrack, Queue, Sequence, Snapshot, Strings, Text, ThreadTrack, Track, Value, gpu_info,
     trace_attributes, trace_stats,
 };
@@ -24,7 +24,8 @@ impl Strings for Words {
 }
 
 fn everything() -> Vec<u8> {
-    let (mut out, clocks) = (Vec::new(), Snapshot { boottime: 5_000, monotonic: 4_000, realtime: 9 });
+    let (mut out, clocks) =
+        (Vec::new(), Snapshot { boottime: 5_000, monotonic: 4_000, realtime: 9 });
     let mut sequence = Sequence::new(3);
     sequence.restart(&mut out, 77, &clocks, true);
     let command = [b"program".to_vec(), b"--flag".to_vec()];

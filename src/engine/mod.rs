@@ -170,7 +170,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
-        self.part_from_all();
+        self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
         packet::clock_snapshot(&mut self.out, sequence, &clocks);
@@ -181,10 +181,13 @@ impl Engine {
             self.failed(error);
         }
         let summary = self.summary();
-        let shared = self.shared.clone();
-        // Before anybody hears that it is over: files closed, page left.
-        drop(self);
+        let Engine { sink, shared, member, .. } = self;
+        // Before anybody hears that it is over: `kymo record` waits for no one here any more.
+        drop(member);
         shared.ended(summary);
+        // Closing may take long: some file systems write a file out first that replaced
+        // another one.
+        drop(sink);
     }
 
     /// Empties all queues.
@@ -200,11 +203,9 @@ impl Engine {
             self.lane(index, pass, clocks, &mut scratch);
         }
         self.scratch = scratch;
-        for (tid, site) in std::mem::take(&mut self.process.renamed) {
-            use kymograph_protos::packet::Strings;
-            let name = INTERNER.text(site).bytes;
+        for (tid, name) in std::mem::take(&mut self.process.renamed) {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
-                t.rename(name);
+                t.rename(&name);
             }
         }
     }
@@ -277,9 +278,10 @@ impl Engine {
         self.scratch = scratch;
     }
 
-    /// At the end: names that changed, and losses after which their thread recorded nothing.
-    fn part_from_all(&mut self) {
+    /// At the end: losses and names after which their thread recorded nothing more.
+    fn state_the_rest(&mut self) {
         let clocks = identity::clocks();
+        self.process.describe(&mut self.out, &clocks);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
                 thread.refresh_name(&mut self.context(clocks));
@@ -288,6 +290,7 @@ impl Engine {
                 if untold > 0 {
                     thread.lost(untold, &mut self.context(clocks));
                 }
+                thread.describe_if_due(&mut self.context(clocks));
                 self.threads[index] = Some(thread);
             }
         }

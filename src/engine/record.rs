@@ -169,6 +169,11 @@ impl Decoded {
         if self.by_value { Name::Bytes(&self.bytes) } else { Name::Id(site) }
     }
 
+    /// The same as text.
+    pub fn text<'a>(&'a self, site: StrId, strings: &'a impl Strings) -> &'a [u8] {
+        if self.by_value { &self.bytes } else { strings.text(site).bytes }
+    }
+
     /// Calls `f` with the arguments.
     #[inline(always)]
     pub fn with_args<R>(&self, f: impl FnOnce(&[Arg<'_>]) -> R) -> R {

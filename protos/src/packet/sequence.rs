@@ -129,6 +129,11 @@ impl Sequence {
         self.id
     }
 
+    /// Whether anything was written on it.
+    pub fn is_started(&self) -> bool {
+        self.started
+    }
+
     /// Whether it is time to restart: never started, ten seconds or four megabytes ago.
     pub fn is_stale(&self, now: u64) -> bool {
         const MAX_NANOS: u64 = 10_000_000_000;
