@@ -135,13 +135,15 @@ impl Recording {
         launch(config, sink, page, first)
     }
 
-    /// Starts recording into `sink`; `config.output` is not used.
+    /// Starts recording into `sink`; `config.output` is not used, so that forked children
+    /// have nowhere to record to and stay silent.
     ///
     /// # Errors
     /// A recording is running already, or there is no memory for its buffers.
     pub fn start_with(config: Config, sink: impl Sink + 'static) -> Result<Recording, Error> {
         let _changing = Changing::begin()?;
         let first = choose_clock(&config);
+        let config = Config { fork: ForkPolicy::Silent, ..config };
         launch(config, Box::new(sink), None, first)
     }
 
@@ -152,6 +154,10 @@ impl Recording {
 
     /// How it is going.
     pub fn stats(&self) -> Stats {
+        if self.pid != std::process::id() {
+            // A forked child: whoever held the lock does not exist here.
+            return Stats::default();
+        }
         let queued_bytes = queue::POOL.bytes_in_use();
         Stats { queued_bytes, ..lock(&self.shared.stats).clone() }
     }
@@ -325,9 +331,12 @@ pub(crate) fn generation() -> u64 {
     if Recording::is_running() { GENERATION.load(Ordering::Relaxed) } else { 0 }
 }
 
-/// Whether the running recording wants a category; `None` without one.
+/// Whether the running recording wants a category, or the one that will start with the
+/// first event of a forked child; `None` without one.
 pub(crate) fn wants(category: &[u8]) -> Option<bool> {
-    let shared = active()?;
+    let Some(shared) = active() else {
+        return crate::lifecycle::will_want(category);
+    };
     (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
 }
 

@@ -3,9 +3,9 @@
 use kymograph_protos::record::{Kind, Record};
 use kymograph_protos::{Recorder, StrId};
 
-use crate::clock;
 use crate::recorder::PIPELINE;
 use crate::recording::Recording;
+use crate::{clock, lifecycle};
 
 /// Names the calling thread in the trace. Without this it has the name that the system
 /// knows.
@@ -19,6 +19,8 @@ pub fn set_process_name(name: &str) {
 }
 
 fn set(kind: Kind, name: &str) {
+    // In a forked child this may be the first thing that it says.
+    lifecycle::before_first_event();
     if Recording::is_running() {
         let site = PIPELINE.intern(StrId::NONE, name.as_bytes());
         let head = Record { time: clock::ticks(), site, kind: kind as u8, ..Record::default() };

@@ -6,10 +6,10 @@ use kymograph_protos::record::{ArgType, Extra, Kind, Record};
 use kymograph_protos::{Recorder, StrId};
 
 use super::range::unique;
-use crate::clock;
 use crate::intern::INTERNER;
 use crate::recorder::PIPELINE;
 use crate::recording;
+use crate::{clock, lifecycle};
 
 /// A row of its own, under the process or another track, for ranges and instants.
 ///
@@ -59,6 +59,7 @@ impl Track {
 
     /// Its id, once it is described in the running recording.
     pub(crate) fn id(&self) -> u64 {
+        lifecycle::before_first_event();
         let current = recording::generation();
         if current != 0 && self.described.swap(current, Ordering::Relaxed) != current {
             self.describe();

@@ -142,6 +142,12 @@ impl Engine {
                 break;
             }
             let due = self.flushed.elapsed() >= self.flush;
+            if due && identity::is_alone() {
+                self.end();
+                // As the system does when the last thread ends.
+                // SAFETY: no locks are held.
+                unsafe { libc::exit(0) };
+            }
             if due || matches!(request, Request::Flush(_)) {
                 self.pass(Pass::Flush);
                 self.leaves(Pass::Flush);
