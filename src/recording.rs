@@ -1,6 +1,7 @@
 //! Recordings: starting one, asking how it goes, stopping it.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -229,17 +230,28 @@ fn launch(
     crate::lifecycle::watch_process();
     let shared = Arc::new(Shared::new(config.clone()));
     let theirs = shared.clone();
-    without_signals(|| {
-        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
-            let config = theirs.config.clone();
-            Engine::new(theirs, &config, sink, page, first).run();
-        })
-    })
-    .map_err(|source| Error::Thread { source })?;
+    // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
     ACTIVE.store(Arc::into_raw(shared.clone()).cast_mut(), Ordering::Release);
     recorder::forget_categories();
     category::switch(|name| config.categories.matches(name.as_bytes()));
+    let spawned = without_signals(|| {
+        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
+            let config = theirs.config.clone();
+            let engine = theirs.clone();
+            let run = move || Engine::new(engine, &config, sink, page, first).run();
+            // The sink may be the program's own, and panic.
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                theirs.recording_ends();
+                theirs.broke();
+            }
+        })
+    });
+    if let Err(source) = spawned {
+        shared.recording_ends();
+        deactivate();
+        return Err(Error::Thread { source });
+    }
     Ok(Recording { shared, pid: std::process::id() })
 }
 
@@ -464,6 +476,13 @@ impl Shared {
         deactivate();
         lock(&self.inbox).ended = true;
         self.answer.notify_all();
+    }
+
+    /// The engine panicked: it is over, with what was counted last.
+    fn broke(&self) {
+        let mut total = lock(&self.stats).total.clone();
+        total.failure = Some("the writer panicked".to_owned());
+        self.ended(total);
     }
 
     fn flush(&self, patience: Duration) -> bool {

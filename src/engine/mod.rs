@@ -184,6 +184,9 @@ impl Engine {
         if let Err(error) = self.sink.finish() {
             self.failed(error);
         }
+        // What the sink has not taken by now it never will.
+        self.given_up = true;
+        self.tell_page(self.lost());
         let summary = self.summary();
         let shared = self.shared.clone();
         // Before anybody hears that it is over: files closed, page left.
