@@ -1,6 +1,7 @@
 //! Recordings: starting one, asking how it goes, stopping it.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -136,13 +137,15 @@ impl Recording {
         launch(config, sink, page, first)
     }
 
-    /// Starts recording into `sink`; `config.output` is not used.
+    /// Starts recording into `sink`; `config.output` is not used, so that forked children
+    /// have nowhere to record to and stay silent.
     ///
     /// # Errors
     /// A recording is running already, or there is no memory for its buffers.
     pub fn start_with(config: Config, sink: impl Sink + 'static) -> Result<Recording, Error> {
         let _changing = Changing::begin()?;
         let first = choose_clock(&config);
+        let config = Config { fork: ForkPolicy::Silent, ..config };
         launch(config, Box::new(sink), None, first)
     }
 
@@ -158,6 +161,10 @@ impl Recording {
 
     /// How it is going.
     pub fn stats(&self) -> Stats {
+        if self.pid != std::process::id() {
+            // A forked child: whoever held the lock does not exist here.
+            return Stats::default();
+        }
         let queued_bytes = queue::POOL.bytes_in_use();
         Stats { queued_bytes, ..lock(&self.shared.stats).clone() }
     }
@@ -230,17 +237,28 @@ fn launch(
     crate::lifecycle::forget_inherited();
     let shared = Arc::new(Shared::new(config.clone()));
     let theirs = shared.clone();
-    without_signals(|| {
-        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
-            let config = theirs.config.clone();
-            Engine::new(theirs, &config, sink, page, first).run();
-        })
-    })
-    .map_err(|source| Error::Thread { source })?;
+    // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
     ACTIVE.store(Arc::into_raw(shared.clone()).cast_mut(), Ordering::Release);
     recorder::forget_categories();
     category::switch(|name| config.categories.matches(name.as_bytes()));
+    let spawned = without_signals(|| {
+        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
+            let config = theirs.config.clone();
+            let engine = theirs.clone();
+            let run = move || Engine::new(engine, &config, sink, page, first).run();
+            // The sink may be the program's own, and panic.
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                theirs.recording_ends();
+                theirs.broke();
+            }
+        })
+    });
+    if let Err(source) = spawned {
+        shared.recording_ends();
+        deactivate();
+        return Err(Error::Thread { source });
+    }
     Ok(Recording { shared, pid: std::process::id() })
 }
 
@@ -347,12 +365,17 @@ pub(crate) fn is_wanted() -> bool {
     COMPILED_IN && Recording::is_running()
 }
 
-/// Whether the running recording wants a category; `None` without one.
+/// Whether the running recording wants a category, or the one that will start with the
+/// first event of a forked child; `None` without one.
 pub(crate) fn wants(category: &[u8]) -> Option<bool> {
-    if !is_wanted() {
-        return None;
+    let mut running = active();
+    #[cfg(feature = "inject")]
+    if running.is_none() && crate::inject::start_if_wanted() {
+        running = active();
     }
-    let shared = active()?;
+    let Some(shared) = running else {
+        return crate::lifecycle::will_want(category);
+    };
     (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
 }
 
@@ -480,6 +503,13 @@ impl Shared {
         deactivate();
         lock(&self.inbox).ended = true;
         self.answer.notify_all();
+    }
+
+    /// The engine panicked: it is over, with what was counted last.
+    fn broke(&self) {
+        let mut total = lock(&self.stats).total.clone();
+        total.failure = Some("the writer panicked".to_owned());
+        self.ended(total);
     }
 
     fn flush(&self, patience: Duration) -> bool {

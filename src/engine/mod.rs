@@ -144,6 +144,12 @@ impl Engine {
                 break;
             }
             let due = self.flushed.elapsed() >= self.flush;
+            if due && identity::is_alone() {
+                self.end();
+                // As the system does when the last thread ends.
+                // SAFETY: no locks are held.
+                unsafe { libc::exit(0) };
+            }
             if due || matches!(request, Request::Flush(_)) {
                 self.pass(Pass::Flush);
                 self.leaves(Pass::Flush);
@@ -180,6 +186,9 @@ impl Engine {
         if let Err(error) = self.sink.finish() {
             self.failed(error);
         }
+        // What the sink has not taken by now it never will.
+        self.given_up = true;
+        self.tell_page(self.lost());
         let summary = self.summary();
         let Engine { sink, shared, member, .. } = self;
         // Before anybody hears that it is over: `kymo record` waits for no one here any more.

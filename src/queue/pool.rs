@@ -121,6 +121,8 @@ impl Pool {
             self.size.store(size + SEGMENT_CHUNKS, Ordering::Release);
         }
         self.limit.store(wanted, Ordering::Relaxed);
+        // What was lost before is not this recording's loss.
+        self.homeless.store(0, Ordering::Relaxed);
         true
     }
 
