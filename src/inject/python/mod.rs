@@ -9,6 +9,8 @@
 //!
 //! Only the main interpreter is looked at; PyTorch cannot be imported in others.
 
+mod audit;
+
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
@@ -66,9 +68,6 @@ macro_rules! python {
 }
 
 python! {
-    add_audit_hook: c"PySys_AddAuditHook"
-        unsafe extern "C" fn(unsafe extern "C" fn(*const c_char, Object, *mut c_void) -> c_int, *mut c_void) -> c_int,
-    is_initialized: c"Py_IsInitialized" unsafe extern "C" fn() -> c_int,
     main_interpreter: c"PyInterpreterState_Main" unsafe extern "C" fn() -> *mut c_void,
     // The second name is that of Python 3.8.
     this_interpreter: c"PyInterpreterState_Get" | c"_PyInterpreterState_Get"
@@ -138,17 +137,9 @@ pub(super) fn watch(config: &Config) {
     let Some(python) = Python::find() else {
         return;
     };
-    // SAFETY: may be called before the interpreter is initialised.
-    if unsafe { (python.is_initialized)() } != 0 {
-        // We were not preloaded, and do not hold the interpreter's lock.
-        return;
-    }
-    if let Ok(()) = PYTHON.set((python, wanted))
-        && let Some((python, _)) = PYTHON.get()
-    {
-        // SAFETY: may be called before the interpreter is initialised. It fails for lack of
-        // memory, and then there is no hook.
-        unsafe { (python.add_audit_hook)(on_event, ptr::null_mut()) };
+    if PYTHON.set((python, wanted)).is_ok() {
+        // SAFETY: before `main` there is no other thread, and the hook is made for this.
+        unsafe { audit::add(on_event) };
     }
 }
 
@@ -203,21 +194,20 @@ unsafe fn identity(path: *const c_char) -> Option<(u64, u64)> {
     }
 }
 
-/// The audit hook: `Py_AuditHookFunction` of Python's sysmodule.h. Not zero, with an
-/// exception set, if the event must not happen.
+/// The audit hook. Not zero, with an exception set, if the event must not happen.
 unsafe extern "C" fn on_event(event: *const c_char, args: Object, _: *mut c_void) -> c_int {
-    if STATE.load(Ordering::Acquire) != WATCHING {
-        return 0;
-    }
     guard(0, || {
-        // SAFETY: the interpreter passes a C string and a tuple, and holds its lock.
-        if unsafe { CStr::from_ptr(event) } != c"import" {
+        // SAFETY: the interpreter passes a C string, and holds its lock.
+        let event = unsafe { CStr::from_ptr(event) };
+        // SAFETY: as above.
+        unsafe { audit::observe(event) };
+        if STATE.load(Ordering::Acquire) != WATCHING || event != c"import" {
             return 0;
         }
         let Some((python, wanted)) = PYTHON.get() else {
             return 0;
         };
-        // SAFETY: as above. The item and its text live as long as the tuple.
+        // SAFETY: this event has a tuple; the item and its text live as long as that.
         unsafe {
             let item = (python.tuple_item)(args, 0);
             let name = if item.is_null() { ptr::null() } else { (python.utf8)(item) };
