@@ -98,7 +98,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Name of the process in the trace. Unset: its command line.",
         |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
     option!("PYTORCH", "auto|on|shapes|off", "auto",
-        "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always, shapes with the shapes of their inputs.",
+        "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
@@ -155,9 +155,10 @@ pub enum Compress {
 pub enum PyTorch {
     /// If somebody listens: `CATEGORIES` takes the ranges that tell of them.
     Auto,
-    /// Yes.
+    /// Yes, and in its daemon threads too, of which PyTorch may complain on stderr when the
+    /// program ends.
     On,
-    /// Yes, with the shapes of their inputs, which costs more.
+    /// As `On`, with the shapes of their inputs, which costs more.
     Shapes,
     /// No: the program is left alone.
     Off,

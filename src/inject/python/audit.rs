@@ -43,8 +43,7 @@ unsafe impl Sync for Allocator {}
 type Exchange = unsafe extern "C" fn(c_int, *mut Allocator);
 
 /// Memory for one entry of the list (three words in all versions) and to spare.
-#[repr(align(16))]
-struct Entry([u8; 64]);
+type Entry = [u128; 4];
 
 static ENTRY: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 /// Python's own allocator, while the one of this file stands in for it at the end.
@@ -78,7 +77,7 @@ pub(super) unsafe fn add(hook: Hook) -> Option<()> {
         let mut before = std::mem::MaybeUninit::<Allocator>::uninit();
         get(RAW, before.as_mut_ptr());
         let mut before = before.assume_init();
-        ENTRY.store(Box::into_raw(Box::new(Entry([0; 64]))), Ordering::Release);
+        ENTRY.store(Box::into_raw(Box::new([0; 4])), Ordering::Release);
         set(RAW, &mut Allocator { malloc: the_entry, ..before });
         let added = add_hook(hook, std::ptr::null_mut());
         set(RAW, &mut before);

@@ -107,6 +107,8 @@ struct Wanted {
     /// Names of the mechanisms that may be used: a C string.
     mechanisms: &'static CStr,
     shapes: bool,
+    /// In daemon threads too.
+    daemons: bool,
 }
 
 /// Whether there is something to do in the hook.
@@ -159,7 +161,11 @@ impl Wanted {
             (false, true) => c"itt",
             (false, false) => return None,
         };
-        Some(Wanted { mechanisms, shapes: config.pytorch == PyTorch::Shapes })
+        Some(Wanted {
+            mechanisms,
+            shapes: config.pytorch == PyTorch::Shapes,
+            daemons: config.pytorch != PyTorch::Auto,
+        })
     }
 }
 
@@ -274,6 +280,7 @@ impl Python {
             let tell = Owned::new(self, tell)?;
             let mechanisms = Owned::new(self, (self.new_text)(wanted.mechanisms.as_ptr()))?;
             let shapes = Owned::new(self, (self.new_long)(wanted.shapes.into()))?;
+            let daemons = Owned::new(self, (self.new_long)(wanted.daemons.into()))?;
             let name = Owned::new(self, (self.new_text)(c"kymograph".as_ptr()))?;
             let entries = [
                 (c"__builtins__", (self.builtins)()),
@@ -281,6 +288,7 @@ impl Python {
                 (c"tell", tell.0),
                 (c"mechanisms", mechanisms.0),
                 (c"shapes", shapes.0),
+                (c"daemons", daemons.0),
             ];
             for (key, value) in entries {
                 if (self.dict_set)(globals.0, key.as_ptr(), value) != 0 {

@@ -5,7 +5,7 @@
 # not imported, lets no exception of its own out, and steps aside for the program's own
 # use of a profiler. It works from Python 3.8 and PyTorch 1.8 on.
 #
-# python.rs puts `tell`, `mechanisms` and `shapes` into the globals, and calls `attach`
+# mod.rs puts `tell`, `mechanisms`, `shapes` and `daemons` into the globals, and calls `attach`
 # whenever a part of PyTorch is about to be imported, until that returns true.
 #
 # emit_nvtx itself is not used: it calls torch.cuda.synchronize(), which initialises CUDA.
@@ -34,8 +34,11 @@ class Guest:
             thread.resume()
             self.local.thread = thread
 
-    def start_quietly(self):
+    def start_quietly(self, thread):
+        """As `start`, at the beginning of a thread."""
         try:
+            if thread.daemon and not daemons:
+                return
             self.start()
         except Exception as error:
             if not self.failed:
@@ -166,8 +169,11 @@ def yield_to_profilers(guest):
 def follow_threads(guest):
     """Switches on in each thread that is started from now on.
 
-    PyTorch hands its profiler on to the threads of autograd, not to the program's. The
-    method is one that runs first in a new thread, and has returned when its work begins:
+    PyTorch hands its profiler on to the threads of autograd, not to the program's. Daemon
+    threads are followed on request only: those that still run when the interpreter ends are
+    killed (before Python 3.14) where no Python code can run, and PyTorch would complain.
+
+    The method is one that runs first in a new thread, and has returned when its work begins:
     it is in no traceback of the program.
     """
     threading = sys.modules["threading"]
@@ -177,13 +183,27 @@ def follow_threads(guest):
     def _set_ident(self):
         original(self)
         if not isinstance(self, others):
-            guest.start_quietly()
+            guest.start_quietly(self)
 
     threading.Thread._set_ident = like(original, _set_ident)
 
 
+def may_keep():
+    """Whether this thread, which has imported PyTorch, is one that is followed."""
+    threading = sys.modules["threading"]
+    # Not current_thread(): that makes one up for a thread that threading does not know.
+    thread = threading._active.get(get_ident())
+    if thread is None or isinstance(thread, threading._DummyThread):
+        return daemons
+    return daemons or not thread.daemon
+
+
 def configure(profiler, state):
-    """What to enable: its constructor has got more parameters over the years."""
+    """What to enable: its constructor has got more parameters over the years.
+
+    With shapes, PyTorch keeps a table of tensors without a lock; threads of autograd for
+    several devices share it. That is its bug, and one more reason not to ask by default.
+    """
     rest = (shapes, False, False, False, False)
     experimental = getattr(profiler, "_ExperimentalConfig", None)
     if experimental is not None:
@@ -212,7 +232,11 @@ def begin(torch):
         tell("off: this PyTorch has no ranges that are recorded")
         return
     guest = Guest(profiler, describe, configure(profiler, state))
+    # Also finds out whether it works at all, which is why a thread that must not keep it
+    # starts as well.
     guest.start()
+    if not may_keep():
+        guest.stop()
     import atexit
 
     # Of this thread: others are dropped as they end.
