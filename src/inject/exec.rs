@@ -38,8 +38,8 @@ macro_rules! interpose {
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 guard((), || recording::flush_active(EXEC_PATIENCE));
                 let real = real::$name.load(Ordering::Relaxed);
-                // SAFETY: what `dlsym` found under this name has this type; null is `None`.
                 let real: Option<unsafe extern "C" fn($($ty),*) -> c_int> =
+                    // SAFETY: what `dlsym` found under this name has this type; null is `None`.
                     unsafe { std::mem::transmute(real) };
                 match real {
                     // SAFETY: the caller's own arguments.

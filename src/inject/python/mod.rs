@@ -86,7 +86,6 @@ python! {
     call: c"PyObject_CallObject" unsafe extern "C" fn(Object, Object) -> Object,
     is_true: c"PyObject_IsTrue" unsafe extern "C" fn(Object) -> c_int,
     release: c"Py_DecRef" unsafe extern "C" fn(Object),
-    exception: c"PyExc_Exception" &'static AtomicPtr<c_void>,
     matches: c"PyErr_ExceptionMatches" unsafe extern "C" fn(Object) -> c_int,
     clear: c"PyErr_Clear" unsafe extern "C" fn(),
 }
@@ -308,9 +307,10 @@ impl Python {
     /// # Safety
     /// The interpreter's lock is held, and an exception is set.
     unsafe fn forgive(&self) -> c_int {
-        // SAFETY: as the caller says.
+        let exception = find(&[c"PyExc_Exception"]);
+        // SAFETY: as the caller says; the symbol is a variable, set since the interpreter is.
         unsafe {
-            if (self.matches)(self.exception.load(Ordering::Relaxed)) == 0 {
+            if exception.is_some_and(|e| (self.matches)(*e.cast::<Object>()) == 0) {
                 return -1;
             }
             (self.clear)();
