@@ -97,6 +97,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("PROCESS_NAME", "TEXT", "",
         "Name of the process in the trace. Unset: its command line.",
         |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
+    option!("PYTORCH", "auto|on|shapes|off", "auto",
+        "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
+        |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
@@ -147,6 +150,20 @@ pub enum Compress {
     Zstd,
 }
 
+/// Whether a Python program that imports PyTorch is made to tell of its operators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PyTorch {
+    /// If somebody listens: `CATEGORIES` takes the ranges that tell of them.
+    Auto,
+    /// Yes, and in its daemon threads too, of which PyTorch may complain on stderr when the
+    /// program ends.
+    On,
+    /// As `On`, with the shapes of their inputs, which costs more.
+    Shapes,
+    /// No: the program is left alone.
+    Off,
+}
+
 /// How to record. [`Config::default`] is what the table says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -175,6 +192,8 @@ pub struct Config {
     pub duration: Option<Duration>,
     /// `PROCESS_NAME`.
     pub process_name: Option<String>,
+    /// `PYTORCH`.
+    pub pytorch: PyTorch,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
     /// `LIBRARY`.
@@ -196,6 +215,7 @@ impl Default for Config {
             compress: Compress::Auto,
             duration: None,
             process_name: None,
+            pytorch: PyTorch::Auto,
             control: None,
             library: None,
         };
