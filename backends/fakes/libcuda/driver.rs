@@ -168,7 +168,7 @@ pub unsafe extern "C" fn cuDeviceGetPCIBusId(to: *mut c_char, len: c_int, device
 /// Attributes as `CUdevice_attribute` numbers them; those of an H100 where tracers look.
 fn attribute(number: c_int, device: c_int) -> c_int {
     match number {
-        1 | 2 | 3 => 1024, // threads per block, and its x and y
+        1..=3 => 1024,     // threads per block, and its x and y
         4 => 64,           // block z
         5 => c_int::MAX,   // grid x
         6 | 7 => 65_535,   // grid y and z

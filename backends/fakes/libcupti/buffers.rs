@@ -146,8 +146,8 @@ fn request() -> Option<Buffer> {
         return None;
     }
     assert!(start.addr().is_multiple_of(8), "fake CUPTI: buffers must be aligned to 8 bytes");
-    // SAFETY: the client says that so much of it is there.
     if attributes::zeroed() {
+        // SAFETY: the client says that so much of it is there.
         let bytes = unsafe { std::slice::from_raw_parts(start, size) };
         assert!(bytes.iter().all(|b| *b == 0), "fake CUPTI: the client promised zeroed buffers");
     }

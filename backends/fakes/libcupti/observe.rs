@@ -119,6 +119,9 @@ fn submitted(work: &Work) {
 /// Writes records of all work that is over; with `forced` also of work that is not, which
 /// then has no times.
 pub(crate) fn finish(forced: bool) {
+    // A flush must not pass by work that another thread is writing the records of.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut in_flight = IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner);
     let later = in_flight.split_off(&(realtime(), 0));
     let over = std::mem::take(&mut *in_flight);
