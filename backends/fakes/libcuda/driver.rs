@@ -2,11 +2,11 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use crate::run::tell;
+use crate::run::{self, tell};
 use crate::seam::Event;
-use crate::settings;
+use crate::{settings, timeline};
 
 pub(crate) const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
@@ -212,6 +212,68 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(
 pub unsafe extern "C" fn cuCtxGetCurrent(context: *mut *mut c_void) -> c_int {
     // SAFETY: the caller's. The handle of a context is its number.
     unsafe { give(context, 0, ptr::without_provenance_mut(1)) }
+}
+
+/// Contexts need not be current here: statements say which they mean.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSetCurrent(_context: *mut c_void) -> c_int {
+    if is_ready() { SUCCESS } else { NOT_INITIALIZED }
+}
+
+/// Waits for the first device.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSynchronize() -> c_int {
+    if !is_ready() {
+        return NOT_INITIALIZED;
+    }
+    run::synchronize();
+    SUCCESS
+}
+
+/// # Safety
+/// `flags` and `active` are null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxGetState(
+    device: c_int,
+    flags: *mut c_uint,
+    active: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    let status = unsafe { give(flags, device, 0) };
+    if status != SUCCESS {
+        return status;
+    }
+    // SAFETY: the caller's.
+    unsafe { give(active, device, timeline::is_used(device as u32).into()) }
+}
+
+/// # Safety
+/// `context` is null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(
+    context: *mut *mut c_void,
+    device: c_int,
+) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { give(context, device, ptr::without_provenance_mut(device as usize + 1)) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
+    SUCCESS
+}
+
+/// # Safety
+/// `mode` is null or valid for reads and writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) -> c_int {
+    static MODE: AtomicI32 = AtomicI32::new(0);
+    if mode.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: not null; the caller says the rest.
+    unsafe { mode.write(MODE.swap(mode.read(), Ordering::Relaxed)) };
+    SUCCESS
 }
 
 /// # Safety

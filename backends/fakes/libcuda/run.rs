@@ -51,6 +51,14 @@ pub(crate) fn tell(event: &Event) {
     observe(event);
 }
 
+/// `cuCtxSynchronize`, which a tracer may call as well.
+pub(crate) fn synchronize() {
+    let place = timeline::place(0, 7);
+    call(&functions::SYNC_DEVICE, Via::Driver, place, None, |correlation| {
+        wait(4, place, correlation, 0, timeline::done(place.context, None));
+    });
+}
+
 fn run(script: &[Statement]) {
     for statement in script {
         step(statement);

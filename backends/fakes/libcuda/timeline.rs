@@ -39,6 +39,11 @@ pub(crate) fn place(device: u32, stream: u32) -> Place {
     Place { device, context: device + 1, stream }
 }
 
+/// Whether a device has a context yet.
+pub(crate) fn is_used(device: u32) -> bool {
+    with(|timeline| timeline.contexts.contains(&place(device, 0).context))
+}
+
 /// Whether the context, and whether the stream is new.
 pub(crate) fn touch(place: Place) -> (bool, bool) {
     with(|timeline| {
