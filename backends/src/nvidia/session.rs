@@ -115,15 +115,13 @@ impl Session {
         self.decoder.clock.look();
         self.flush(0);
         self.read();
+        // First: that we wait now is no part of the recording.
+        self.disable(|kind| kind == kind::SYNCHRONIZATION);
         if callbacks::context_seen() || buffers::counts() != self.before {
             self.synchronise();
         }
-        for kind in self.selection.kinds() {
-            if kind != kind::CONCURRENT_KERNEL || self.found.version != KEEPS_KERNELS {
-                // SAFETY: a number.
-                unsafe { (self.found.cupti.disable)(kind) };
-            }
-        }
+        let keeps = self.found.version == KEEPS_KERNELS;
+        self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
@@ -131,6 +129,13 @@ impl Session {
         // come to us; they find that nothing begins any more.
         unsafe { (self.found.cupti.unsubscribe)(self.subscriber) };
         self.state(started);
+    }
+
+    fn disable(&self, which: impl Fn(u32) -> bool) {
+        for kind in self.selection.kinds().filter(|kind| which(*kind)) {
+            // SAFETY: a number.
+            unsafe { (self.found.cupti.disable)(kind) };
+        }
     }
 
     /// Puts the devices into the inventory, once the driver can be asked: it cannot while
