@@ -227,14 +227,7 @@ impl Session {
         if result == SUCCESS && dropped > 0 {
             self.dropped += dropped as u64;
             self.recorder.lost(dropped as u64);
-            let name = format!("{dropped} CUDA records dropped");
-            let head = Record {
-                time: self.recorder.now(),
-                site: self.recorder.intern(StrId::NONE, name.as_bytes()),
-                kind: Kind::Instant as u8,
-                ..Record::default()
-            };
-            self.recorder.push(head, &[]);
+            note(self.recorder, &format!("{dropped} CUDA records dropped"));
         }
     }
 
@@ -298,7 +291,7 @@ impl Session {
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
                        CUPTI in the process replaced our callbacks";
-            fact(self.recorder, &format!("{prefix}.not_recorded"), why);
+            not_recorded(self.recorder, why);
         }
     }
 }
@@ -351,6 +344,23 @@ fn synchronise(cuda: &Cuda, known: &[usize]) {
             }
         }
     }
+}
+
+/// Says on this thread's track and among the facts that CUDA is not recorded.
+pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
+    note(recorder, &format!("CUDA is not recorded: {why}"));
+    fact(recorder, &format!("cuda.{}.not_recorded", std::process::id()), why);
+}
+
+/// Something that a reader of the trace should know, on this thread's track.
+fn note(recorder: &dyn Recorder, text: &str) {
+    let head = Record {
+        time: recorder.now(),
+        site: recorder.intern(StrId::NONE, text.as_bytes()),
+        kind: Kind::Instant as u8,
+        ..Record::default()
+    };
+    recorder.push(head, &[]);
 }
 
 /// A fact about the recording, as text.
