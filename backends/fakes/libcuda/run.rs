@@ -183,6 +183,7 @@ fn within(
     symbol: Option<&'static CStr>,
     work: impl FnOnce(),
 ) {
+    let mut word = 0;
     let call = Call {
         domain: function.domain,
         cbid: function.cbid,
@@ -190,6 +191,7 @@ fn within(
         context: place.context,
         function: function.name,
         symbol,
+        word: &mut word,
     };
     tell(&Event::Enter(call));
     work();

@@ -168,7 +168,6 @@ struct ApiData {
 const _: () = assert!(size_of::<ApiData>() == 72);
 
 pub(crate) fn api(call: &Call, site: u32) {
-    let mut correlation_data = 0;
     let data = ApiData {
         site,
         function: call.function.as_ptr(),
@@ -177,7 +176,7 @@ pub(crate) fn api(call: &Call, site: u32) {
         symbol: call.symbol.map_or(ptr::null(), CStr::as_ptr),
         context: ptr::without_provenance(call.context as usize),
         context_id: call.context,
-        correlation_data: &mut correlation_data,
+        correlation_data: call.word,
         correlation: call.correlation,
     };
     let domain = if call.domain == 1 { DRIVER_DOMAIN } else { RUNTIME_DOMAIN };
