@@ -97,6 +97,15 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("PROCESS_NAME", "TEXT", "",
         "Name of the process in the trace. Unset: its command line.",
         |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
+    option!("ACTIVITY_TYPES", "LIST", "",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead.",
+        |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
+    option!("ALL_ARGS", "0|1", "0",
+        "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
+        |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
+    option!("CUPTI_PATH", "PATH", "",
+        "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
+        |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
@@ -175,6 +184,12 @@ pub struct Config {
     pub duration: Option<Duration>,
     /// `PROCESS_NAME`.
     pub process_name: Option<String>,
+    /// `ACTIVITY_TYPES`.
+    pub activity_types: String,
+    /// `ALL_ARGS`.
+    pub all_args: bool,
+    /// `CUPTI_PATH`.
+    pub cupti_path: Option<PathBuf>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
     /// `LIBRARY`.
@@ -196,6 +211,9 @@ impl Default for Config {
             compress: Compress::Auto,
             duration: None,
             process_name: None,
+            activity_types: String::new(),
+            all_args: false,
+            cupti_path: None,
             control: None,
             library: None,
         };

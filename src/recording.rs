@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::queue;
 use crate::sink::{self, Sink};
-use crate::{category, recorder};
+use crate::{category, recorder, sources};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -159,7 +159,7 @@ impl Recording {
     /// Writes everything recorded so far to the sink, and waits until that is done, or for
     /// `patience`. Returns whether it is done.
     pub fn flush(&self, patience: Duration) -> bool {
-        self.pid == std::process::id() && self.shared.flush(patience)
+        self.pid == std::process::id() && flush(&self.shared, patience)
     }
 
     /// Ends the recording: everything recorded so far is written. Waits for the sink,
@@ -234,6 +234,7 @@ fn launch(
     ACTIVE.store(Arc::into_raw(shared.clone()).cast_mut(), Ordering::Release);
     recorder::forget_categories();
     category::switch(|name| config.categories.matches(name.as_bytes()));
+    sources::start(&config);
     Ok(Recording { shared, pid: std::process::id() })
 }
 
@@ -264,7 +265,20 @@ pub(crate) fn stop_active(patience: Duration) {
 pub(crate) fn flush_active(patience: Duration) {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
     if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
-        shared.flush(patience);
+        flush(&shared, patience);
+    }
+}
+
+fn flush(shared: &Shared, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    sources::flush(patience);
+    shared.flush(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// Starts the sources for which there was nothing to record when the recording started.
+pub(crate) fn start_sources() {
+    if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
+        sources::start(&shared.config);
     }
 }
 
@@ -273,8 +287,10 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         // A forked child: the recording is the parent's.
         return Summary::default();
     }
-    shared.recording_ends();
     let deadline = Instant::now() + patience;
+    // While the engine still empties the queues.
+    sources::stop(patience);
+    shared.recording_ends();
     let Some(mut inbox) = lock_until(&shared.inbox, deadline) else {
         return Summary::default();
     };
