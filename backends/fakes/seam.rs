@@ -31,6 +31,8 @@ pub(crate) struct Call {
     /// The function, and the kernel if it launches one.
     pub(crate) function: &'static CStr,
     pub(crate) symbol: Option<&'static CStr>,
+    /// A word of the invocation's own, for whoever is told of its beginning and its end.
+    pub(crate) word: *mut u64,
 }
 
 #[derive(Clone, Copy)]

@@ -100,7 +100,9 @@ fn act(statement: &Statement, place: Place) {
                 Task::Kernel(_) | Task::Graph => &functions::LAUNCH,
             };
             call(pair, via, place, symbol(task), |correlation| {
-                submit(place, correlation, (0, 0), *task, statement.dur);
+                let (start, end) = timeline::take(place, statement.dur);
+                let (graph, node, task) = (0, 0, *task);
+                tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
             });
         }
         Verb::Launch(id) => {
@@ -183,6 +185,7 @@ fn within(
     symbol: Option<&'static CStr>,
     work: impl FnOnce(),
 ) {
+    let mut word = 0;
     let call = Call {
         domain: function.domain,
         cbid: function.cbid,
@@ -190,18 +193,11 @@ fn within(
         context: place.context,
         function: function.name,
         symbol,
+        word: &mut word,
     };
     tell(&Event::Enter(call));
     work();
     tell(&Event::Exit(call));
-}
-
-fn submit(place: Place, correlation: u32, node: (u32, u64), task: Task, dur: u64) -> u64 {
-    let start = timeline::take(place, dur);
-    let (graph, node) = node;
-    let end = start + dur;
-    tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
-    start
 }
 
 /// Waits until `done`, and tells of it. A stream's wait for an event takes no time.
@@ -227,15 +223,18 @@ fn launch(place: Place, correlation: u32, id: u32) {
     let nodes = graphs.as_ref().and_then(|graphs| graphs.get(&id)).cloned();
     drop(graphs);
     let nodes = nodes.unwrap_or_else(|| panic!("script: there is no graph {id}"));
-    let (mut start, mut end) = (u64::MAX, 0);
+    if nodes.is_empty() {
+        return;
+    }
+    let graph = id;
+    let (start, end) = timeline::take(place, nodes.iter().map(|(_, dur)| dur).sum());
+    let mut next = start;
     for (number, (task, dur)) in (1..).zip(nodes) {
         let node = u64::from(id) << 32 | number;
-        let started = submit(place, correlation, (id, node), task, dur);
-        start = start.min(started);
-        end = end.max(started + dur);
+        let (start, end) = (next, next + dur);
+        tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
+        next = end;
     }
-    if start < end {
-        let task = Task::Graph;
-        tell(&Event::Work(Work { place, correlation, start, end, graph: id, node: 0, task }));
-    }
+    let (node, task) = (0, Task::Graph);
+    tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
 }

@@ -55,8 +55,8 @@ pub(crate) fn touch(place: Place) -> (bool, bool) {
     })
 }
 
-/// Takes the next `dur` of a stream; returns its start.
-pub(crate) fn take(place: Place, dur: Nanos) -> Nanos {
+/// Takes the next `dur` of a stream; returns when that is.
+pub(crate) fn take(place: Place, dur: Nanos) -> (Nanos, Nanos) {
     let start = with(|timeline| {
         let busy = timeline.busy_until.entry((place.context, place.stream)).or_insert(0);
         let start = (*busy).max(realtime() + LATENCY);
@@ -66,7 +66,7 @@ pub(crate) fn take(place: Place, dur: Nanos) -> Nanos {
     if start > realtime() + BEHIND {
         sleep_until(start - BEHIND / 2);
     }
-    start
+    (start, start + dur)
 }
 
 pub(crate) fn record(place: Place, event: u32) -> Recorded {

@@ -1,6 +1,5 @@
 //! The callback API: one subscriber, who is told of calls, resources and waits.
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -168,17 +167,7 @@ struct ApiData {
 
 const _: () = assert!(size_of::<ApiData>() == 72);
 
-thread_local! {
-    /// The words of the calls that this thread is in: the entry callback of a call leaves
-    /// something there for its exit callback.
-    static WORDS: RefCell<Vec<Box<Cell<u64>>>> = const { RefCell::new(Vec::new()) };
-}
-
 pub(crate) fn api(call: &Call, site: u32) {
-    let word = match site {
-        EXIT => WORDS.with_borrow_mut(Vec::pop).unwrap_or_default(),
-        _ => Box::default(),
-    };
     let data = ApiData {
         site,
         function: call.function.as_ptr(),
@@ -187,14 +176,11 @@ pub(crate) fn api(call: &Call, site: u32) {
         symbol: call.symbol.map_or(ptr::null(), CStr::as_ptr),
         context: ptr::without_provenance(call.context as usize),
         context_id: call.context,
-        correlation_data: word.as_ptr(),
+        correlation_data: call.word,
         correlation: call.correlation,
     };
     let domain = if call.domain == 1 { DRIVER_DOMAIN } else { RUNTIME_DOMAIN };
     tell(domain, call.cbid, (&raw const data).cast());
-    if site == ENTER {
-        WORDS.with_borrow_mut(|words| words.push(word));
-    }
 }
 
 /// `CUpti_ResourceData`.

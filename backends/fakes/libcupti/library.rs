@@ -1,6 +1,8 @@
 //! What CUPTI says about itself, and names.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
 
 use crate::settings::toolkit;
 use crate::status::{self, INVALID_PARAMETER, SUCCESS, call, call_anywhere};
@@ -62,6 +64,28 @@ pub extern "C" fn cuptiGetLastError() -> c_int {
     SUCCESS
 }
 
+/// The name of a function. The real lists have no gaps, so those that no script can call
+/// have names as well, which nothing else has.
+fn any_name(domain: u32, cbid: u32) -> Option<&'static CStr> {
+    static OTHERS: Mutex<BTreeMap<(u32, u32), &'static CStr>> = Mutex::new(BTreeMap::new());
+    let (prefix, suffix, count) = match (domain, toolkit()) {
+        (1, ..1301) => ("cu", "", 783),
+        (1, _) => ("cu", "", 845),
+        (2, ..1301) => ("cuda", "_v3020", 486),
+        (2, _) => ("cuda", "_v3020", 549),
+        _ => return None,
+    };
+    if !(1..=count).contains(&cbid) {
+        return None;
+    }
+    let other = || {
+        let text = CString::new(format!("{prefix}Other{cbid}{suffix}")).unwrap_or_default();
+        &*Box::leak(text.into_boxed_c_str())
+    };
+    let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    name(domain, cbid).or_else(|| Some(*others.entry((domain, cbid)).or_insert_with(other)))
+}
+
 /// Runtime functions carry the version that their signature is of, as in
 /// `cupti_runtime_cbid.h`; driver functions do not.
 fn name(domain: u32, cbid: u32) -> Option<&'static CStr> {
@@ -109,7 +133,7 @@ pub unsafe extern "C" fn cuptiGetCallbackName(
     to: *mut *const c_char,
 ) -> c_int {
     call_anywhere("cuptiGetCallbackName", || {
-        let Some(name) = name(domain, cbid) else {
+        let Some(name) = any_name(domain, cbid) else {
             return INVALID_PARAMETER;
         };
         // SAFETY: the caller's.
