@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::queue;
 use crate::sink::{self, Sink};
-use crate::{category, recorder};
+use crate::{category, recorder, sources};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -172,7 +172,7 @@ impl Recording {
     /// Writes everything recorded so far to the sink, and waits until that is done, or for
     /// `patience`. Returns whether it is done.
     pub fn flush(&self, patience: Duration) -> bool {
-        self.pid == std::process::id() && self.shared.flush(patience)
+        self.pid == std::process::id() && flush(&self.shared, patience)
     }
 
     /// Ends the recording: everything recorded so far is written. Waits for the sink,
@@ -259,6 +259,7 @@ fn launch(
         deactivate();
         return Err(Error::Thread { source });
     }
+    sources::start(&config);
     Ok(Recording { shared, pid: std::process::id() })
 }
 
@@ -289,7 +290,7 @@ pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
 pub(crate) fn flush_active(patience: Duration) -> bool {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
     let ours = active().filter(|shared| shared.pid == std::process::id());
-    ours.is_some_and(|shared| shared.flush(patience))
+    ours.is_some_and(|shared| flush(&shared, patience))
 }
 
 /// How the recording of this process is going, as of the last flush.
@@ -297,13 +298,28 @@ pub(crate) fn active_summary() -> Option<Summary> {
     active().map(|shared| lock(&shared.stats).total.clone())
 }
 
+fn flush(shared: &Shared, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    sources::flush(patience);
+    shared.flush(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// Starts the sources for which there was nothing to record when the recording started.
+pub(crate) fn start_sources() {
+    if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
+        sources::start(&shared.config);
+    }
+}
+
 fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
     if pid != std::process::id() {
         // A forked child: the recording is the parent's.
         return Summary::default();
     }
-    shared.recording_ends();
     let deadline = Instant::now() + patience;
+    // While the engine still empties the queues.
+    sources::stop(patience);
+    shared.recording_ends();
     let Some(mut inbox) = lock_until(&shared.inbox, deadline) else {
         return Summary::default();
     };

@@ -39,6 +39,7 @@ use crate::intern::INTERNER;
 use crate::queue::{Drained, Losses, POOL, Reader};
 use crate::recording::{Request, Shared, Summary, ThreadStats};
 use crate::sink::Sink;
+use crate::sources;
 use context::{Context, Totals};
 use nesting::Pass;
 use process::Process;
@@ -49,6 +50,8 @@ use thread::Thread;
 const BATCH: usize = 1 << 15;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
+/// How long sources may take when others close the recording.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of packets kept for a sink that fails.
 const MAX_KEPT: usize = 16 << 20;
 
@@ -136,12 +139,20 @@ impl Engine {
         self.begin();
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
+        let mut closing_since = None;
         loop {
             let request = self.shared.wait(nap.min(self.flush));
             let closing =
                 self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
-            if matches!(request, Request::Stop) || closing {
+            // What sources still have comes through the queues that are emptied here.
+            let since: Instant = *closing_since.get_or_insert_with(Instant::now);
+            let closed =
+                closing && (sources::stop(Duration::ZERO) || since.elapsed() > CLOSING_PATIENCE);
+            if matches!(request, Request::Stop) || closed {
                 break;
+            }
+            if !closing {
+                closing_since = None;
             }
             let due = self.flushed.elapsed() >= self.flush;
             if due && identity::is_alone() {
