@@ -6,7 +6,9 @@
 //!
 //! * [`trace`]: the hub.
 //! * [`perfetto`]: Perfetto's trace files.
+//! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
 
+pub mod packed;
 pub mod perfetto;
 pub mod trace;
