@@ -1,5 +1,6 @@
 //! What a track event says, before it is encoded.
 
+use super::gpu::Correlation;
 use crate::StrId;
 
 /// `TrackEvent.Type`.
@@ -81,6 +82,8 @@ pub struct Event<'a> {
     pub flows: &'a [u64],
     /// Arrows that end here.
     pub flow_ends: &'a [u64],
+    /// Arrows to and from device work.
+    pub gpu: Option<Correlation<'a>>,
     /// For counters.
     pub counter: Option<CounterValue>,
 }
@@ -97,6 +100,7 @@ impl Event<'_> {
             args: &[],
             flows: &[],
             flow_ends: &[],
+            gpu: None,
             counter: None,
         }
     }

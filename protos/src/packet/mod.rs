@@ -25,6 +25,7 @@
 
 mod descriptor;
 mod event;
+mod gpu;
 mod message;
 mod sequence;
 mod text;
@@ -33,6 +34,7 @@ pub use descriptor::{
     Fact, ProcessTrack, ThreadTrack, Track, clock_snapshot, trace_attributes, trace_stats,
 };
 pub use event::{Arg, CounterValue, Event, EventType, Name, Value};
+pub use gpu::{Activity, Correlation, Gpu, Kernel, Launch, Queue, gpu_info};
 pub use message::Message;
 pub use sequence::{Sequence, Snapshot};
 pub use text::{Strings, Text, clean};

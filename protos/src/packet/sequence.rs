@@ -1,10 +1,12 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
 use super::event::{Arg, CounterValue, Event, Name, Value};
+use super::gpu::{Correlation, GpuTables};
 use super::message::{Message, close};
 use super::packet;
 use super::text::Strings;
 use crate::StrId;
+use crate::device::GpuApi;
 
 /// `SequenceFlags`: what was said before no longer holds; this packet needs what was said.
 const CLEARED: u64 = 1;
@@ -30,14 +32,14 @@ pub struct Snapshot {
 
 /// Numbers given to strings within one table of one sequence, dense from 1.
 #[derive(Debug, Default)]
-struct Iids {
+pub(super) struct Iids {
     by_string: Vec<u32>,
     last: u32,
 }
 
 impl Iids {
     #[inline(always)]
-    fn get(&self, id: StrId) -> u32 {
+    pub(super) fn get(&self, id: StrId) -> u32 {
         self.by_string.get(id.0 as usize).copied().unwrap_or(0)
     }
 
@@ -51,7 +53,7 @@ impl Iids {
         self.last
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.by_string.clear();
         self.last = 0;
     }
@@ -67,12 +69,13 @@ pub struct Sequence {
     last_time: u64,
     cleared_at: u64,
     bytes: usize,
-    names: Iids,
+    pub(super) names: Iids,
     categories: Iids,
     arg_names: Iids,
     strings: Iids,
     /// `InternedData` fields for the packet being made.
-    fresh: Vec<u8>,
+    pub(super) fresh: Vec<u8>,
+    pub(super) gpu: GpuTables,
 }
 
 /// Up to 16 bytes that start every event packet of a sequence after its timestamp.
@@ -84,7 +87,7 @@ struct Prefix {
 
 /// Fields of `InternedData`.
 const CATEGORIES: u32 = 1;
-const NAMES: u32 = 2;
+pub(super) const NAMES: u32 = 2;
 const ARG_NAMES: u32 = 3;
 const STRINGS: u32 = 29;
 
@@ -116,6 +119,7 @@ impl Sequence {
             arg_names: Iids::default(),
             strings: Iids::default(),
             fresh: Vec::new(),
+            gpu: GpuTables::default(),
         }
     }
 
@@ -143,6 +147,7 @@ impl Sequence {
         {
             table.clear();
         }
+        self.gpu.clear();
         packet(out, |p| {
             p.uint(10, self.id.into()).uint(13, CLEARED);
             if first {
@@ -169,17 +174,29 @@ impl Sequence {
         });
     }
 
+    /// Makes `time` the time of the packet before; returns how far that is.
+    pub(super) fn advance(&mut self, time: u64) -> u64 {
+        let delta = time.wrapping_sub(self.last_time);
+        self.last_time = time;
+        delta
+    }
+
+    /// Counts what was written since the last restart.
+    pub(super) fn count_bytes(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
     /// Appends a track event. The sequence must have been started.
     #[inline]
     pub fn event(&mut self, out: &mut Vec<u8>, strings: &impl Strings, event: &Event<'_>) {
         let flows = event.flows.len() + event.flow_ends.len();
-        out.reserve(FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows);
+        let room = FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows;
+        out.reserve(room);
         let start = out.len();
         // SAFETY: the space for all that `Cursor` writes before `finish` was reserved just
         // now, and strings by value reserve their own.
-        let mut to = unsafe { Cursor::new(out) };
-        let delta = event.time.wrapping_sub(self.last_time);
-        self.last_time = event.time;
+        let mut to = unsafe { Cursor::new(out, room) };
+        let delta = self.advance(event.time);
         to.pair(0x0a, 0);
         to.byte(0x40);
         to.varint(delta);
@@ -229,6 +246,9 @@ impl Sequence {
         for id in event.flow_ends {
             to.pair(0x81, 0x03);
             to.fixed64(*id);
+        }
+        if let Some(gpu) = &event.gpu {
+            to.nested(|out| correlation(out, gpu));
         }
         match event.counter {
             None => {}
@@ -330,6 +350,21 @@ impl Sequence {
     }
 }
 
+/// Extensions 3000 (`gpu_correlation`) and 3001 (`gpu_api`) of `TrackEvent`.
+fn correlation(out: &mut Vec<u8>, gpu: &Correlation<'_>) {
+    let mut event = Message::new(out);
+    event.message(3000, |c| {
+        for (field, ids) in [(1, gpu.launched), (2, gpu.waited)] {
+            for id in ids {
+                c.uint(field, *id);
+            }
+        }
+    });
+    if gpu.api != GpuApi::Unsaid {
+        event.uint(3001, gpu.api as u64);
+    }
+}
+
 pub(super) fn clock(snapshot: &mut Message<'_>, id: u64, nanos: u64) {
     snapshot.message(1, |c| {
         c.uint(1, id).uint(2, nanos);
@@ -338,7 +373,7 @@ pub(super) fn clock(snapshot: &mut Message<'_>, id: u64, nanos: u64) {
 
 /// Gives a string its number and notes it for the packet being made.
 #[cold]
-fn introduce(
+pub(super) fn introduce(
     table: &mut Iids,
     fresh: &mut Vec<u8>,
     field: u32,
@@ -357,15 +392,17 @@ fn introduce(
 struct Cursor<'a> {
     out: &'a mut Vec<u8>,
     at: usize,
+    /// Up to where the fixed parts may reach.
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// # Safety
-    /// `out` has spare capacity for everything written before `finish` or `nested`.
+    /// `out` has `room` bytes of spare capacity, and no more are written but by `nested`.
     #[inline(always)]
-    unsafe fn new(out: &'a mut Vec<u8>) -> Cursor<'a> {
+    unsafe fn new(out: &'a mut Vec<u8>, room: usize) -> Cursor<'a> {
         let at = out.len();
-        Cursor { out, at }
+        Cursor { out, at, end: at + room }
     }
 
     #[inline(always)]
@@ -375,7 +412,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        debug_assert!(self.at + N <= self.out.capacity());
+        debug_assert!(self.at + N <= self.end && self.end <= self.out.capacity());
         // SAFETY: by the contract of `new`, N bytes fit.
         unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
         self.at += used;
@@ -422,12 +459,13 @@ impl<'a> Cursor<'a> {
     /// fit behind that.
     #[cold]
     fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let room = self.out.capacity() - self.at;
+        let room = self.end - self.at;
         // SAFETY: everything before `at` was written.
         unsafe { self.out.set_len(self.at) };
         fill(self.out);
         self.out.reserve(room);
         self.at = self.out.len();
+        self.end = self.at + room;
     }
 
     #[inline(always)]
