@@ -3,5 +3,7 @@
 mod kinds;
 mod read;
 mod wire;
+mod write;
 
 pub use read::{Error, read};
+pub use write::{Written, write};

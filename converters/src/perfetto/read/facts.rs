@@ -5,6 +5,10 @@ use super::sequence::intern_text;
 use crate::perfetto::wire::Fields;
 use crate::trace::{Loss, Value};
 
+/// Attributes are numbers and texts. Under a key that begins so, the text is JSON: a value of
+/// another type.
+pub const JSON_KEY: &str = "json.";
+
 impl Reader {
     /// A `TraceAttributes`.
     pub(super) fn attributes(&mut self, bytes: &[u8]) {
@@ -13,15 +17,18 @@ impl Reader {
             let (mut key, mut value) = (None, Value::Null);
             for (number, field) in attribute.fields() {
                 match number {
-                    1 => key = Some(intern_text(&mut trace.strings, field.bytes())),
+                    1 => key = Some(String::from_utf8_lossy(field.bytes())),
                     2 => value = Value::I64(field.int()),
                     3 => value = Value::Str(intern_text(&mut trace.strings, field.bytes())),
                     _ => {}
                 }
             }
-            if let Some(key) = key {
-                trace.facts.metadata.push((key, value));
+            let Some(mut key) = key.as_deref() else { continue };
+            if let (Some(rest), Value::Str(text)) = (key.strip_prefix(JSON_KEY), value) {
+                (key, value) = (rest, Value::Json(text));
             }
+            let key = trace.strings.intern(key);
+            trace.facts.metadata.push((key, value));
         }
     }
 

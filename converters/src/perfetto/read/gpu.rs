@@ -92,7 +92,7 @@ impl Reader {
                 1 => (correlation, refs.has_id) = (field.uint(), true),
                 2 => dur = i64::try_from(field.uint()).unwrap_or(i64::MAX),
                 5 => refs.context = Some(field.uint()),
-                6 => entries.push(extra_data(field, strings)),
+                6 => entries.push(extra_fact(field, strings)),
                 11 => refs.gpu = i64::from(field.int() as i32),
                 13 => refs.queue = Some(field.uint()),
                 14 => refs.stage = Some(field.uint()),
@@ -360,6 +360,20 @@ fn extra_data(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
             _ => {}
         }
     }
+    (name, value)
+}
+
+/// An activity's `ExtraData`: a text, which is JSON where a value has no other form there.
+fn extra_fact(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
+    let (name, value) = extra_data(field, strings);
+    let Value::Str(text) = value else { return (name, value) };
+    let value = match strings.get(text) {
+        "null" => Value::Null,
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        json if json.starts_with(['[', '{']) => Value::Json(text),
+        _ => value,
+    };
     (name, value)
 }
 

@@ -41,6 +41,9 @@ use nesting::Nesting;
 use sequence::Sequence;
 use tracks::Tracks;
 
+pub(super) use facts::JSON_KEY;
+pub(super) use gpu::{GRAPHICS, UNITS};
+
 /// Why there is no trace.
 #[derive(Debug)]
 pub enum Error {
