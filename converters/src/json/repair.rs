@@ -255,9 +255,7 @@ impl Run<'_> {
                     at += 1;
                 }
                 Some(b',' | b'{' | b'}' | b'\n') if wary && key => return None,
-                Some(b'}') if wary && next_element(&self.text[at..], self.place) == Some(1) => {
-                    return None;
-                }
+                Some(b'}') if wary && self.next_begins(at) => return None,
                 Some(b'\\') if escapes_are_valid(self.text.get(at..at + 2).unwrap_or("")) => {
                     at += 2;
                 }
@@ -268,6 +266,12 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    /// Whether an element ends with the bracket at `at`, and another begins.
+    fn next_begins(&self, at: usize) -> bool {
+        let end = self.text.floor_char_boundary(at + 64);
+        next_element(&self.text[at..end], self.place).is_some()
     }
 
     /// When the brackets in the string that ends at `first` do not match: an end with which
