@@ -36,4 +36,4 @@ pub use number::{Number, nanoseconds, number};
 pub use problem::{Error, Limits, Repair, RepairKind, Repairs};
 pub use tape::Tape;
 pub use value::{Element, Kind, Str, Value};
-pub use write::{write_float, write_int, write_micros, write_string, write_uint};
+pub use write::{write_float, write_int, write_micros, write_string, write_uint, write_value};

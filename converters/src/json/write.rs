@@ -3,6 +3,69 @@
 use std::io::Write as _;
 
 use super::tape::ordinary;
+use super::value::{Kind, Value};
+
+/// Writes a value of the input again, on one line and valid: what was repaired in reading stays
+/// repaired.
+pub fn write_value(out: &mut Vec<u8>, value: Value<'_>) {
+    match value.kind() {
+        Kind::Object => {
+            out.push(b'{');
+            for (index, (key, value)) in value.fields().enumerate() {
+                if index > 0 {
+                    out.extend_from_slice(b", ");
+                }
+                write_string(out, &key.text());
+                out.extend_from_slice(b": ");
+                write_value(out, value);
+            }
+            out.push(b'}');
+        }
+        Kind::Array => {
+            out.push(b'[');
+            for (index, value) in value.items().enumerate() {
+                if index > 0 {
+                    out.extend_from_slice(b", ");
+                }
+                write_value(out, value);
+            }
+            out.push(b']');
+        }
+        Kind::String => {
+            if let Some(text) = value.as_str() {
+                write_string(out, &text.text());
+            }
+        }
+        Kind::Float if !is_json(value.raw()) => {
+            write_float(out, value.raw().parse().unwrap_or(f64::NAN));
+        }
+        Kind::Int => write_digits(out, value.raw()),
+        _ => out.extend_from_slice(value.raw().as_bytes()),
+    }
+}
+
+/// Whether a float is written as JSON wants it: no `nan`, no `1.`, no zeros in front.
+fn is_json(raw: &str) -> bool {
+    let digits = raw.strip_prefix('-').unwrap_or(raw).as_bytes();
+    let whole = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let fraction = match digits.get(whole) {
+        Some(b'.') => digits.get(whole + 1).is_some_and(u8::is_ascii_digit),
+        Some(b'e' | b'E') => true,
+        _ => false,
+    };
+    fraction && whole > 0 && (whole == 1 || digits[0] != b'0')
+}
+
+/// Writes digits without the zeros in front that JSON does not allow.
+fn write_digits(out: &mut Vec<u8>, raw: &str) {
+    let digits = raw.trim_start_matches('-');
+    if digits.len() < raw.len() {
+        out.push(b'-');
+    }
+    let trimmed = digits.trim_start_matches('0');
+    let digits = if trimmed.is_empty() { "0" } else { trimmed };
+    out.extend_from_slice(digits.as_bytes());
+}
 
 /// Writes `text` as a JSON string: quotes, backslashes and control characters escaped,
 /// everything else as UTF-8.
