@@ -5,10 +5,18 @@
 //! writers, not n².
 //!
 //! * [`trace`]: the hub.
+//! * [`format`](mod@format): formats by name, and files of any of them.
 //! * [`perfetto`]: Perfetto's trace files.
+//! * [`chrome`]: Chrome's JSON, and what every JSON trace has in common.
+//! * [`kineto`]: Kineto's JSON: what PyTorch writes.
+//! * [`json`]: JSON itself.
 //! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
 
+pub mod chrome;
+pub mod format;
+pub mod json;
+pub mod kineto;
 pub mod packed;
 pub mod perfetto;
 pub mod trace;
