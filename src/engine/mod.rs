@@ -201,13 +201,10 @@ impl Engine {
         self.given_up = true;
         self.tell_page(self.lost());
         let summary = self.summary();
-        let Engine { sink, shared, member, .. } = self;
-        // Before anybody hears that it is over: `kymo record` waits for no one here any more.
-        drop(member);
+        let shared = self.shared.clone();
+        // Before anybody hears that it is over: files closed, page left.
+        drop(self);
         shared.ended(summary);
-        // Closing may take long: some file systems write a file out first that replaced
-        // another one.
-        drop(sink);
     }
 
     /// Empties all queues.
