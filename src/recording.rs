@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::__private::COMPILED_IN;
 use crate::clock::{self, Anchor, Source};
 use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::Page;
@@ -14,10 +15,10 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::queue;
 use crate::sink::{self, Sink};
-use crate::{category, recorder};
+use crate::{category, recorder, sources};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The recording that is running, for those who have no handle: fork and exit handlers.
 /// Owned (one strong count) by this pointer while it is not null.
@@ -153,6 +154,11 @@ impl Recording {
         !ACTIVE.load(Ordering::Acquire).is_null()
     }
 
+    /// Whether this process started it, and not one that it was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
     /// How it is going.
     pub fn stats(&self) -> Stats {
         if self.pid != std::process::id() {
@@ -166,7 +172,7 @@ impl Recording {
     /// Writes everything recorded so far to the sink, and waits until that is done, or for
     /// `patience`. Returns whether it is done.
     pub fn flush(&self, patience: Duration) -> bool {
-        self.pid == std::process::id() && self.shared.flush(patience)
+        self.pid == std::process::id() && flush(&self.shared, patience)
     }
 
     /// Ends the recording: everything recorded so far is written. Waits for the sink,
@@ -228,6 +234,7 @@ fn launch(
     });
     queue::watch_threads();
     crate::lifecycle::watch_process();
+    crate::lifecycle::forget_inherited();
     let shared = Arc::new(Shared::new(config.clone()));
     let theirs = shared.clone();
     // Before the engine runs, which may end at once and then takes all this back.
@@ -252,6 +259,7 @@ fn launch(
         deactivate();
         return Err(Error::Thread { source });
     }
+    sources::start(&config);
     Ok(Recording { shared, pid: std::process::id() })
 }
 
@@ -272,17 +280,34 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 }
 
 /// Stops the recording of this process if there is one: at exit, before `exec`.
-pub(crate) fn stop_active(patience: Duration) {
-    if let Some(shared) = active() {
-        stop(&shared, shared.pid, patience);
-    }
+pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
+    let shared = active()?;
+    Some(stop(&shared, shared.pid, patience))
 }
 
 /// Writes what was recorded so far: before the process becomes another one.
-pub(crate) fn flush_active(patience: Duration) {
+/// Returns whether that is done.
+pub(crate) fn flush_active(patience: Duration) -> bool {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
+    let ours = active().filter(|shared| shared.pid == std::process::id());
+    ours.is_some_and(|shared| flush(&shared, patience))
+}
+
+/// How the recording of this process is going, as of the last flush.
+pub(crate) fn active_summary() -> Option<Summary> {
+    active().map(|shared| lock(&shared.stats).total.clone())
+}
+
+fn flush(shared: &Shared, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    sources::flush(patience);
+    shared.flush(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// Starts the sources for which there was nothing to record when the recording started.
+pub(crate) fn start_sources() {
     if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
-        shared.flush(patience);
+        sources::start(&shared.config);
     }
 }
 
@@ -291,8 +316,10 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         // A forked child: the recording is the parent's.
         return Summary::default();
     }
-    shared.recording_ends();
     let deadline = Instant::now() + patience;
+    // While the engine still empties the queues.
+    sources::stop(patience);
+    shared.recording_ends();
     let Some(mut inbox) = lock_until(&shared.inbox, deadline) else {
         return Summary::default();
     };
@@ -343,10 +370,26 @@ pub(crate) fn generation() -> u64 {
     if Recording::is_running() { GENERATION.load(Ordering::Relaxed) } else { 0 }
 }
 
+/// Whether this process is being recorded, or is now: a forked child and a program under
+/// `kymo record` start their recording when they are about to record something.
+pub(crate) fn is_wanted() -> bool {
+    if !Recording::is_running() {
+        crate::lifecycle::before_first_event();
+        #[cfg(feature = "inject")]
+        crate::inject::start_if_wanted();
+    }
+    COMPILED_IN && Recording::is_running()
+}
+
 /// Whether the running recording wants a category, or the one that will start with the
 /// first event of a forked child; `None` without one.
 pub(crate) fn wants(category: &[u8]) -> Option<bool> {
-    let Some(shared) = active() else {
+    let mut running = active();
+    #[cfg(feature = "inject")]
+    if running.is_none() && crate::inject::start_if_wanted() {
+        running = active();
+    }
+    let Some(shared) = running else {
         return crate::lifecycle::will_want(category);
     };
     (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))

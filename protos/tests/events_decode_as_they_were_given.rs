@@ -217,6 +217,7 @@ fn encode(steps: &[Step], sequence: &mut Sequence, out: &mut Vec<u8>) -> Vec<Sai
                     args: &args,
                     flows: &given.flows,
                     flow_ends: &given.flow_ends,
+                    gpu: None,
                     counter,
                 };
                 sequence.event(out, &Known, &event);

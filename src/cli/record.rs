@@ -11,8 +11,8 @@ use super::{Refusal, elf, library, say};
 use clap::Args;
 use kymograph::config::{self, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
-use kymograph_protos::packet::{self, Fact};
 use kymograph::sink;
+use kymograph_protos::packet::{self, Fact};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Variables by which annotation libraries find a collector.
-const COLLECTORS: [&str; 2] = ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"];
+/// Variables by which annotation libraries and the CUDA driver find a collector.
+const COLLECTORS: [&str; 3] =
+    ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
 
 /// Records a command, its children and grandchildren into one trace.
 #[derive(Args)]
@@ -45,6 +46,8 @@ pub(super) struct Record {
     mode: Option<String>,
     #[arg(long, help = help("SAFE"))]
     safe: bool,
+    #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
+    pytorch: Option<String>,
     /// Any option by its name (see `kymo record --help` for all of them).
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -145,6 +148,7 @@ impl Record {
             ("FLUSH", self.flush_interval.as_ref()),
             ("POLICY", self.policy.as_ref()),
             ("MODE", self.mode.as_ref()),
+            ("PYTORCH", self.pytorch.as_ref()),
         ];
         given.extend(texts.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?.as_ref()))));
         given.extend(self.output.as_ref().map(|path| ("OUTPUT", path.as_os_str())));
@@ -168,7 +172,7 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
-        let last = last_packets(config, &page, &totals);
+        let last = last_packets(config, page, &totals);
         let sealed = sink::seal(config, page.clone(), &last);
         let length = sealed.unwrap_or_else(|error| {
             say(&error.to_string());

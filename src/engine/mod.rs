@@ -15,6 +15,7 @@
 //! recording is given up: nothing more is written, everything is counted.
 
 mod context;
+mod device;
 mod identity;
 mod nesting;
 mod process;
@@ -38,6 +39,7 @@ use crate::intern::INTERNER;
 use crate::queue::{Drained, Losses, POOL, Reader};
 use crate::recording::{Request, Shared, Summary, ThreadStats};
 use crate::sink::Sink;
+use crate::sources;
 use context::{Context, Totals};
 use nesting::Pass;
 use process::Process;
@@ -48,6 +50,8 @@ use thread::Thread;
 const BATCH: usize = 1 << 15;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
+/// How long sources may take when others close the recording.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of packets kept for a sink that fails.
 const MAX_KEPT: usize = 16 << 20;
 
@@ -97,7 +101,8 @@ impl Engine {
     ) -> Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
-        let process = Process::this(sequences.take(), config.process_name.as_deref());
+        let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
+        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -134,12 +139,20 @@ impl Engine {
         self.begin();
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
+        let mut closing_since = None;
         loop {
             let request = self.shared.wait(nap.min(self.flush));
             let closing =
                 self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
-            if matches!(request, Request::Stop) || closing {
+            // What sources still have comes through the queues that are emptied here.
+            let since: Instant = *closing_since.get_or_insert_with(Instant::now);
+            let closed =
+                closing && (sources::stop(Duration::ZERO) || since.elapsed() > CLOSING_PATIENCE);
+            if matches!(request, Request::Stop) || closed {
                 break;
+            }
+            if !closing {
+                closing_since = None;
             }
             let due = self.flushed.elapsed() >= self.flush;
             if due && identity::is_alone() {
@@ -188,10 +201,13 @@ impl Engine {
         self.given_up = true;
         self.tell_page(self.lost());
         let summary = self.summary();
-        let shared = self.shared.clone();
-        // Before anybody hears that it is over: files closed, page left.
-        drop(self);
+        let Engine { sink, shared, member, .. } = self;
+        // Before anybody hears that it is over: `kymo record` waits for no one here any more.
+        drop(member);
         shared.ended(summary);
+        // Closing may take long: some file systems write a file out first that replaced
+        // another one.
+        drop(sink);
     }
 
     /// Empties all queues.
@@ -288,6 +304,7 @@ impl Engine {
         self.process.describe(&mut self.out, &clocks);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
+                thread.refresh_name(&mut self.context(clocks));
                 let losses = thread.reader.losses();
                 let untold = thread.untold(losses.events());
                 if untold > 0 {

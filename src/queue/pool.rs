@@ -11,7 +11,7 @@
 //! succeed by accident (ABA). Chunks are never returned to the allocator, so reading the
 //! link of a chunk that somebody else just took is harmless.
 
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::Layout;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::chunk::Chunk;
@@ -74,7 +74,8 @@ pub struct Pool {
     fresh_lanes: AtomicU32,
     free_chunks: IndexStack,
     free_lanes: IndexStack,
-    /// Events of threads that could not even get a lane.
+    /// Events of threads that could not even get a lane, and of devices that got lost
+    /// before they were pushed.
     pub(super) homeless: AtomicU64,
     /// How long a push may wait for room, in microseconds. 0: not at all.
     pub(super) stall_micros: AtomicU32,
@@ -208,6 +209,16 @@ impl Pool {
         self.in_use.load(Ordering::Relaxed) as usize * size_of::<Chunk>()
     }
 
+    /// Whether more than half of the memory is in use.
+    pub fn is_crowded(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) / 2
+    }
+
+    /// Counts events that were lost before they came here.
+    pub fn lose(&self, events: u64) {
+        self.homeless.fetch_add(events, Ordering::Relaxed);
+    }
+
     /// In a forked child, where no other thread exists: everything is free again. What
     /// the parent had queued is the parent's to write.
     pub(super) fn reset_after_fork(&self) {
@@ -230,10 +241,28 @@ fn next_below(counter: &AtomicU32, bound: &AtomicU32) -> Option<u32> {
 }
 
 /// Zeroed memory for a segment of `T`; the system gives pages when they are first touched.
+///
+/// Straight from the system: an allocator that is asked for zeros at the alignment of a
+/// cache line writes them, and the whole buffer would be resident before it is used.
 fn zeroed<T>() -> Option<*mut T> {
     let layout = Layout::array::<T>(SEGMENT_CHUNKS as usize).ok()?;
-    // SAFETY: the layout is not empty. `T` is `Chunk` or `Lane`, made of integers and
-    // pointers in atomics only, for which all-zero bytes are valid.
-    let memory = unsafe { alloc_zeroed(layout) };
-    (!memory.is_null()).then_some(memory.cast())
+    if cfg!(miri) {
+        // SAFETY: the layout is not empty. `T` is `Chunk` or `Lane`, made of integers and
+        // pointers in atomics only, for which all-zero bytes are valid.
+        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+        return (!memory.is_null()).then_some(memory.cast());
+    }
+    // SAFETY: a new mapping, which overlaps nothing. Its pages are aligned for any `T` here
+    // and read as zeros.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            layout.size(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    (memory != libc::MAP_FAILED).then_some(memory.cast())
 }

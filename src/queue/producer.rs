@@ -339,6 +339,23 @@ impl Producer {
         }
     }
 
+    /// Counts a string or argument that is left out of an event.
+    pub fn cut_short(&self) {
+        if self.state.get() == State::Ready {
+            // SAFETY: `Ready` means `lane` points to a lane of the pool.
+            Lane::count(unsafe { &(*self.lane.get()).truncated }, 1);
+        }
+    }
+
+    /// Counts an event that its caller could not even try to record.
+    pub fn refuse(&self) {
+        if self.state.get() == State::Ready {
+            self.lost.set(self.lost.get() + 1);
+            // SAFETY: as in `cut_short`.
+            Lane::count(unsafe { &(*self.lane.get()).dropped }, 1);
+        }
+    }
+
     fn write_lost(&self, lost: u64) {
         // SAFETY: as in `room_elsewhere`, which found room in it.
         let chunk = unsafe { &*self.chunk.get() };

@@ -64,7 +64,11 @@ impl File {
             if let Some(mode) = mode {
                 output.set_mode(mode).map_err(failed)?;
             }
-            output.truncate(0).map_err(failed)?;
+            // Not for nothing: ext4 writes a file that was truncated to nothing to the disk
+            // when it is closed (auto_da_alloc), and closing is part of stopping.
+            if stat.st_size != 0 {
+                output.truncate(0).map_err(failed)?;
+            }
         }
         Ok(File {
             output,

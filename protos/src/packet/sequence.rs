@@ -1,10 +1,13 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
+use super::cursor::Cursor;
 use super::event::{Arg, CounterValue, Event, Name, Value};
+use super::gpu::{Correlation, GpuTables};
 use super::message::{Message, close};
 use super::packet;
 use super::text::Strings;
 use crate::StrId;
+use crate::device::GpuApi;
 
 /// `SequenceFlags`: what was said before no longer holds; this packet needs what was said.
 const CLEARED: u64 = 1;
@@ -14,30 +17,41 @@ const DROPPED: u64 = 1 | 256;
 /// The sequence-scoped clock of timestamps.
 const CLOCK: u64 = 64;
 pub(super) const BOOTTIME: u64 = 6;
-pub(super) const REALTIME: u64 = 1;
-pub(super) const MONOTONIC: u64 = 3;
+const REALTIME: u64 = 1;
+const MONOTONIC: u64 = 3;
 
 /// The same moment on the system's clocks, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Snapshot {
     /// `CLOCK_BOOTTIME`, the clock of the trace.
     pub boottime: u64,
-    /// `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC`; 0 if unknown.
     pub monotonic: u64,
-    /// `CLOCK_REALTIME`.
+    /// `CLOCK_REALTIME`; 0 if unknown.
     pub realtime: u64,
+}
+
+impl Snapshot {
+    /// The clocks that are not the trace's, as far as they are known.
+    pub(super) fn others(&self, snapshot: &mut Message<'_>) {
+        for (id, time) in [(REALTIME, self.realtime), (MONOTONIC, self.monotonic)] {
+            if time != 0 {
+                clock(snapshot, id, time);
+            }
+        }
+    }
 }
 
 /// Numbers given to strings within one table of one sequence, dense from 1.
 #[derive(Debug, Default)]
-struct Iids {
+pub(super) struct Iids {
     by_string: Vec<u32>,
     last: u32,
 }
 
 impl Iids {
     #[inline(always)]
-    fn get(&self, id: StrId) -> u32 {
+    pub(super) fn get(&self, id: StrId) -> u32 {
         self.by_string.get(id.0 as usize).copied().unwrap_or(0)
     }
 
@@ -51,7 +65,7 @@ impl Iids {
         self.last
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.by_string.clear();
         self.last = 0;
     }
@@ -67,12 +81,13 @@ pub struct Sequence {
     last_time: u64,
     cleared_at: u64,
     bytes: usize,
-    names: Iids,
+    pub(super) names: Iids,
     categories: Iids,
-    arg_names: Iids,
-    strings: Iids,
+    pub(super) arg_names: Iids,
+    pub(super) strings: Iids,
     /// `InternedData` fields for the packet being made.
-    fresh: Vec<u8>,
+    pub(super) fresh: Vec<u8>,
+    pub(super) gpu: GpuTables,
 }
 
 /// Up to 16 bytes that start every event packet of a sequence after its timestamp.
@@ -84,9 +99,9 @@ struct Prefix {
 
 /// Fields of `InternedData`.
 const CATEGORIES: u32 = 1;
-const NAMES: u32 = 2;
-const ARG_NAMES: u32 = 3;
-const STRINGS: u32 = 29;
+pub(super) const NAMES: u32 = 2;
+pub(super) const ARG_NAMES: u32 = 3;
+pub(super) const STRINGS: u32 = 29;
 
 /// Bytes that an event may take apart from its arguments, flows and strings by value:
 /// packet and event headers 2 × 11, timestamp 11, prefix 16, type 2, track 11, category
@@ -116,6 +131,7 @@ impl Sequence {
             arg_names: Iids::default(),
             strings: Iids::default(),
             fresh: Vec::new(),
+            gpu: GpuTables::default(),
         }
     }
 
@@ -148,6 +164,7 @@ impl Sequence {
         {
             table.clear();
         }
+        self.gpu.clear();
         packet(out, |p| {
             p.uint(10, self.id.into()).uint(13, CLEARED);
             if first {
@@ -167,11 +184,22 @@ impl Sequence {
                 snapshot.message(1, |c| {
                     c.uint(1, CLOCK).uint(2, clocks.boottime).uint(3, 1);
                 });
-                clock(snapshot, REALTIME, clocks.realtime);
-                clock(snapshot, MONOTONIC, clocks.monotonic);
+                clocks.others(snapshot);
                 snapshot.uint(2, BOOTTIME);
             });
         });
+    }
+
+    /// Makes `time` the time of the packet before; returns how far that is.
+    pub(super) fn advance(&mut self, time: u64) -> u64 {
+        let delta = time.wrapping_sub(self.last_time);
+        self.last_time = time;
+        delta
+    }
+
+    /// Counts what was written since the last restart.
+    pub(super) fn count_bytes(&mut self, bytes: usize) {
+        self.bytes += bytes;
     }
 
     /// Appends a track event. The sequence must have been started.
@@ -184,8 +212,7 @@ impl Sequence {
         // SAFETY: the space for all that `Cursor` writes before `finish` was reserved just
         // now, and strings by value reserve their own.
         let mut to = unsafe { Cursor::new(out, room) };
-        let delta = event.time.wrapping_sub(self.last_time);
-        self.last_time = event.time;
+        let delta = self.advance(event.time);
         to.pair(0x0a, 0);
         to.byte(0x40);
         to.varint(delta);
@@ -225,8 +252,10 @@ impl Sequence {
                 Message::new(out).text(23, bytes);
             }),
         }
-        for arg in event.args {
-            self.arg(&mut to, strings, arg);
+        let mut args = event.args;
+        while !args.is_empty() {
+            let used = self.arg(&mut to, strings, args);
+            args = &args[used..];
         }
         for id in event.flows {
             to.pair(0xf9, 0x02);
@@ -235,6 +264,9 @@ impl Sequence {
         for id in event.flow_ends {
             to.pair(0x81, 0x03);
             to.fixed64(*id);
+        }
+        if let Some(gpu) = &event.gpu {
+            to.nested(|out| correlation(out, gpu));
         }
         match event.counter {
             None => {}
@@ -267,14 +299,16 @@ impl Sequence {
 
     /// A `DebugAnnotation` (field 4): shorter than 128 bytes unless it holds a string.
     #[inline(always)]
-    fn arg(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
-        let name = match arg.name {
-            Name::Id(id) => id,
-            Name::Bytes(_) => return self.arg_by_value(to, strings, arg),
+    fn arg(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, args: &[Arg<'_>]) -> usize {
+        let arg = &args[0];
+        let name = match (arg.name, arg.value) {
+            (Name::Bytes(_), _)
+            | (
+                _,
+                Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_),
+            ) => return self.uncommon_arg(to, strings, args),
+            (Name::Id(id), _) => id,
         };
-        if let Value::Bytes(_) = arg.value {
-            return self.arg_by_value(to, strings, arg);
-        }
         let mut iid = self.arg_names.get(name);
         if iid == 0 {
             iid = introduce(&mut self.arg_names, &mut self.fresh, ARG_NAMES, strings, name);
@@ -309,30 +343,40 @@ impl Sequence {
                 to.pair(0x88, 0x01);
                 to.varint(iid.into());
             }
-            Value::Bytes(_) => {}
+            Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_) => {}
         }
         to.patch(start - 1, (to.position() - start) as u8);
+        1
     }
 
+    /// Returns how many of `args` were used up: more than one for a list or dictionary.
     #[cold]
-    fn arg_by_value(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
+    fn uncommon_arg(
+        &mut self,
+        to: &mut Cursor<'_>,
+        strings: &impl Strings,
+        args: &[Arg<'_>],
+    ) -> usize {
+        let mut used = 0;
         to.nested(|out| {
-            Message::new(out).message(4, |a| {
-                match arg.name {
-                    Name::Id(id) => a.text(10, strings.text(id).bytes),
-                    Name::Bytes(bytes) => a.text(10, bytes),
-                };
-                match arg.value {
-                    Value::Bool(b) => a.uint(2, b.into()),
-                    Value::U64(n) => a.uint(3, n),
-                    Value::I64(n) => a.int(4, n),
-                    Value::F64(x) => a.double(5, x),
-                    Value::Pointer(p) => a.uint(7, p),
-                    Value::Str(id) => a.text(6, strings.text(id).bytes),
-                    Value::Bytes(bytes) => a.text(6, bytes),
-                };
-            });
+            Message::new(out).message(4, |a| used = self.annotation(a, strings, args, true));
         });
+        used
+    }
+}
+
+/// Extensions 3000 (`gpu_correlation`) and 3001 (`gpu_api`) of `TrackEvent`.
+fn correlation(out: &mut Vec<u8>, gpu: &Correlation<'_>) {
+    let mut event = Message::new(out);
+    event.message(3000, |c| {
+        for (field, ids) in [(1, gpu.launched), (2, gpu.waited)] {
+            for id in ids {
+                c.uint(field, *id);
+            }
+        }
+    });
+    if gpu.api != GpuApi::Unsaid {
+        event.uint(3001, gpu.api as u64);
     }
 }
 
@@ -344,7 +388,7 @@ pub(super) fn clock(snapshot: &mut Message<'_>, id: u64, nanos: u64) {
 
 /// Gives a string its number and notes it for the packet being made.
 #[cold]
-fn introduce(
+pub(super) fn introduce(
     table: &mut Iids,
     fresh: &mut Vec<u8>,
     field: u32,
@@ -356,93 +400,4 @@ fn introduce(
         entry.uint(1, iid.into()).text(2, strings.text(id).bytes);
     });
     iid
-}
-
-/// Writes into reserved space behind a vector's end. The vector is longer only after
-/// [`Cursor::finish`].
-struct Cursor<'a> {
-    out: &'a mut Vec<u8>,
-    at: usize,
-    /// Up to where the fixed parts may reach.
-    end: usize,
-}
-
-impl<'a> Cursor<'a> {
-    /// # Safety
-    /// `out` has `room` bytes of spare capacity, and no more are written but by `nested`.
-    #[inline(always)]
-    unsafe fn new(out: &'a mut Vec<u8>, room: usize) -> Cursor<'a> {
-        let at = out.len();
-        Cursor { out, at, end: at + room }
-    }
-
-    #[inline(always)]
-    fn position(&self) -> usize {
-        self.at
-    }
-
-    #[inline(always)]
-    fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        debug_assert!(self.at + N <= self.end && self.end <= self.out.capacity());
-        // SAFETY: by the contract of `new`, N bytes fit.
-        unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
-        self.at += used;
-    }
-
-    #[inline(always)]
-    fn byte(&mut self, byte: u8) {
-        self.put([byte], 1);
-    }
-
-    #[inline(always)]
-    fn pair(&mut self, a: u8, b: u8) {
-        self.put([a, b], 2);
-    }
-
-    #[inline(always)]
-    fn copy16(&mut self, bytes: [u8; 16], used: usize) {
-        self.put(bytes, used);
-    }
-
-    #[inline(always)]
-    fn fixed64(&mut self, value: u64) {
-        self.put(value.to_le_bytes(), 8);
-    }
-
-    #[inline(always)]
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
-    }
-
-    /// Overwrites a byte that was written before.
-    #[inline(always)]
-    fn patch(&mut self, at: usize, byte: u8) {
-        debug_assert!(at < self.at);
-        // SAFETY: `at` lies before the position.
-        unsafe { self.out.as_mut_ptr().add(at).write(byte) };
-    }
-
-    /// Lets `fill` append to the vector itself, and makes sure that the fixed parts still
-    /// fit behind that.
-    #[cold]
-    fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let room = self.end - self.at;
-        // SAFETY: everything before `at` was written.
-        unsafe { self.out.set_len(self.at) };
-        fill(self.out);
-        self.out.reserve(room);
-        self.at = self.out.len();
-        self.end = self.at + room;
-    }
-
-    #[inline(always)]
-    fn finish(self) {
-        debug_assert!(self.at <= self.out.capacity());
-        // SAFETY: everything before `at` was written.
-        unsafe { self.out.set_len(self.at) };
-    }
 }

@@ -1,8 +1,9 @@
 //! The extended-payload extension: structured data on marks and ranges.
 
+mod blob;
 mod decode;
+mod fields;
 mod schema;
-mod types;
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +17,10 @@ use super::super::text::{Text, ascii_n};
 use super::events::{self, Source};
 use super::names::{self, Domain};
 use super::sys::{self, EnumAttributes, FAILED, Function, PayloadData, SchemaAttributes};
-pub(crate) use decode::Blob;
+pub(crate) use blob::Blob;
 use decode::Decoder;
+pub(crate) use fields::Primitive;
 pub(crate) use schema::{Type, type_of};
-pub(crate) use types::Primitive;
 
 /// Payloads of one event, at most.
 const MAX_PAYLOADS: usize = 16;
