@@ -28,7 +28,7 @@ const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { (1 << 16) - 1 };
 const RESERVED: u32 = MAX_ENTRIES / 8;
 const MAX_BYTES: usize = 16 << 20;
 /// Longest text that is interned; longer ones count against the budget too fast.
-const MAX_TEXT: usize = 2 << 20;
+const MAX_TEXT: usize = if cfg!(miri) { 2 << 10 } else { 2 << 20 };
 /// Entries in the first segment; each next one doubles.
 const FIRST_SEGMENT: u32 = 64;
 const SEGMENTS: usize = 12;
