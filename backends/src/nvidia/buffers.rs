@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  free ──request──► CUPTI ──complete──► full ──► decoder ──► free
-//!   ▲ made on demand, up to a bound                            (zeroed there)
+//!   ▲ made on demand, up to a bound
 //! ```
 //! Both callbacks run on threads of the program or of CUPTI, at any time: they move a
 //! pointer from or to a queue and do nothing else. Buffers are never freed, since CUPTI
@@ -16,7 +16,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
@@ -72,8 +72,6 @@ static KNOWN: [AtomicPtr<u8>; MOST + MOST_SCRATCH] =
 static MADE: AtomicUsize = AtomicUsize::new(0);
 static MADE_SCRATCH: AtomicUsize = AtomicUsize::new(0);
 static VERSION: AtomicU32 = AtomicU32::new(0);
-/// Whether CUPTI was told that buffers come zeroed.
-static ZEROED: AtomicBool = AtomicBool::new(false);
 
 static REQUESTED: AtomicU64 = AtomicU64::new(0);
 static COMPLETED: AtomicU64 = AtomicU64::new(0);
@@ -100,10 +98,9 @@ pub(crate) fn counts() -> Counts {
     }
 }
 
-/// Gets ready to serve this version of CUPTI, which takes the buffers to be `zeroed`.
-pub(crate) fn prepare(version: u32, zeroed: bool) {
+/// Gets ready to serve this version of CUPTI.
+pub(crate) fn prepare(version: u32) {
     VERSION.store(version, Ordering::Relaxed);
-    ZEROED.store(zeroed, Ordering::Relaxed);
     let pool = POOL.get_or_init(|| Pool {
         free: ArrayQueue::new(MOST),
         scratch: ArrayQueue::new(MOST_SCRATCH),
@@ -149,11 +146,6 @@ pub(crate) fn take_full() -> Option<Full> {
 
 /// Gives a buffer back when its records were read.
 pub(crate) fn recycle(full: Full) {
-    if ZEROED.load(Ordering::Relaxed) {
-        // All of it: CUPTI may have written beyond what it calls valid.
-        // SAFETY: a buffer of ours of this size, which nobody else knows.
-        unsafe { ptr::write_bytes(full.start, 0, full.size) };
-    }
     let Some(pool) = POOL.get() else { return };
     let queue = if full.is_scratch() { &pool.scratch } else { &pool.free };
     // There is room: each buffer is in one queue at most.
@@ -228,7 +220,7 @@ mod tests {
     /// One test: the pool is the process's.
     #[test]
     fn buffers_go_round_and_end_at_the_bound() {
-        prepare(26, true);
+        prepare(26);
         let request = || {
             let (mut start, mut size, mut records) = (ptr::null_mut(), 0, 7);
             // SAFETY: three places to write to.
@@ -241,7 +233,7 @@ mod tests {
         // Versions that must not be refused get a little, the others nothing.
         let (scratch, size) = request();
         assert!(!scratch.is_null() && size == SCRATCH_BYTES);
-        prepare(28, true);
+        prepare(28);
         assert_eq!(request(), (ptr::null_mut(), 0));
         let give = |start, size, valid| {
             // SAFETY: a buffer that was handed out, or one that must not be touched.
@@ -251,15 +243,12 @@ mod tests {
         give(theirs.as_mut_ptr(), BYTES, 64);
         assert_eq!(counts().foreign, 1);
         assert!(take_full().is_none());
-        // SAFETY: a buffer of ours.
-        unsafe { all[0].0.write(5) };
         give(all[0].0, BYTES, 40);
         let full = take_full().unwrap();
         assert_eq!((full.start, full.valid, full.is_scratch()), (all[0].0, 40, false));
         recycle(full);
         let (again, size) = request();
-        // SAFETY: a buffer of ours.
-        assert_eq!((again, size, unsafe { again.read() }), (all[0].0, BYTES, 0));
+        assert_eq!((again, size), (all[0].0, BYTES));
         give(scratch, SCRATCH_BYTES, 16);
         assert!(take_full().is_some_and(|full| full.is_scratch()));
     }

@@ -10,7 +10,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,7 @@ use super::kinds::Selection;
 use super::layout::Sizes;
 use super::library::{self, Found};
 use super::session::{self, Session};
-use super::sys::{
-    self, ATTR_ZEROED_OUT_ACTIVITY_BUFFER, Cuda, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind,
-};
+use super::sys::{self, Cuda, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 
@@ -50,6 +48,10 @@ static PID: AtomicU32 = AtomicU32::new(0);
 static INJECTED: AtomicBool = AtomicBool::new(false);
 /// Whether CUPTI uses `CLOCK_BOOTTIME`.
 static OWN_CLOCK: AtomicBool = AtomicBool::new(false);
+/// The pipeline, for who has no session at hand.
+static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
+/// Whether it was said that a stop took too long.
+static SAID: AtomicBool = AtomicBool::new(false);
 /// Held for a few instructions; who must not wait does not.
 static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
 
@@ -79,6 +81,7 @@ impl Source for Nvidia {
                 return;
             }
             PID.store(std::process::id(), Ordering::Relaxed);
+            let _ = RECORDER.set(recorder);
             let next = match begin(recorder, settings) {
                 Ok(Some(session)) => run(session),
                 Ok(None) => IDLE,
@@ -107,7 +110,16 @@ impl Source for Nvidia {
         callbacks::disable();
         STOP.store(true, Ordering::Release);
         wake();
-        wait(patience, || !is_running())
+        let done = wait(patience, || !is_running());
+        if !done && !patience.is_zero() && !SAID.swap(true, Ordering::Relaxed) {
+            let recorder = RECORDER.get().copied();
+            // How much is missing, nobody can know.
+            recorder.into_iter().for_each(|recorder| {
+                recorder.lost(1);
+                session::not_recorded(recorder, "CUPTI did not hand over its last records");
+            });
+        }
+        done
     }
 }
 
@@ -196,16 +208,9 @@ fn prepare(found: &Found) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let cupti = &found.cupti;
-        // We zero buffers on our thread, so CUPTI need not on the program's.
-        let (mut size, mut one) = (1, 1_u8);
-        let zeroed = cupti.set_attribute.is_some_and(|set| {
-            // SAFETY: an attribute of one byte.
-            let result = unsafe {
-                set(ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &mut size, (&raw mut one).cast::<c_void>())
-            };
-            result == SUCCESS
-        });
-        buffers::prepare(found.version, zeroed);
+        // Not "zeroed buffers", which would save a memset: it is said for the process, and
+        // buffers of another user of CUPTI would not be zeroed.
+        buffers::prepare(found.version);
         // Never again: records of a session whose clock was set anew have wrong times.
         let chosen = clock::can_be_chosen(found.version)
             && cupti.register_timestamp.is_some_and(|register| {
@@ -254,6 +259,7 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
 /// Starts the thread. Returns the state to go on in.
 fn run(session: Session) -> u8 {
     STOP.store(false, Ordering::Release);
+    SAID.store(false, Ordering::Relaxed);
     FLUSH_DONE.store(FLUSH_WANTED.load(Ordering::Acquire), Ordering::Release);
     // Sooner than the thread: it ends by going back to idle.
     STATE.store(RUNNING, Ordering::Release);

@@ -171,29 +171,34 @@ impl Session {
 
     fn buffer(&mut self, full: &Full) {
         let mut record: *mut u8 = ptr::null_mut();
-        let mut count = 0;
+        let (mut count, mut end) = (0, 0);
         loop {
             // SAFETY: the buffer is ours now; CUPTI steps over the records it wrote.
             let result =
                 unsafe { (self.found.cupti.next_record)(full.start, full.valid, &mut record) };
             if result != SUCCESS {
-                // Older versions say that a kind is unknown in other words than newer ones.
-                self.broken += u64::from(result != END_OF_BUFFER);
+                // Unknown kinds end a buffer, too (older versions say that in other words
+                // than newer ones), and so does a record that is not all there.
+                if result != END_OF_BUFFER || end < full.valid {
+                    self.cut_short();
+                }
                 break;
             }
             let at = (record as usize).wrapping_sub(full.start as usize);
             let Some(left) = full.valid.checked_sub(at).filter(|left| *left >= 8) else {
-                self.broken += 1;
+                self.cut_short();
                 break;
             };
+            // SAFETY: a record lies within the buffer and begins with its kind.
+            let kind = unsafe { record.cast::<u32>().read_unaligned() };
+            let size = self.sizes.of(kind).max(8).min(left);
+            // Of a kind that is not read, nobody knows where it ends.
+            end = if self.sizes.of(kind) == 0 { full.valid } else { at + self.sizes.of(kind) };
             if full.is_scratch() {
                 self.discarded += 1;
                 self.recorder.lost(1);
                 continue;
             }
-            // SAFETY: a record lies within the buffer and begins with its kind.
-            let kind = unsafe { record.cast::<u32>().read_unaligned() };
-            let size = self.sizes.of(kind).max(8).min(left);
             // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
             // are CUPTI's C strings.
             unsafe {
@@ -205,6 +210,13 @@ impl Session {
                 self.keep_pace();
             }
         }
+    }
+
+    /// The rest of a buffer cannot be read. How many records that are is unknown: one at
+    /// least.
+    fn cut_short(&mut self) {
+        self.broken += 1;
+        self.recorder.lost(1);
     }
 
     /// Waits for the pipeline rather than lose records: the buffers that CUPTI fills

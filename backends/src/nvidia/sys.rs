@@ -36,9 +36,6 @@ pub(crate) mod kind {
     pub(crate) const END: u32 = 64;
 }
 
-/// `CUpti_ActivityAttribute`.
-pub(crate) const ATTR_ZEROED_OUT_ACTIVITY_BUFFER: c_int = 5;
-
 /// `CUpti_ActivityFlag`.
 pub(crate) const FLUSH_FORCED: u32 = 1;
 
@@ -126,8 +123,6 @@ functions! {
             fn(*mut c_void, u32, *mut usize) -> Code;
     }
     optional {
-        set_attribute = c"cuptiActivitySetAttribute":
-            fn(c_int, *mut usize, *mut c_void) -> Code;
         result_string = c"cuptiGetResultString": fn(Code, *mut *const c_char) -> Code;
         register_timestamp = c"cuptiActivityRegisterTimestampCallback":
             fn(TimestampCallback) -> Code;
