@@ -60,9 +60,7 @@ static ERRORS: AtomicU64 = AtomicU64::new(0);
 static FIRST_ERROR: OnceLock<(c_int, String)> = OnceLock::new();
 
 /// Numbers of functions that are tried: there were 845 in CUDA 13.1.
-const MOST_CALLS: u32 = 4096;
-/// So many unknown numbers in a row are the end of the list.
-const GAP: u32 = 64;
+const MOST_CALLS: u32 = 2048;
 
 thread_local! {
     /// The correlation id of the runtime call that this thread is in, or was in last.
@@ -93,14 +91,12 @@ fn domain(
 ) -> Domain {
     let category = recorder.intern(StrId::NONE, category);
     let mut calls = vec![Call { site: StrId::NONE, launches: false }];
-    let mut unknown = 0;
     for id in 1..MOST_CALLS {
         let mut name: *const c_char = ptr::null();
         // SAFETY: stores a pointer to a static C string.
         let result = unsafe { (cupti.callback_name)(number, id, &mut name) };
         let mut call = Call { site: StrId::NONE, launches: false };
         if result == SUCCESS && !name.is_null() {
-            unknown = 0;
             // SAFETY: as above.
             let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
             let name = names::call(&name);
@@ -108,14 +104,11 @@ fn domain(
                 call.site = recorder.intern(category, name.as_bytes());
                 call.launches = kinds::may_launch(name);
             }
-        } else {
-            unknown += 1;
-            if unknown == GAP {
-                break;
-            }
         }
         calls.push(call);
     }
+    let named = calls.iter().rposition(|call| !call.site.is_none()).unwrap_or(0);
+    calls.truncate(named + 1);
     Domain { category, calls: calls.into(), mark: 0 }
 }
 

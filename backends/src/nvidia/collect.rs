@@ -83,8 +83,7 @@ impl Source for Nvidia {
                 Ok(Some(session)) => run(session),
                 Ok(None) => IDLE,
                 Err(why) => {
-                    let key = format!("cuda.{}.not_recorded", std::process::id());
-                    session::fact(recorder, &key, &why);
+                    session::not_recorded(recorder, &why);
                     IDLE
                 }
             };

@@ -115,15 +115,13 @@ impl Session {
         self.decoder.clock.look();
         self.flush(0);
         self.read();
+        // First: that we wait now is no part of the recording.
+        self.disable(|kind| kind == kind::SYNCHRONIZATION);
         if callbacks::context_seen() || buffers::counts() != self.before {
             self.synchronise();
         }
-        for kind in self.selection.kinds() {
-            if kind != kind::CONCURRENT_KERNEL || self.found.version != KEEPS_KERNELS {
-                // SAFETY: a number.
-                unsafe { (self.found.cupti.disable)(kind) };
-            }
-        }
+        let keeps = self.found.version == KEEPS_KERNELS;
+        self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
@@ -131,6 +129,13 @@ impl Session {
         // come to us; they find that nothing begins any more.
         unsafe { (self.found.cupti.unsubscribe)(self.subscriber) };
         self.state(started);
+    }
+
+    fn disable(&self, which: impl Fn(u32) -> bool) {
+        for kind in self.selection.kinds().filter(|kind| which(*kind)) {
+            // SAFETY: a number.
+            unsafe { (self.found.cupti.disable)(kind) };
+        }
     }
 
     /// Puts the devices into the inventory, once the driver can be asked: it cannot while
@@ -222,14 +227,7 @@ impl Session {
         if result == SUCCESS && dropped > 0 {
             self.dropped += dropped as u64;
             self.recorder.lost(dropped as u64);
-            let name = format!("{dropped} CUDA records dropped");
-            let head = Record {
-                time: self.recorder.now(),
-                site: self.recorder.intern(StrId::NONE, name.as_bytes()),
-                kind: Kind::Instant as u8,
-                ..Record::default()
-            };
-            self.recorder.push(head, &[]);
+            note(self.recorder, &format!("{dropped} CUDA records dropped"));
         }
     }
 
@@ -293,7 +291,7 @@ impl Session {
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
                        CUPTI in the process replaced our callbacks";
-            fact(self.recorder, &format!("{prefix}.not_recorded"), why);
+            not_recorded(self.recorder, why);
         }
     }
 }
@@ -346,6 +344,23 @@ fn synchronise(cuda: &Cuda, known: &[usize]) {
             }
         }
     }
+}
+
+/// Says on this thread's track and among the facts that CUDA is not recorded.
+pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
+    note(recorder, &format!("CUDA is not recorded: {why}"));
+    fact(recorder, &format!("cuda.{}.not_recorded", std::process::id()), why);
+}
+
+/// Something that a reader of the trace should know, on this thread's track.
+fn note(recorder: &dyn Recorder, text: &str) {
+    let head = Record {
+        time: recorder.now(),
+        site: recorder.intern(StrId::NONE, text.as_bytes()),
+        kind: Kind::Instant as u8,
+        ..Record::default()
+    };
+    recorder.push(head, &[]);
 }
 
 /// A fact about the recording, as text.
