@@ -96,7 +96,7 @@ fn kinds_of_a_later_version() {
 fn kinds_that_cupti_does_not_know() {
     for version in ["12.0", "13.1"] {
         let recorded = on(&Machine::with(version).fault("invalid-kind:500"));
-        recorded.trace.clean_except(LOST);
+        recorded.trace.assert_clean();
         assert!(recorded.count("buffers_broken") > 0, "{version}: {:#?}", recorded.facts);
     }
 }
@@ -104,8 +104,9 @@ fn kinds_that_cupti_does_not_know() {
 #[test]
 fn a_buffer_that_ends_within_a_record() {
     let recorded = with("truncated");
-    recorded.trace.clean_except(LOST);
+    recorded.trace.assert_clean();
     assert!((1..KERNELS).contains(&recorded.kernels()));
+    assert!(recorded.count("buffers_broken") > 0, "{:#?}", recorded.facts);
 }
 
 #[test]
@@ -134,14 +135,21 @@ fn buffers_from_several_threads() {
 /// not fit is counted. Before 12.9 CUPTI must not be refused a buffer: it would crash.
 #[test]
 fn buffers_that_do_not_come_back() {
-    let script = "repeat 200000\nkernel k dur=10\nend\nsync\n";
+    const LAUNCHES: i64 = 300_000;
+    let script = format!("repeat {LAUNCHES}\nkernel k dur=10\nend\nsync\n");
     for version in ["12.6", "12.9", "13.1"] {
         let machine = Machine::with(version).fault("hoard");
-        let recorded = record(&machine, script, &["--exit", "7"]);
+        let recorded = record(&machine, &script, &["--exit", "7"]);
         recorded.ended(7);
         recorded.trace.clean_except(LOST);
         let counted = recorded.count("lost.dropped_by_cupti") + recorded.count("lost.discarded");
-        assert_eq!(recorded.kernels() + counted, 200_000, "{version}: {:#?}", recorded.facts);
+        // Records of streams may be among what was lost.
+        let missing = LAUNCHES - recorded.kernels();
+        assert!(
+            missing > 0 && (missing..missing + 2).contains(&counted),
+            "{version}: {:#?}",
+            recorded.facts
+        );
     }
 }
 
@@ -201,7 +209,9 @@ fn a_flush_that_never_ends() {
     let started = Instant::now();
     let recorded = with("flush-hangs");
     assert!(started.elapsed() < Duration::from_secs(15));
-    recorded.trace.clean_except(LOST);
+    recorded.trace.assert_clean();
+    let said = recorded.facts.keys().any(|key| key.starts_with("cuda.") && key.contains("not"));
+    assert!(said, "{:#?}", recorded.facts);
 }
 
 #[test]
@@ -228,7 +238,7 @@ fn a_second_user_in_the_program() {
     for version in ["12.6", "13.1"] {
         let recorded = record(&Machine::with(version), SCRIPT, &["--client", "--exit", "7"]);
         recorded.ended(7);
-        recorded.trace.clean_except(LOST);
+        recorded.trace.assert_clean();
         let theirs = recorded.printed();
         assert!(theirs.contains("kind 10: 1000\n"), "{version}: theirs is broken: {theirs}");
         assert!(theirs.contains("buffers of others: 0\n"), "{version}: {theirs}");

@@ -149,7 +149,10 @@ fn request() -> Option<Buffer> {
     if attributes::zeroed() {
         // SAFETY: the client says that so much of it is there.
         let bytes = unsafe { std::slice::from_raw_parts(start, size) };
-        assert!(bytes.iter().all(|b| *b == 0), "fake CUPTI: the client promised zeroed buffers");
+        if bytes.iter().any(|b| *b != 0) {
+            // The real one would leave what it finds in all fields that it has no value for.
+            eprintln!("fake CUPTI: it was told that buffers come zeroed, and this one is not");
+        }
     }
     Some(Buffer { start, size, valid: 0, last: 0 })
 }

@@ -72,6 +72,9 @@ pub(crate) fn flush(forced: bool) {
     }
     start();
     observe::finish(forced);
+    if settings::fault("hoard") && !forced {
+        return;
+    }
     let buffers = take_all();
     let mut guard = lock();
     outbox(&mut guard).waiting.extend(buffers);

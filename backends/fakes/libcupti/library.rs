@@ -42,21 +42,27 @@ pub unsafe extern "C" fn cuptiGetVersion(to: *mut u32) -> c_int {
 /// `to` is null or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetResultString(status: c_int, to: *mut *const c_char) -> c_int {
-    call_anywhere("cuptiGetResultString", || {
-        let Some(name) = status::name(status) else {
-            return INVALID_PARAMETER;
-        };
-        // SAFETY: the caller's.
-        unsafe { give(to, name.as_ptr()) }
-    })
+    // SAFETY: the caller's.
+    call_anywhere("cuptiGetResultString", || unsafe { describe(status, to) })
+}
+
+/// # Safety
+/// `to` is null or valid for a write.
+unsafe fn describe(status: c_int, to: *mut *const c_char) -> c_int {
+    let Some(name) = status::name(status) else {
+        return INVALID_PARAMETER;
+    };
+    // SAFETY: the caller's.
+    unsafe { give(to, name.as_ptr()) }
 }
 
 /// # Safety
 /// `to` is null or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetErrorMessage(status: c_int, to: *mut *const c_char) -> c_int {
+    // No exported function calls another: each can be taken out of the library.
     // SAFETY: the caller's.
-    unsafe { cuptiGetResultString(status, to) }
+    call_anywhere("cuptiGetErrorMessage", || unsafe { describe(status, to) })
 }
 
 #[unsafe(no_mangle)]

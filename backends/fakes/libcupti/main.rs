@@ -11,7 +11,9 @@
 //!   flush gives away work in flight, with no times, and its end is never told;
 //! - the last who registers buffer callbacks gets all buffers, also those that others gave;
 //! - a buffer that is refused crashes CUPTI before 12.9; later its record is dropped and
-//!   the state domain told.
+//!   the state domain told;
+//! - it complains to standard error, and ends the process if it must, about clients that do
+//!   not keep to the rules.
 //!
 //! # Faults
 //!
@@ -33,7 +35,7 @@
 //! | `empty-buffers` | every buffer be preceded by an empty one |
 //! | `out-of-order` | buffers be completed last first |
 //! | `several-threads` | four threads complete buffers at once |
-//! | `hoard` | buffers be completed by flushes only |
+//! | `hoard` | buffers be completed by forced flushes only |
 //! | `flush-hangs` | flushes never end |
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.

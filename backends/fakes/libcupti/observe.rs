@@ -33,7 +33,8 @@ pub(crate) extern "C" fn observe(event: &Event) {
         }
         Event::Recorded { place, correlation, event, record, time } => {
             if activity::is_enabled(kind::SYNCHRONIZATION) {
-                let time = if attributes::event_times() { *time } else { 0 };
+                let told = attributes::event_times();
+                let time = if told { attributes::clock_of(*time, *time).0 } else { 0 };
                 write(&record::recorded(*place, *correlation, *event, *record, time));
             }
         }
