@@ -378,8 +378,10 @@ impl<W: Write> Writer<'_, W> {
             }
         }
         let time = match fact(METADATA_TIME) {
-            Some(Value::I64(time)) => time,
-            _ => first_time(trace),
+            Some(Value::I64(time)) => Some(time),
+            // Whoever wrote none reads files without.
+            _ if self.foreign_producer => None,
+            _ => Some(first_time(trace)),
         };
         for entry in Generated::new(trace).entries {
             if given.contains(&(entry.name.clone(), entry.pid.clone(), entry.tid.clone())) {
@@ -389,7 +391,9 @@ impl<W: Write> Writer<'_, W> {
             let out = &mut self.out.text;
             out.extend_from_slice(b"{\"ph\": \"M\", \"name\": ");
             write_string(out, &entry.name);
-            self.line.time(out, time);
+            if let Some(time) = time {
+                self.line.time(out, time);
+            }
             let ids = format!(", \"pid\": {}, \"tid\": {}, \"args\": ", entry.pid, entry.tid);
             out.extend_from_slice(ids.as_bytes());
             out.extend_from_slice(entry.args.as_bytes());
