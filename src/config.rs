@@ -141,7 +141,7 @@ pub enum Compress {
     Auto,
     /// Not at all.
     None,
-    /// gzip, one member per flush.
+    /// gzip, one member that is complete after every flush.
     Gzip,
     /// zstd, one frame per flush.
     Zstd,
@@ -209,6 +209,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The default, writing to `path`.
+    pub fn to_file(path: impl Into<PathBuf>) -> Config {
+        Config { output: path.into(), ..Config::default() }
+    }
+
     /// Sets one option. `key` is a key of [`OPTIONS`], in any case; an empty value stands
     /// for the default.
     ///

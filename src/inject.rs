@@ -39,8 +39,8 @@ extern "C" fn on_load() {
     });
 }
 
-// SAFETY: the loader calls functions in `.init_array` with (argc, argv, envp), which
-// `on_load` does not read; it neither unwinds nor needs anything of Rust's runtime.
+// The loader calls functions in `.init_array` with (argc, argv, envp), which `on_load` does
+// not read; it neither unwinds nor needs anything of Rust's runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    guard((), || recording::stop_active(EXIT_PATIENCE));
+    guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };
@@ -160,11 +160,11 @@ mod exec {
                 /// As exec(3) says.
                 #[unsafe(no_mangle)]
                 pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                    guard((), || recording::flush_active(EXEC_PATIENCE));
+                    guard(false, || recording::flush_active(EXEC_PATIENCE));
                     let real = real::$name.load(Ordering::Relaxed);
+                    type Real = Option<unsafe extern "C" fn($($ty),*) -> c_int>;
                     // SAFETY: what `dlsym` found under this name has this type; null is `None`.
-                    let real: Option<unsafe extern "C" fn($($ty),*) -> c_int> =
-                        unsafe { std::mem::transmute(real) };
+                    let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
                     match real {
                         // SAFETY: the caller's own arguments.
                         Some(real) => unsafe { real($($arg),*) },

@@ -100,14 +100,9 @@ impl Interner {
         }
     }
 
-    /// How many ids were given.
-    pub fn len(&self) -> u32 {
+    /// How many ids were given; also the last one.
+    pub fn count(&self) -> u32 {
         self.count.load(Ordering::Acquire)
-    }
-
-    /// Whether no id was given.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// In a forked child: whoever held the lock does not exist here. An insertion that was
@@ -333,7 +328,7 @@ mod tests {
             assert_eq!(interner.intern(StrId::NONE, StrId::NONE, text.as_bytes()), *id);
             assert_eq!(interner.text(*id).bytes, text.as_bytes());
         }
-        assert_eq!(interner.len(), 150);
+        assert_eq!(interner.count(), 150);
         assert_eq!(ids.iter().map(|id| id.0).collect::<Vec<_>>(), (1..=150).collect::<Vec<_>>());
     }
 
@@ -373,7 +368,7 @@ mod tests {
             threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
         });
         assert!(ids.windows(2).all(|w| w[0] == w[1]));
-        assert_eq!(interner.len(), 60);
+        assert_eq!(interner.count(), 60);
     }
 
     /// Interns until the lock was free for it.

@@ -1,6 +1,7 @@
 //! Kymograph.
 
 mod api;
+mod capi;
 #[doc(hidden)]
 pub mod clock;
 pub mod config;
@@ -29,6 +30,13 @@ pub use config::Config;
 pub use error::Error;
 pub use kymograph_protos::CounterUnit;
 pub use recording::{Recording, Stats, Summary, ThreadStats};
+
+/// The pipeline as backends see it, for tests and for sources of records that live outside
+/// this crate.
+#[doc(hidden)]
+pub fn recorder() -> &'static dyn kymograph_protos::Recorder {
+    &recorder::PIPELINE
+}
 
 /// For the macros.
 #[doc(hidden)]

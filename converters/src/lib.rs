@@ -9,10 +9,12 @@
 //! * [`chrome`]: Chrome's JSON, and what every JSON trace has in common.
 //! * [`kineto`]: Kineto's JSON: what PyTorch writes.
 //! * [`json`]: JSON itself.
+//! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
 
 pub mod chrome;
 pub mod json;
 pub mod kineto;
+pub mod packed;
 pub mod perfetto;
 pub mod trace;

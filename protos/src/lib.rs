@@ -2,11 +2,13 @@
 //!
 //! * [`record`]: the fixed-size activity records that threads write.
 //! * [`Recorder`]: the seam through which backends push them.
+//! * [`device`]: the part of them that is about devices.
 //! * [`packet`]: the encoder that turns activities into Perfetto `TracePacket`s; the only
 //!   place that knows Perfetto's encoding rules.
 //! * [`perfetto`]: prost messages of the subset of Perfetto's schema that is used, for
 //!   cold packets and for decoding.
 
+pub mod device;
 pub mod packet;
 pub mod record;
 mod recorder;

@@ -17,7 +17,7 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `time` | ticks of the recording clock ([`crate::Recorder::now`]), not nanoseconds: converted by the writer |
+//! | `time` | ticks of the recording clock ([`crate::Recorder::now`]), converted by the writer; or nanoseconds ([`NANOS`]) |
 //! | `other` | depends on [`Kind`]: the end of a `Scope`, the id of a range or track |
 //! | `arg` | value of the first argument, its type in `tag`, its name in the site |
 //! | `site` | [`StrId`] of the name; the interner knows the category and first argument's name that go with it |
@@ -82,6 +82,18 @@ pub enum Kind {
     ProcessName = 12,
     /// `arg` events could not be recorded on this thread before `time`.
     Lost = 13,
+    /// A device did something from `time` to `other`; `arg` is the correlation id of the
+    /// call that asked for it. The tail begins with a [`crate::device::DeviceSlot`].
+    Device = 14,
+    /// A queue of a device (a stream): `other` is its number, `site` its name. Extras named
+    /// `device`, `context`, `stream` (u64) and `api` (a [`crate::device::GpuApi`]).
+    Queue = 15,
+    /// A device: `other` is its index, `site` its name, extras are facts about it.
+    Gpu = 16,
+    /// A fact about the job: `site` is its key, `arg` (or bytes) the value.
+    Fact = 17,
+    /// A counter of device `other`: otherwise as `Counter`.
+    GpuCounter = 18,
 }
 
 impl Kind {
@@ -101,6 +113,11 @@ impl Kind {
             11 => Kind::ThreadName,
             12 => Kind::ProcessName,
             13 => Kind::Lost,
+            14 => Kind::Device,
+            15 => Kind::Queue,
+            16 => Kind::Gpu,
+            17 => Kind::Fact,
+            18 => Kind::GpuCounter,
             _ => return None,
         })
     }
@@ -132,6 +149,10 @@ pub enum ArgType {
     Bytes = 9,
     /// The id of the track that the event belongs to.
     Track = 10,
+    /// The correlation id of device work that this event asked for: an arrow to it.
+    Launch = 11,
+    /// The correlation id of device work that this event waited for: an arrow from it.
+    Wait = 12,
 }
 
 impl ArgType {
@@ -149,6 +170,8 @@ impl ArgType {
             8 => ArgType::FlowEnd,
             9 => ArgType::Bytes,
             10 => ArgType::Track,
+            11 => ArgType::Launch,
+            12 => ArgType::Wait,
             _ => return None,
         })
     }
@@ -185,7 +208,7 @@ pub struct Record {
     pub tail: u16,
     /// A [`Kind`].
     pub kind: u8,
-    /// The [`ArgType`] of `arg`, and perhaps [`NAME_BY_VALUE`].
+    /// The [`ArgType`] of `arg`, and perhaps [`NAME_BY_VALUE`] and [`NANOS`].
     pub tag: u8,
 }
 
@@ -215,6 +238,11 @@ pub type Slot = [u64; 4];
 
 /// Bit of [`Record::tag`]: the name follows by value, and `site` is the category.
 pub const NAME_BY_VALUE: u8 = 0x80;
+
+/// Bit of [`Record::tag`]: the times are nanoseconds of `CLOCK_BOOTTIME`, not ticks.
+pub const NANOS: u8 = 0x40;
+/// The bits of [`Record::tag`] that are an [`ArgType`].
+pub const TYPE_BITS: u8 = 0x3f;
 
 /// Bytes in a slot.
 pub const SLOT_BYTES: usize = 32;

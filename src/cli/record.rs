@@ -11,8 +11,8 @@ use super::{Refusal, elf, library, say};
 use clap::Args;
 use kymograph::config::{self, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
-use kymograph_protos::packet::{self, Fact};
 use kymograph::sink;
+use kymograph_protos::packet::{self, Fact};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -168,7 +168,7 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
-        let last = last_packets(config, &page, &totals);
+        let last = last_packets(config, page, &totals);
         let sealed = sink::seal(config, page.clone(), &last);
         let length = sealed.unwrap_or_else(|error| {
             say(&error.to_string());

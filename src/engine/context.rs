@@ -1,7 +1,7 @@
 //! What the threads of a recording share while their records are written.
 
 use kymograph_protos::packet::Snapshot;
-use kymograph_protos::record::{Kind, Record};
+use kymograph_protos::record::{Kind, NANOS, Record};
 
 use super::process::Process;
 use crate::clock::Converter;
@@ -41,12 +41,27 @@ impl Context<'_> {
         self.converter.nanos(ticks)
     }
 
+    /// A time of a record, in nanoseconds.
+    #[inline]
+    pub fn time(&self, head: &Record, time: u64) -> u64 {
+        if head.tag & NANOS != 0 { time } else { self.converter.nanos(time) }
+    }
+
     /// Whether a record was left over from before the recording.
     pub fn is_too_early(&self, head: &Record, kind: Option<Kind>) -> bool {
-        head.time < self.started
-            && !matches!(
-                kind,
-                Some(Kind::Lost | Kind::Track | Kind::ThreadName | Kind::ProcessName)
+        let is_event = !matches!(
+            kind,
+            Some(
+                Kind::Lost
+                    | Kind::Track
+                    | Kind::ThreadName
+                    | Kind::ProcessName
+                    | Kind::Queue
+                    | Kind::Gpu
+                    | Kind::Fact
             )
+        );
+        // Device work that began before and ended within the recording belongs to it.
+        is_event && head.tag & NANOS == 0 && head.time < self.started
     }
 }

@@ -15,6 +15,7 @@
 //! recording is given up: nothing more is written, everything is counted.
 
 mod context;
+mod device;
 mod identity;
 mod nesting;
 mod process;
@@ -23,6 +24,7 @@ mod record;
 mod sequences;
 mod thread;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,6 +69,8 @@ pub(crate) struct Engine {
     totals: Totals,
     /// Losses of threads that ended.
     gone: Losses,
+    /// Sequences of threads that lost something and ended.
+    lossy: BTreeSet<u32>,
     thread_count: u64,
     out: Vec<u8>,
     scratch: Vec<Slot>,
@@ -94,7 +98,8 @@ impl Engine {
     ) -> Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
-        let process = Process::this(sequences.take(), config.process_name.as_deref());
+        let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
+        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -112,6 +117,7 @@ impl Engine {
             flushed: now,
             totals: Totals::default(),
             gone: Losses::default(),
+            lossy: BTreeSet::new(),
             thread_count: 0,
             out: Vec::with_capacity(FULL * 2),
             scratch: Vec::with_capacity(BATCH * 2),
@@ -164,7 +170,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
-        self.state_untold_losses();
+        self.part_from_all();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
         packet::clock_snapshot(&mut self.out, sequence, &clocks);
@@ -245,13 +251,16 @@ impl Engine {
     /// A thread ended.
     fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
         let losses = thread.reader.losses();
-        let untold = thread.untold(losses.dropped + losses.reentrant);
+        let untold = thread.untold(losses.events());
         if untold > 0 {
             thread.lost(untold, &mut self.context(clocks));
         }
         self.gone.dropped += losses.dropped;
         self.gone.reentrant += losses.reentrant;
         self.gone.truncated += losses.truncated;
+        if losses.events() > 0 {
+            self.lossy.insert(thread.sequence.id());
+        }
         self.sequences.give(thread.sequence.id());
     }
 
@@ -268,13 +277,14 @@ impl Engine {
         self.scratch = scratch;
     }
 
-    /// At the end: losses after which their thread recorded nothing more.
-    fn state_untold_losses(&mut self) {
+    /// At the end: names that changed, and losses after which their thread recorded nothing.
+    fn part_from_all(&mut self) {
         let clocks = identity::clocks();
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
+                thread.refresh_name(&mut self.context(clocks));
                 let losses = thread.reader.losses();
-                let untold = thread.untold(losses.dropped + losses.reentrant);
+                let untold = thread.untold(losses.events());
                 if untold > 0 {
                     thread.lost(untold, &mut self.context(clocks));
                 }
@@ -298,14 +308,9 @@ impl Engine {
     /// Losses in all: events without room, events from inside a push, events of threads
     /// without a lane, events that could not be written.
     fn lost(&self) -> u64 {
-        let now: u64 = self
-            .threads
-            .iter()
-            .flatten()
-            .map(|t| t.reader.losses().dropped + t.reader.losses().reentrant)
-            .sum();
+        let now: u64 = self.threads.iter().flatten().map(|t| t.reader.losses().events()).sum();
         let unwritten = if self.given_up { self.totals.events - self.events_written } else { 0 };
-        now + self.gone.dropped + self.gone.reentrant + POOL.homeless() + unwritten
+        now + self.gone.events() + POOL.homeless() + unwritten
     }
 
     /// Hands everything to the sink.
@@ -316,13 +321,9 @@ impl Engine {
             self.lost_stated = lost;
             self.tell_page(lost);
             let total = self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
-            let losers: Vec<u32> = self
-                .threads
-                .iter()
-                .flatten()
-                .filter(|t| t.reader.losses().dropped > 0)
-                .map(|t| t.sequence.id())
-                .collect();
+            let losers = self.threads.iter().flatten().filter(|t| t.reader.losses().events() > 0);
+            self.lossy.extend(losers.map(|t| t.sequence.id()));
+            let losers: Vec<u32> = self.lossy.iter().copied().collect();
             packet::trace_stats(
                 &mut self.out,
                 self.process.sequence.id(),
@@ -384,7 +385,7 @@ impl Engine {
                     tid: t.tid,
                     name: String::from_utf8_lossy(t.name()).into_owned(),
                     events: t.events,
-                    lost: t.reader.losses().dropped + t.reader.losses().reentrant,
+                    lost: t.reader.losses().events(),
                 })
                 .collect()
         });

@@ -9,6 +9,7 @@ use kymograph_protos::packet::{
 use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId};
 
 use super::context::Context;
+use super::device::Devices;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
 use super::record::{Decoded, category};
@@ -38,13 +39,14 @@ pub struct Process {
     /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
     lanes: HashMap<u64, (u64, StrId)>,
     ranges: Ranges,
+    pub devices: Devices,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, StrId)>,
 }
 
 impl Process {
-    /// This process.
-    pub fn this(sequence: u32, name: Option<&str>) -> Process {
+    /// This process. `salt` is a number that no other process of the trace has.
+    pub fn this(sequence: u32, salt: u32, name: Option<&str>) -> Process {
         let pid = std::process::id();
         let started = identity::process_start();
         let command = identity::command_line();
@@ -61,6 +63,7 @@ impl Process {
             named: HashMap::new(),
             lanes: HashMap::new(),
             ranges: Ranges::default(),
+            devices: Devices::new(salt),
             renamed: Vec::new(),
         }
     }
@@ -116,7 +119,7 @@ impl Context<'_> {
                 let track = self.process.track_uuid(decoded.track);
                 self.emit(
                     EventType::Instant,
-                    self.nanos(head.time),
+                    self.time(head, head.time),
                     track,
                     head,
                     decoded,
@@ -125,7 +128,7 @@ impl Context<'_> {
             }
             Kind::RangeBegin => self.range_begin(head, decoded, sequence),
             Kind::RangeEnd => {
-                let time = self.nanos(head.time);
+                let time = self.time(head, head.time);
                 self.range_end(head.other, time, decoded, sequence);
             }
             Kind::Track => self.track(head, decoded, sequence),
@@ -134,6 +137,10 @@ impl Context<'_> {
                 self.process.name = self.strings.text(head.site).bytes.to_vec();
                 self.process.described = false;
             }
+            Kind::Device => self.device_activity(head, decoded, sequence),
+            Kind::Queue => self.process.devices.queue(head, decoded, self.strings),
+            Kind::Gpu => self.device(head, decoded, sequence),
+            Kind::Fact => self.fact(head, decoded, sequence),
             _ => self.totals.unknown += 1,
         }
     }
@@ -151,7 +158,7 @@ impl Context<'_> {
         let event = Event {
             track,
             counter: Some(value),
-            ..Event::new(EventType::Counter, self.nanos(head.time))
+            ..Event::new(EventType::Counter, self.time(head, head.time))
         };
         sequence.event(self.out, self.strings, &event);
     }
@@ -207,7 +214,7 @@ impl Context<'_> {
 
     fn range_begin(&mut self, head: &Record, decoded: &Decoded, sequence: &mut Sequence) {
         self.totals.events += 1;
-        let time = self.nanos(head.time);
+        let time = self.time(head, head.time);
         let bytes = match decoded.name(head.site) {
             Name::Bytes(bytes) => Some(bytes.into()),
             Name::Id(_) => None,

@@ -1,7 +1,10 @@
 //! Takes a record apart: head, arguments, flows, and a string by value.
 
+use kymograph_protos::device::{DeviceSlot, LaunchSlot};
 use kymograph_protos::packet::{Arg, Name, Strings, Value};
-use kymograph_protos::record::{ArgType, Extra, Kind, NAME_BY_VALUE, Record, Slot, StrId};
+use kymograph_protos::record::{
+    ArgType, Extra, Kind, NAME_BY_VALUE, Record, Slot, StrId, TYPE_BITS,
+};
 
 /// A record with its tail taken apart. Reused from record to record.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +13,12 @@ pub struct Decoded {
     args: Vec<(StrId, ArgType, u64)>,
     pub flows: Vec<u64>,
     pub flow_ends: Vec<u64>,
+    /// Correlation ids of device work that the event asked for, or waited for.
+    pub launched: Vec<u64>,
+    pub waited: Vec<u64>,
+    /// What a device did, for records of that kind.
+    pub device: DeviceSlot,
+    pub launch: Option<LaunchSlot>,
     /// The track the event belongs to, 0 for the thread's.
     pub track: u64,
     /// The last `i64` without a name: the rank of a track.
@@ -50,11 +59,26 @@ impl Decoded {
         self.by_value = head.tag & NAME_BY_VALUE != 0;
         if head.tail > 0 || self.dirty {
             self.dirty = head.tail > 0;
-            self.read_tail(&slots[1..1 + head.tail as usize]);
+            let tail = &slots[1..1 + head.tail as usize];
+            let own = if kind == Some(Kind::Device) { self.read_device(tail) } else { 0 };
+            self.read_tail(&tail[own..]);
         }
-        let ty = ArgType::from_u8(head.tag & !NAME_BY_VALUE);
+        let ty = ArgType::from_u8(head.tag & TYPE_BITS);
         self.first_arg(ty.unwrap_or(ArgType::None), head, strings);
         (head, kind)
+    }
+
+    /// Reads the slots that only device records have; returns how many there are.
+    fn read_device(&mut self, tail: &[Slot]) -> usize {
+        self.device = tail.first().map(|slot| bytemuck::cast(*slot)).unwrap_or_default();
+        self.launch = None;
+        match (self.device.launch, tail) {
+            (1, [_, launch, ..]) => {
+                self.launch = Some(bytemuck::cast(*launch));
+                2
+            }
+            _ => tail.len().min(1),
+        }
     }
 
     /// The argument in the head itself: it comes before those in the tail.
@@ -64,6 +88,8 @@ impl Decoded {
             ArgType::None => return,
             ArgType::Flow => self.flows.push(head.arg),
             ArgType::FlowEnd => self.flow_ends.push(head.arg),
+            ArgType::Launch => self.launched.push(head.arg),
+            ArgType::Wait => self.waited.push(head.arg),
             _ => return self.args.insert(0, (strings.text(head.site).arg, ty, head.arg)),
         }
         self.dirty = true;
@@ -72,6 +98,8 @@ impl Decoded {
     fn read_tail(&mut self, tail: &[Slot]) {
         self.flows.clear();
         self.flow_ends.clear();
+        self.launched.clear();
+        self.waited.clear();
         self.bytes.clear();
         self.bytes_arg = None;
         self.track = 0;
@@ -82,6 +110,8 @@ impl Decoded {
                     None | Some(ArgType::None) => {}
                     Some(ArgType::Flow) => self.flows.push(extra.value),
                     Some(ArgType::FlowEnd) => self.flow_ends.push(extra.value),
+                    Some(ArgType::Launch) => self.launched.push(extra.value),
+                    Some(ArgType::Wait) => self.waited.push(extra.value),
                     Some(ArgType::Track) => self.track = extra.value,
                     Some(ArgType::I64) if extra.name.is_none() => {
                         self.rank = Some(extra.value as i64);
@@ -97,6 +127,33 @@ impl Decoded {
                 }
             }
         }
+    }
+
+    /// The value of the argument called `name`, as bits.
+    pub fn number(&self, name: &[u8], strings: &impl Strings) -> Option<u64> {
+        self.args.iter().find(|(id, ..)| strings.text(*id).bytes == name).map(|arg| arg.2)
+    }
+
+    /// All arguments as texts.
+    pub fn texts(&self, strings: &impl Strings) -> Vec<(Vec<u8>, String)> {
+        let text = |id: StrId| String::from_utf8_lossy(strings.text(id).bytes).into_owned();
+        self.args
+            .iter()
+            .map(|&(name, ty, bits)| {
+                let value = match ty {
+                    ArgType::Str => text(StrId(bits as u32)),
+                    ArgType::I64 => (bits as i64).to_string(),
+                    ArgType::F64 => f64::from_bits(bits).to_string(),
+                    _ => bits.to_string(),
+                };
+                (strings.text(name).bytes.to_vec(), value)
+            })
+            .collect()
+    }
+
+    /// The string by value, if it is an argument or a fact.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// The event's name: `site`, or the bytes that came instead of it.

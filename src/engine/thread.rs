@@ -6,11 +6,14 @@
 
 use std::collections::HashMap;
 
-use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
+use kymograph_protos::device::GpuApi;
+use kymograph_protos::packet::{
+    Correlation, Event, EventType, Name, Sequence, Strings, ThreadTrack, Track,
+};
 use kymograph_protos::record::{Kind, Record, Slot, StrId};
 
 use super::context::Context;
-use super::identity::mix;
+use super::identity::{self, mix};
 use super::nesting::{self, Open, Pass};
 use super::record::{Decoded, category, record_len, stack_of};
 use crate::queue::Reader;
@@ -31,6 +34,8 @@ pub struct Thread {
     pub events: u64,
     uuid: u64,
     name: Vec<u8>,
+    /// Whether the program gave the name.
+    named: bool,
     described: bool,
     /// Slices open on the thread's own track.
     stack: Vec<Open>,
@@ -58,6 +63,7 @@ impl Thread {
             sequence: Sequence::new(sequence),
             uuid,
             name,
+            named: false,
             described: false,
             stack: Vec::new(),
             sides: HashMap::new(),
@@ -76,9 +82,23 @@ impl Thread {
 
     /// Gives the thread another name; it is described again before its next event.
     pub fn rename(&mut self, name: &[u8]) {
+        self.named = true;
         if self.name != name {
             self.name = name.to_vec();
             self.described = false;
+        }
+    }
+
+    /// Takes over what the system calls the thread now, unless the program named it.
+    pub fn refresh_name(&mut self, cx: &mut Context<'_>) {
+        if self.named || !self.described {
+            return;
+        }
+        if let Some(name) = identity::thread_name(self.tid)
+            && name != self.name
+        {
+            self.name = name;
+            self.describe(cx);
         }
     }
 
@@ -170,7 +190,7 @@ impl Thread {
             Kind::Pop => self.end(head.site, head.time, decoded, cx),
             Kind::Instant if decoded.track == 0 => {
                 cx.totals.events += 1;
-                let time = cx.nanos(head.time);
+                let time = cx.time(head, head.time);
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
             Kind::ThreadName if head.arg == 0 || head.arg == u64::from(self.tid) => {
@@ -189,8 +209,8 @@ impl Thread {
     /// A slice that began and ended with nothing in between.
     fn scope(&mut self, head: &Record, decoded: &Decoded, cx: &mut Context<'_>) {
         cx.totals.events += 1;
-        let begin = self.in_order(cx.nanos(head.time), cx);
-        let end = self.in_order(cx.nanos(head.other), cx);
+        let begin = self.in_order(cx.time(head, head.time), cx);
+        let end = self.in_order(cx.time(head, head.other), cx);
         let track = match self.sides.get(&category(head, cx.strings)).and_then(|s| s.last()) {
             Some(parent) => parent.track,
             None => self.track_at(self.stack.len(), cx),
@@ -211,7 +231,7 @@ impl Thread {
         cx: &mut Context<'_>,
     ) {
         cx.totals.events += 1;
-        let time = self.in_order(cx.nanos(head.time), cx);
+        let time = self.in_order(cx.time(head, head.time), cx);
         let track =
             if aside { self.side_track(stack, cx) } else { self.track_at(self.stack.len(), cx) };
         self.emit(EventType::Begin, time, track, head, decoded, cx);
@@ -273,6 +293,12 @@ impl Thread {
     ) {
         self.ready(cx);
         let category = category(head, cx.strings);
+        let (launched, waited) = cx.process.devices.event_ids(decoded);
+        let gpu = (!launched.is_empty() || !waited.is_empty()).then_some(Correlation {
+            launched,
+            waited,
+            api: GpuApi::Unsaid,
+        });
         decoded.with_args(|args| {
             let event = Event {
                 track,
@@ -281,6 +307,7 @@ impl Thread {
                 args,
                 flows: &decoded.flows,
                 flow_ends: &decoded.flow_ends,
+                gpu,
                 ..Event::new(ty, time)
             };
             self.sequence.event(cx.out, cx.strings, &event);

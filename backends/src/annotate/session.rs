@@ -33,7 +33,10 @@ impl fmt::Debug for Session {
 /// Starts the session, or returns the one there is: every shared object with a copy of
 /// NVTX or ITT initialises us, and they all belong to one process.
 pub(crate) fn start(recorder: &'static dyn Recorder) -> &'static Session {
-    SESSION.get_or_init(|| Session { recorder })
+    let session = SESSION.get_or_init(|| Session { recorder });
+    session.settle(&NVTX);
+    session.settle(&ITT);
+    session
 }
 
 /// The session, once one was started.
@@ -145,6 +148,16 @@ impl Session {
     /// The id of an argument's name.
     pub(crate) fn key(&self, key: &Interned) -> StrId {
         key.id(self, StrId::NONE)
+    }
+
+    /// Gets an id for a category before events need it. The recorder may refuse for a
+    /// moment; if it did so between a push and its pop, the two would not meet.
+    pub(crate) fn settle(&self, name: &Interned) {
+        let tries = 0..1000;
+        let _ = tries.into_iter().find(|_| {
+            std::hint::spin_loop();
+            !self.key(name).is_none()
+        });
     }
 
     /// The id of the category of this domain name, or of `default` if it has none.

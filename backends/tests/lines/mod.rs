@@ -24,30 +24,30 @@ struct Names {
 
 /// See the module.
 #[derive(Default)]
-pub struct Lines {
+pub(crate) struct Lines {
     names: Mutex<Option<Names>>,
     clock: AtomicU64,
     /// Where lines go; else they are kept for [`take`] on the thread that caused them.
-    pub sink: Option<fn(&str)>,
+    pub(crate) sink: Option<fn(&str)>,
 }
 
 thread_local! {
     static KEPT: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     /// Refuse this many of the next pushes.
-    pub static REFUSE: Cell<u32> = const { Cell::new(0) };
+    pub(crate) static REFUSE: Cell<u32> = const { Cell::new(0) };
     /// Know no more texts.
-    pub static FULL: Cell<bool> = const { Cell::new(false) };
+    pub(crate) static FULL: Cell<bool> = const { Cell::new(false) };
     /// Want no events.
-    pub static OFF: Cell<bool> = const { Cell::new(false) };
+    pub(crate) static OFF: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The lines that this thread caused since the last call.
-pub fn take() -> Vec<String> {
+pub(crate) fn take() -> Vec<String> {
     KEPT.take()
 }
 
 impl Lines {
-    pub const fn new(sink: Option<fn(&str)>) -> Lines {
+    pub(crate) const fn new(sink: Option<fn(&str)>) -> Lines {
         Lines { names: Mutex::new(None), clock: AtomicU64::new(1), sink }
     }
 

@@ -1,5 +1,6 @@
 //! Facts about the job, the clocks, and the file itself.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Nanos, StrId, Value};
@@ -31,8 +32,8 @@ pub struct Warning {
     pub what: String,
     /// How often.
     pub count: u64,
-    /// Where it was first, in bytes from the beginning of the file (of the packed file, if
-    /// it is packed).
+    /// Where it was first, in bytes from the beginning of the file (of the unpacked file,
+    /// if it is packed).
     pub offset: Option<u64>,
 }
 
@@ -50,7 +51,7 @@ pub struct Facts {
     /// What made the trace, if it says so.
     pub producer: StrId,
     /// How many packets or events there were of each kind, known and unknown.
-    pub kinds: BTreeMap<&'static str, u64>,
+    pub kinds: BTreeMap<Cow<'static, str>, u64>,
 }
 
 impl Facts {

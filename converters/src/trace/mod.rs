@@ -51,6 +51,7 @@ mod facts;
 mod flows;
 mod handle;
 mod instants;
+mod json;
 mod slices;
 mod strings;
 mod time;

@@ -1,5 +1,6 @@
 //! What a track event says, before it is encoded.
 
+use super::gpu::Correlation;
 use crate::StrId;
 
 /// `TrackEvent.Type`.
@@ -42,6 +43,15 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// An address.
     Pointer(u64),
+    /// Nothing: JSON's `null`.
+    Null,
+    /// JSON text of a value that has no other form.
+    Json(StrId),
+    /// A list: its items are the arguments that follow, this many, each with what belongs
+    /// to it. Their names do not count. No deeper than a stack can go.
+    List(u32),
+    /// A dictionary: its entries are the arguments that follow, as for a list.
+    Dict(u32),
 }
 
 /// A named argument: `debug.NAME` in trace_processor's `args`.
@@ -81,6 +91,8 @@ pub struct Event<'a> {
     pub flows: &'a [u64],
     /// Arrows that end here.
     pub flow_ends: &'a [u64],
+    /// Arrows to and from device work.
+    pub gpu: Option<Correlation<'a>>,
     /// For counters.
     pub counter: Option<CounterValue>,
 }
@@ -97,6 +109,7 @@ impl Event<'_> {
             args: &[],
             flows: &[],
             flow_ends: &[],
+            gpu: None,
             counter: None,
         }
     }

@@ -1,10 +1,12 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
 use super::event::{Arg, CounterValue, Event, Name, Value};
+use super::gpu::{Correlation, GpuTables};
 use super::message::{Message, close};
 use super::packet;
 use super::text::Strings;
 use crate::StrId;
+use crate::device::GpuApi;
 
 /// `SequenceFlags`: what was said before no longer holds; this packet needs what was said.
 const CLEARED: u64 = 1;
@@ -14,30 +16,41 @@ const DROPPED: u64 = 1 | 256;
 /// The sequence-scoped clock of timestamps.
 const CLOCK: u64 = 64;
 pub(super) const BOOTTIME: u64 = 6;
-pub(super) const REALTIME: u64 = 1;
-pub(super) const MONOTONIC: u64 = 3;
+const REALTIME: u64 = 1;
+const MONOTONIC: u64 = 3;
 
 /// The same moment on the system's clocks, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Snapshot {
     /// `CLOCK_BOOTTIME`, the clock of the trace.
     pub boottime: u64,
-    /// `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC`; 0 if unknown.
     pub monotonic: u64,
-    /// `CLOCK_REALTIME`.
+    /// `CLOCK_REALTIME`; 0 if unknown.
     pub realtime: u64,
+}
+
+impl Snapshot {
+    /// The clocks that are not the trace's, as far as they are known.
+    pub(super) fn others(&self, snapshot: &mut Message<'_>) {
+        for (id, time) in [(REALTIME, self.realtime), (MONOTONIC, self.monotonic)] {
+            if time != 0 {
+                clock(snapshot, id, time);
+            }
+        }
+    }
 }
 
 /// Numbers given to strings within one table of one sequence, dense from 1.
 #[derive(Debug, Default)]
-struct Iids {
+pub(super) struct Iids {
     by_string: Vec<u32>,
     last: u32,
 }
 
 impl Iids {
     #[inline(always)]
-    fn get(&self, id: StrId) -> u32 {
+    pub(super) fn get(&self, id: StrId) -> u32 {
         self.by_string.get(id.0 as usize).copied().unwrap_or(0)
     }
 
@@ -51,7 +64,7 @@ impl Iids {
         self.last
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.by_string.clear();
         self.last = 0;
     }
@@ -67,12 +80,13 @@ pub struct Sequence {
     last_time: u64,
     cleared_at: u64,
     bytes: usize,
-    names: Iids,
+    pub(super) names: Iids,
     categories: Iids,
-    arg_names: Iids,
-    strings: Iids,
+    pub(super) arg_names: Iids,
+    pub(super) strings: Iids,
     /// `InternedData` fields for the packet being made.
-    fresh: Vec<u8>,
+    pub(super) fresh: Vec<u8>,
+    pub(super) gpu: GpuTables,
 }
 
 /// Up to 16 bytes that start every event packet of a sequence after its timestamp.
@@ -84,9 +98,9 @@ struct Prefix {
 
 /// Fields of `InternedData`.
 const CATEGORIES: u32 = 1;
-const NAMES: u32 = 2;
-const ARG_NAMES: u32 = 3;
-const STRINGS: u32 = 29;
+pub(super) const NAMES: u32 = 2;
+pub(super) const ARG_NAMES: u32 = 3;
+pub(super) const STRINGS: u32 = 29;
 
 /// Bytes that an event may take apart from its arguments, flows and strings by value:
 /// packet and event headers 2 × 11, timestamp 11, prefix 16, type 2, track 11, category
@@ -116,6 +130,7 @@ impl Sequence {
             arg_names: Iids::default(),
             strings: Iids::default(),
             fresh: Vec::new(),
+            gpu: GpuTables::default(),
         }
     }
 
@@ -143,6 +158,7 @@ impl Sequence {
         {
             table.clear();
         }
+        self.gpu.clear();
         packet(out, |p| {
             p.uint(10, self.id.into()).uint(13, CLEARED);
             if first {
@@ -162,24 +178,35 @@ impl Sequence {
                 snapshot.message(1, |c| {
                     c.uint(1, CLOCK).uint(2, clocks.boottime).uint(3, 1);
                 });
-                clock(snapshot, REALTIME, clocks.realtime);
-                clock(snapshot, MONOTONIC, clocks.monotonic);
+                clocks.others(snapshot);
                 snapshot.uint(2, BOOTTIME);
             });
         });
+    }
+
+    /// Makes `time` the time of the packet before; returns how far that is.
+    pub(super) fn advance(&mut self, time: u64) -> u64 {
+        let delta = time.wrapping_sub(self.last_time);
+        self.last_time = time;
+        delta
+    }
+
+    /// Counts what was written since the last restart.
+    pub(super) fn count_bytes(&mut self, bytes: usize) {
+        self.bytes += bytes;
     }
 
     /// Appends a track event. The sequence must have been started.
     #[inline]
     pub fn event(&mut self, out: &mut Vec<u8>, strings: &impl Strings, event: &Event<'_>) {
         let flows = event.flows.len() + event.flow_ends.len();
-        out.reserve(FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows);
+        let room = FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows;
+        out.reserve(room);
         let start = out.len();
         // SAFETY: the space for all that `Cursor` writes before `finish` was reserved just
         // now, and strings by value reserve their own.
-        let mut to = unsafe { Cursor::new(out) };
-        let delta = event.time.wrapping_sub(self.last_time);
-        self.last_time = event.time;
+        let mut to = unsafe { Cursor::new(out, room) };
+        let delta = self.advance(event.time);
         to.pair(0x0a, 0);
         to.byte(0x40);
         to.varint(delta);
@@ -219,8 +246,10 @@ impl Sequence {
                 Message::new(out).text(23, bytes);
             }),
         }
-        for arg in event.args {
-            self.arg(&mut to, strings, arg);
+        let mut args = event.args;
+        while !args.is_empty() {
+            let used = self.arg(&mut to, strings, args);
+            args = &args[used..];
         }
         for id in event.flows {
             to.pair(0xf9, 0x02);
@@ -229,6 +258,9 @@ impl Sequence {
         for id in event.flow_ends {
             to.pair(0x81, 0x03);
             to.fixed64(*id);
+        }
+        if let Some(gpu) = &event.gpu {
+            to.nested(|out| correlation(out, gpu));
         }
         match event.counter {
             None => {}
@@ -261,14 +293,16 @@ impl Sequence {
 
     /// A `DebugAnnotation` (field 4): shorter than 128 bytes unless it holds a string.
     #[inline(always)]
-    fn arg(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
-        let name = match arg.name {
-            Name::Id(id) => id,
-            Name::Bytes(_) => return self.arg_by_value(to, strings, arg),
+    fn arg(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, args: &[Arg<'_>]) -> usize {
+        let arg = &args[0];
+        let name = match (arg.name, arg.value) {
+            (Name::Bytes(_), _)
+            | (
+                _,
+                Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_),
+            ) => return self.uncommon_arg(to, strings, args),
+            (Name::Id(id), _) => id,
         };
-        if let Value::Bytes(_) = arg.value {
-            return self.arg_by_value(to, strings, arg);
-        }
         let mut iid = self.arg_names.get(name);
         if iid == 0 {
             iid = introduce(&mut self.arg_names, &mut self.fresh, ARG_NAMES, strings, name);
@@ -303,30 +337,40 @@ impl Sequence {
                 to.pair(0x88, 0x01);
                 to.varint(iid.into());
             }
-            Value::Bytes(_) => {}
+            Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_) => {}
         }
         to.patch(start - 1, (to.position() - start) as u8);
+        1
     }
 
+    /// Returns how many of `args` were used up: more than one for a list or dictionary.
     #[cold]
-    fn arg_by_value(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
+    fn uncommon_arg(
+        &mut self,
+        to: &mut Cursor<'_>,
+        strings: &impl Strings,
+        args: &[Arg<'_>],
+    ) -> usize {
+        let mut used = 0;
         to.nested(|out| {
-            Message::new(out).message(4, |a| {
-                match arg.name {
-                    Name::Id(id) => a.text(10, strings.text(id).bytes),
-                    Name::Bytes(bytes) => a.text(10, bytes),
-                };
-                match arg.value {
-                    Value::Bool(b) => a.uint(2, b.into()),
-                    Value::U64(n) => a.uint(3, n),
-                    Value::I64(n) => a.int(4, n),
-                    Value::F64(x) => a.double(5, x),
-                    Value::Pointer(p) => a.uint(7, p),
-                    Value::Str(id) => a.text(6, strings.text(id).bytes),
-                    Value::Bytes(bytes) => a.text(6, bytes),
-                };
-            });
+            Message::new(out).message(4, |a| used = self.annotation(a, strings, args, true));
         });
+        used
+    }
+}
+
+/// Extensions 3000 (`gpu_correlation`) and 3001 (`gpu_api`) of `TrackEvent`.
+fn correlation(out: &mut Vec<u8>, gpu: &Correlation<'_>) {
+    let mut event = Message::new(out);
+    event.message(3000, |c| {
+        for (field, ids) in [(1, gpu.launched), (2, gpu.waited)] {
+            for id in ids {
+                c.uint(field, *id);
+            }
+        }
+    });
+    if gpu.api != GpuApi::Unsaid {
+        event.uint(3001, gpu.api as u64);
     }
 }
 
@@ -338,7 +382,7 @@ pub(super) fn clock(snapshot: &mut Message<'_>, id: u64, nanos: u64) {
 
 /// Gives a string its number and notes it for the packet being made.
 #[cold]
-fn introduce(
+pub(super) fn introduce(
     table: &mut Iids,
     fresh: &mut Vec<u8>,
     field: u32,
@@ -357,15 +401,17 @@ fn introduce(
 struct Cursor<'a> {
     out: &'a mut Vec<u8>,
     at: usize,
+    /// Up to where the fixed parts may reach.
+    end: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// # Safety
-    /// `out` has spare capacity for everything written before `finish` or `nested`.
+    /// `out` has `room` bytes of spare capacity, and no more are written but by `nested`.
     #[inline(always)]
-    unsafe fn new(out: &'a mut Vec<u8>) -> Cursor<'a> {
+    unsafe fn new(out: &'a mut Vec<u8>, room: usize) -> Cursor<'a> {
         let at = out.len();
-        Cursor { out, at }
+        Cursor { out, at, end: at + room }
     }
 
     #[inline(always)]
@@ -375,7 +421,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        debug_assert!(self.at + N <= self.out.capacity());
+        debug_assert!(self.at + N <= self.end && self.end <= self.out.capacity());
         // SAFETY: by the contract of `new`, N bytes fit.
         unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
         self.at += used;
@@ -422,12 +468,13 @@ impl<'a> Cursor<'a> {
     /// fit behind that.
     #[cold]
     fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let room = self.out.capacity() - self.at;
+        let room = self.end - self.at;
         // SAFETY: everything before `at` was written.
         unsafe { self.out.set_len(self.at) };
         fill(self.out);
         self.out.reserve(room);
         self.at = self.out.len();
+        self.end = self.at + room;
     }
 
     #[inline(always)]

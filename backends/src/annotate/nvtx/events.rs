@@ -128,9 +128,9 @@ pub(crate) fn pop(domain: Domain, arguments: impl FnOnce(&Session, StrId, &mut A
     let time = session.now();
     let category = names::category(session, domain);
     thread::with(|thread| {
-        // No room for the stack: then nothing of this domain is open either.
         let popped = thread.stack(category).and_then(Stack::pop);
-        // A pop too many is recorded: the recorder counts it, where a user may look.
+        // A pop too many (or of a range that found no room on a stack) ends nothing. It is
+        // passed on: the recorder counts it, where a user may look.
         if popped.is_none_or(|popped| popped.recorded) {
             let mut args = Args::new();
             arguments(session, category, &mut args);

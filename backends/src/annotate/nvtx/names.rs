@@ -60,7 +60,13 @@ pub(crate) fn category(session: &Session, domain: Domain) -> StrId {
 fn create_domain(name: &[u8]) -> Domain {
     // Two domains of one name are one: slices nest by category, which is the name.
     let known = DOMAINS.find(|domain| domain.text() == name).map(|found| found.0);
-    handle(DOMAIN_TAG, known.or_else(|| DOMAINS.push(Interned::new(name))))
+    let index = known.or_else(|| DOMAINS.push(Interned::new(name)));
+    if let Some(domain) = index.and_then(|index| DOMAINS.get(index))
+        && let Some(session) = session()
+    {
+        session.settle(domain);
+    }
+    handle(DOMAIN_TAG, index)
 }
 
 pub(crate) unsafe extern "C" fn domain_create_a(name: CText) -> Domain {

@@ -13,9 +13,10 @@ use kymograph_protos::{ArgType, StrId};
 use super::super::super::args::Args;
 use super::super::super::guard::arg_left_out;
 use super::super::super::session::Session;
-use super::super::super::text::{MAX_INTERNED, Text, ascii_n, clip, utf8_from_16, utf8_from_32};
+use super::super::super::text::{MAX_INTERNED, Text, ascii_n, clip};
 use super::super::names;
-use super::super::sys::{self, PayloadData};
+use super::super::sys;
+use super::blob::{Blob, decode, integer, is_zero_terminated, length, length_said};
 use super::schema::{Enumeration, Field, Schema, Type};
 use super::types::{Primitive, Read, unsigned};
 
@@ -25,41 +26,6 @@ const SHOWN: usize = 16;
 const DEPTH: usize = 8;
 /// Values looked at in one event, at most: arrays of arrays multiply.
 const VALUES: u32 = 512;
-
-/// The bytes of a payload.
-#[derive(Clone, Copy)]
-pub(crate) struct Blob {
-    data: *const u8,
-    size: usize,
-}
-
-impl Blob {
-    /// The bytes of a payload as the program describes it.
-    pub(crate) fn new(payload: &PayloadData) -> Blob {
-        let size = if payload.data.is_null() { 0 } else { payload.size };
-        Blob { data: payload.data, size }
-    }
-
-    /// `size` bytes at `offset`, if there are so many.
-    pub(crate) fn bytes(&self, offset: usize, size: usize) -> Option<&[u8]> {
-        let end = offset.checked_add(size)?;
-        if end > self.size || end > isize::MAX as usize {
-            return None;
-        }
-        // SAFETY: within the payload, which the program keeps for the duration of the call.
-        Some(unsafe { std::slice::from_raw_parts(self.data.add(offset), size) })
-    }
-
-    fn unsigned(&self, offset: usize, size: usize) -> Option<u64> {
-        self.bytes(offset, size).map(unsigned)
-    }
-
-    /// The offset of an address in it.
-    fn offset_of(&self, address: u64) -> Option<usize> {
-        let offset = (address as usize).checked_sub(self.data.addr())?;
-        (offset < self.size).then_some(offset)
-    }
-}
 
 /// Reads the payloads of one event.
 pub(crate) struct Decoder<'a> {
@@ -129,7 +95,7 @@ impl<'a> Decoder<'a> {
             if let Some(place) = lengths.get_mut(i) {
                 *place = integer(field, blob, at);
             }
-            cursor = self.field(field, blob, at, &lengths);
+            cursor = self.field(field, blob, at, &lengths, schema.fields.len() == 1);
         }
         self.depth -= 1;
         let end = cursor.map(|end| (end - base).next_multiple_of(schema.align.max(1)));
@@ -143,13 +109,17 @@ impl<'a> Decoder<'a> {
         blob: Blob,
         at: usize,
         lengths: &[Option<u64>],
+        alone: bool,
     ) -> Option<usize> {
         let mark = self.path.len();
-        let top = mark == 0;
-        if !top {
-            self.path.push(b'.');
+        // A structure around one value (as Python's NVTX registers every scalar) has
+        // nothing to tell apart.
+        if mark == 0 || !alone {
+            if mark > 0 {
+                self.path.push(b'.');
+            }
+            self.path.extend_from_slice(field.key.text());
         }
-        self.path.extend_from_slice(field.key.text());
         let end = if field.is_reference() {
             self.reference(field, blob, at, lengths);
             at.checked_add(8)
@@ -247,7 +217,7 @@ impl<'a> Decoder<'a> {
     /// Values of one type that fill a payload.
     pub(crate) fn plain(&mut self, p: Primitive, blob: Blob) {
         self.path.extend_from_slice(b"payload");
-        let count = blob.size / p.size;
+        let count = blob.size() / p.size;
         let field = Field::unnamed(Type::Primitive(p));
         if p.read == Read::Text {
             self.text(&field, p.size, blob, 0, count);
@@ -367,75 +337,5 @@ impl<'a> Decoder<'a> {
     /// The id of the argument name that the path spells.
     fn key(&self) -> StrId {
         self.session.intern(StrId::NONE, clip(&self.path, 512))
-    }
-}
-
-/// A member that may be another's length, as a number.
-fn integer(field: &Field, blob: Blob, at: usize) -> Option<u64> {
-    match field.ty {
-        Type::Primitive(p @ Primitive { read: Read::Signed | Read::Unsigned, size }) => {
-            if field.flags & sys::FLAG_ARRAY != 0 {
-                return None;
-            }
-            let (_, bits) = p.number(blob.bytes(at, size)?)?;
-            // A negative length is none.
-            Some(if p.read == Read::Signed {
-                bits.cast_signed().max(0).cast_unsigned()
-            } else {
-                bits
-            })
-        }
-        _ => None,
-    }
-}
-
-/// The number of elements that the schema gives or refers to.
-fn length_said(field: &Field, lengths: &[Option<u64>]) -> Option<u64> {
-    match field.flags & sys::FLAG_ARRAY {
-        0 | sys::ARRAY_FIXED => Some(field.detail),
-        sys::ARRAY_LENGTH_INDEX => *lengths.get(usize::try_from(field.detail).ok()?)?,
-        _ => None,
-    }
-}
-
-/// Whether a zero ends an array or a text. (Texts: also if nothing else is said.)
-fn is_zero_terminated(field: &Field) -> bool {
-    match field.flags & sys::FLAG_ARRAY {
-        sys::ARRAY_ZERO_TERMINATED => true,
-        0 => field.detail == 0,
-        _ => false,
-    }
-}
-
-/// The number of elements of an array, or of code units of a text; none if the payload is
-/// too short for it.
-fn length(
-    field: &Field,
-    stride: usize,
-    blob: Blob,
-    at: usize,
-    lengths: &[Option<u64>],
-) -> Option<usize> {
-    if is_zero_terminated(field) {
-        let stride = stride.max(1);
-        let elements =
-            (0..).map_while(|i: usize| blob.bytes(at.checked_add(i.checked_mul(stride)?)?, stride));
-        return Some(elements.take(1 << 16).take_while(|e| e.iter().any(|&b| b != 0)).count());
-    }
-    let count = usize::try_from(length_said(field, lengths)?).ok()?;
-    blob.bytes(at, count.checked_mul(stride)?)?;
-    Some(count)
-}
-
-/// A text of code units of this size, up to its first zero.
-pub(crate) fn decode(unit: usize, bytes: &[u8]) -> Vec<u8> {
-    match unit {
-        2 => utf8_from_16(
-            bytes.chunks_exact(2).map(|u| unsigned(u) as u16).take_while(|&unit| unit != 0),
-        ),
-        4 => utf8_from_32(
-            bytes.chunks_exact(4).map(|u| unsigned(u) as u32).take_while(|&unit| unit != 0),
-        ),
-        _ => bytes.iter().copied().take_while(|&b| b != 0).collect(),
     }
 }

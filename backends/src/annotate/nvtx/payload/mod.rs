@@ -1,5 +1,6 @@
 //! The extended-payload extension: structured data on marks and ranges.
 
+mod blob;
 mod decode;
 mod schema;
 mod types;
@@ -16,7 +17,7 @@ use super::super::text::{Text, ascii_n};
 use super::events::{self, Source};
 use super::names::{self, Domain};
 use super::sys::{self, EnumAttributes, FAILED, Function, PayloadData, SchemaAttributes};
-pub(crate) use decode::Blob;
+pub(crate) use blob::Blob;
 use decode::Decoder;
 pub(crate) use schema::{Type, type_of};
 pub(crate) use types::Primitive;

@@ -1,0 +1,138 @@
+//! The tail slots of device records: what a kernel, copy or set did, on which queue.
+//!
+//! ```text
+//! byte    0        4        8        12    13     14        16                     32
+//!         ┌────────┬────────┬────────┬─────┬──────┬─────────┬──────────────────────┐
+//! device  │ queue  │ gpu    │ kernel │stage│launch│ zero    │ zero                 │
+//!         ├────────┴────────┴────────┼─────┴──────┴────┬────┴────┬────────┬────────┤
+//! launch  │ grid x, y, z             │ block x, y, z   │         │registers│shared │
+//!         └──────────────────────────┴─────────────────┴─────────┴────────┴────────┘
+//! byte    0                          12                          24       28      32
+//! ```
+//! A [`crate::Kind::Device`] record is its head, a [`DeviceSlot`], a [`LaunchSlot`] if
+//! that says so, and then extras like any other record. Its times are nanoseconds
+//! ([`crate::record::NANOS`]): devices have clocks of their own, and backends convert them.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::record::{Extra, SLOT_BYTES, StrId};
+
+/// What kind of work a device did: category and fallback name of its slice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Stage {
+    /// A kernel.
+    Kernel = 1,
+    /// A copy.
+    MemoryTransfer = 2,
+    /// A fill.
+    MemorySet = 3,
+    /// A collective or point-to-point operation between devices.
+    Communication = 4,
+    /// A whole graph of other activities.
+    Graph = 5,
+    /// Anything else.
+    Other = 6,
+}
+
+impl Stage {
+    /// The stage with this number; `Other` if there is none.
+    pub const fn from_u8(n: u8) -> Stage {
+        match n {
+            1 => Stage::Kernel,
+            2 => Stage::MemoryTransfer,
+            3 => Stage::MemorySet,
+            4 => Stage::Communication,
+            5 => Stage::Graph,
+            _ => Stage::Other,
+        }
+    }
+
+    /// What viewers call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Kernel => "Kernel",
+            Stage::MemoryTransfer => "MemoryTransfer",
+            Stage::MemorySet => "MemorySet",
+            Stage::Communication => "Communication",
+            Stage::Graph => "Graph",
+            Stage::Other => "Other",
+        }
+    }
+}
+
+/// The interface that work was given to a device by, where Perfetto has a number for it
+/// (`InternedGraphicsContext.Api`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum GpuApi {
+    /// One that Perfetto does not know: Level Zero, Synapse.
+    #[default]
+    Unsaid = 0,
+    /// CUDA.
+    Cuda = 4,
+    /// HIP.
+    Hip = 5,
+}
+
+impl GpuApi {
+    /// The API with this number; `Unsaid` if there is none.
+    pub const fn from_u8(n: u8) -> GpuApi {
+        match n {
+            4 => GpuApi::Cuda,
+            5 => GpuApi::Hip,
+            _ => GpuApi::Unsaid,
+        }
+    }
+}
+
+/// Always the first tail slot of a device record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct DeviceSlot {
+    /// The queue, as a [`crate::Kind::Queue`] record named it.
+    pub queue: u32,
+    /// Index of the device in the inventory ([`crate::Kind::Gpu`]).
+    pub gpu: u32,
+    /// The full name of the kernel, if it is longer than the slice's.
+    pub kernel: StrId,
+    /// A [`Stage`].
+    pub stage: u8,
+    /// 1 if a [`LaunchSlot`] follows.
+    pub launch: u8,
+    /// Always zero.
+    pub zero: [u8; 18],
+}
+
+/// How a kernel was launched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct LaunchSlot {
+    /// Blocks in the grid.
+    pub grid: [u32; 3],
+    /// Threads in a block.
+    pub block: [u32; 3],
+    /// Registers per thread.
+    pub registers: u32,
+    /// Static shared memory, in bytes per block.
+    pub shared: u32,
+}
+
+impl DeviceSlot {
+    /// The slot as the first two extras of its record.
+    pub fn extras(self) -> [Extra; 2] {
+        bytemuck::cast(self)
+    }
+}
+
+impl LaunchSlot {
+    /// The slot as the third and fourth extra of its record. At least one real extra must
+    /// follow if the record has a string by value.
+    pub fn extras(self) -> [Extra; 2] {
+        bytemuck::cast(self)
+    }
+}
+
+const _: () = assert!(size_of::<DeviceSlot>() == SLOT_BYTES);
+const _: () = assert!(size_of::<LaunchSlot>() == SLOT_BYTES);
+const _: () = assert!(std::mem::offset_of!(DeviceSlot, stage) == 12);
