@@ -589,11 +589,11 @@ impl Reader {
             let count = phases[usize::from(phase)];
             other -= count;
             if count > 0 {
-                trace.facts.kinds.insert(name, count);
+                trace.facts.kinds.insert(name.into(), count);
             }
         }
         if other > 0 {
-            trace.facts.kinds.insert("other phases", other);
+            trace.facts.kinds.insert("other phases".into(), other);
         }
         self.trace
     }
