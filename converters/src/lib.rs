@@ -5,6 +5,7 @@
 //! writers, not n².
 //!
 //! * [`trace`]: the hub.
+//! * [`format`](mod@format): formats by name, and files of any of them.
 //! * [`perfetto`]: Perfetto's trace files.
 //! * [`chrome`]: Chrome's JSON, and what every JSON trace has in common.
 //! * [`kineto`]: Kineto's JSON: what PyTorch writes.
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chrome;
+pub mod format;
 pub mod json;
 pub mod kineto;
 pub mod packed;

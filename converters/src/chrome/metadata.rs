@@ -110,15 +110,15 @@ impl MetaRows {
             let Entry { name, pid, tid, .. } = event.entry.clone();
             given.contains_key(&(name, pid, tid))
         });
-        let verbatim: Vec<Value> = verbatim.map(|event| Value::Json(event.text)).collect();
+        let verbatim: Vec<&str> = verbatim.map(|event| trace.strings.get(event.text)).collect();
         if let Some(time) = time {
             let key = trace.strings.intern(METADATA_TIME);
             trace.facts.metadata.push((key, Value::I64(time)));
         }
         if !verbatim.is_empty() {
-            let key = trace.strings.intern(METADATA_EVENTS);
-            let list = trace.args.list(&verbatim);
-            trace.facts.metadata.push((key, list));
+            let list = format!("[{}]", verbatim.join(", "));
+            let list = Value::Json(trace.strings.intern(&list));
+            trace.facts.metadata.push((trace.strings.intern(METADATA_EVENTS), list));
         }
     }
 }
@@ -252,9 +252,9 @@ impl Generated {
             let order = DEVICE_ORDER.saturating_add(device.number);
             self.number("process_sort_index", &pid, 0, order);
         }
-        for (_, queue) in trace.queues.iter() {
+        for (id, queue) in trace.queues.iter() {
             let pid = trace.devices[queue.device].number.to_string();
-            let stream = queue.number as i64;
+            let stream = super::places::stream(trace, id);
             let name = match trace.strings.get(queue.description) {
                 "" if stream < 0 => format!("Device {pid}"),
                 "" => format!("stream {stream} "),

@@ -368,13 +368,13 @@ impl<W: Write> Writer<'_, W> {
         let trace = self.line.trace;
         let fact = |name| trace.strings.find(name).and_then(|key| trace.facts.get(key));
         let mut given = HashSet::new();
-        if let Some(Value::List(list)) = fact(METADATA_EVENTS) {
-            for item in trace.args.items(list) {
-                let Value::Json(text) = item else { continue };
-                let text = trace.strings.get(text);
-                given.extend(identity(text));
+        if let Some(Value::Json(list)) = fact(METADATA_EVENTS) {
+            let list = trace.strings.get(list).as_bytes();
+            let mut list = Document::new(list, Limits::default());
+            while let Ok(Some(Item::Event(event))) = list.next() {
+                given.extend(identity(event.root()));
                 self.out.begin();
-                self.out.text.extend_from_slice(text.as_bytes());
+                json::write_value(&mut self.out.text, event.root());
             }
         }
         let time = match fact(METADATA_TIME) {
@@ -428,11 +428,7 @@ fn dims(out: &mut Vec<u8>, first: usize, launch: Option<crate::trace::Launch>) {
 }
 
 /// What a metadata event is about: its name, `pid` and `tid`, as JSON.
-fn identity(text: &str) -> Option<(String, String, String)> {
-    let event = format!("[{text}]");
-    let mut document = Document::new(event.as_bytes(), Limits::default());
-    let Ok(Some(Item::Event(event))) = document.next() else { return None };
-    let event = event.root();
+fn identity(event: json::Value<'_>) -> Option<(String, String, String)> {
     let id = |key| match event.get(key) {
         Some(value) => {
             let mut out = Vec::new();

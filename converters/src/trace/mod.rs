@@ -48,12 +48,14 @@ mod args;
 mod counters;
 mod devices;
 mod facts;
+mod filter;
 mod flows;
 mod handle;
 mod instants;
 mod json;
 mod slices;
 mod strings;
+mod summary;
 mod time;
 mod tracks;
 
@@ -62,6 +64,7 @@ pub use args::{Args, Entries, Items, Value};
 pub use counters::{Counters, Number, Sample, Series, SeriesKind};
 pub use devices::{Api, Context, Device, Dim3, Kernel, Launch, Queue, Stage, StageKind};
 pub use facts::{ClockReading, Facts, Loss, Warning};
+pub use filter::Filter;
 pub use flows::{Arrow, EventRef, FlowPoint, Flows, LaunchKind, LaunchLink, Phase};
 pub use handle::{
     ActivityId, ArgsId, ContextId, DeviceId, InstantId, KernelId, LaunchId, ListId, ProcessId,
@@ -71,6 +74,7 @@ pub use instants::{Instant, Instants};
 pub use kymograph_protos::StrId;
 pub use slices::{Slice, Slices};
 pub use strings::StringTable;
+pub use summary::{DeviceSummary, ProcessSummary, Summary};
 pub use time::Nanos;
 pub use tracks::{Order, Process, Thread, Track, TrackKind, Unit};
 

@@ -46,8 +46,8 @@ impl Sequence {
             }
             Value::Bytes(bytes) => to.text(6, bytes),
             Value::Json(id) => to.text(9, strings.text(id).bytes),
-            // Without a value, readers would leave the argument out.
-            Value::Null => to.text(9, b"null"),
+            // Readers leave out what has no value; of JSON's `null` trace_processor dies.
+            Value::Null => to,
             // An empty list or dictionary has only the old form.
             Value::List(0) => to.bytes(8, EMPTY_LIST),
             Value::Dict(0) => to.bytes(8, EMPTY_DICT),
