@@ -5,6 +5,7 @@ mod same_events;
 
 use kymograph_converters::json::Limits;
 use kymograph_converters::{chrome, kineto};
+use same_events::Through;
 
 fn again(json: &str) -> String {
     let trace = chrome::read(json.as_bytes(), &Limits::default()).unwrap();
@@ -15,7 +16,9 @@ fn again(json: &str) -> String {
 
 fn check(name: &str, original: &str, json: &str) {
     let again = again(json);
-    let found = same_events::compare(original, &again, original.trim_start().starts_with('{'));
+    let whole = original.trim_start().starts_with('{');
+    let through = if whole { Through::Json } else { Through::Chrome };
+    let found = same_events::compare(original, &again, through);
     assert!(found.differences.is_empty(), "{name}: {:#?}\n{again}", found.differences);
     // And what was written is read as the same again, without any repair.
     let once_more = chrome::read(again.as_bytes(), &Limits::default()).unwrap();
@@ -47,7 +50,7 @@ fn viewers_get_the_same_events() {
         let trace = chrome::read(json.as_bytes(), &Limits::default()).unwrap();
         let mut out = Vec::new();
         chrome::write(&trace, &mut out).unwrap();
-        let found = same_events::compare(json, std::str::from_utf8(&out).unwrap(), false);
+        let found = same_events::compare(json, std::str::from_utf8(&out).unwrap(), Through::Chrome);
         assert!(found.differences.is_empty(), "{:#?}", found.differences);
     }
 }
@@ -80,7 +83,7 @@ fn the_comparison_sees_a_difference() {
     ] {
         let changed = json.replacen(from, to, 1);
         assert_ne!(changed, json, "{from}");
-        let found = same_events::compare(json, &changed, true);
+        let found = same_events::compare(json, &changed, Through::Json);
         assert!(!found.differences.is_empty(), "{from} -> {to}");
     }
 }

@@ -120,7 +120,7 @@ fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
 }
 
 /// The device and the stream of a track beside a queue, by its name: [`super::rows`] made it.
-fn beside(name: &str) -> Option<(i64, i64)> {
+pub(super) fn beside(name: &str) -> Option<(i64, i64)> {
     let (device, rest) = name.strip_prefix("GPU ")?.split_once(' ')?;
     let device = device.parse().ok()?;
     if matches!(rest, "annotations" | "waits") {

@@ -29,6 +29,7 @@ pub struct Comparison {
     /// Differences, in words; none when the traces say the same.
     pub differences: Vec<String>,
     /// Events of the first trace.
+    #[allow(dead_code, reason = "for reports")]
     pub events: usize,
     /// Ends of `ac2g` arrows that had no other end.
     pub arrows_gone: usize,
@@ -38,8 +39,22 @@ pub struct Comparison {
     pub metadata_added: usize,
 }
 
-/// Compares `again` with the `original`. Members around the events only if `members`.
-pub fn compare(original: &str, again: &str, members: bool) -> Comparison {
+/// What the second trace went through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(dead_code, reason = "each test has its own way")]
+pub enum Through {
+    /// JSON and nothing else: members around the events are compared too.
+    Json,
+    /// The same, for viewers: without the members.
+    Chrome,
+    /// Perfetto's format: ids of arrows are other ones there, and of arrows without a launch so
+    /// are names; the end of the window is marked.
+    Perfetto,
+}
+
+/// Compares `again` with the `original`.
+pub fn compare(original: &str, again: &str, through: Through) -> Comparison {
+    let members = through == Through::Json;
     let (before, before_members) = events(original);
     let (after, after_members) = events(again);
     let mut out = Comparison { events: before.len(), ..Comparison::default() };
@@ -55,8 +70,16 @@ pub fn compare(original: &str, again: &str, members: bool) -> Comparison {
         }
     }
     let implied = implied(&before);
-    let (before, gone) = normalise(before);
-    let (after, _) = normalise(after);
+    let (mut before, gone) = normalise(before);
+    let (mut after, _) = normalise(after);
+    if through == Through::Perfetto {
+        before = anonymous(before);
+        after = anonymous(after);
+        let ends = |event: &Event| event.get("name") == "\"Record Window End\"";
+        if !before.iter().any(ends) {
+            after.retain(|event| !ends(event));
+        }
+    }
     let (gone, at_calls) = at_calls(&before, gone);
     out.arrows_gone = at_calls;
     launches(&gone, &implied, &after, &mut out);
@@ -115,6 +138,28 @@ fn launches(before: &[Event], implied: &HashSet<String>, after: &[Event], out: &
             out.differences.push(format!("arrow gone: {}", event.line()));
         }
     }
+}
+
+/// Arrows other than launches named after where their ends are.
+fn anonymous(mut events: Vec<Event>) -> Vec<Event> {
+    let is_arrow = |event: &Event| {
+        matches!(event.get("ph"), "\"s\"" | "\"t\"" | "\"f\"") && !event.is_launch()
+    };
+    let flow = |event: &Event| ["cat", "name", "id"].map(|key| event.get(key)).join(" ");
+    let mut ends: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for event in events.iter().filter(|event| is_arrow(event)) {
+        ends.entry(flow(event)).or_default().push(event.place());
+    }
+    for event in events.iter_mut() {
+        if is_arrow(event) {
+            let mut places = ends[&flow(event)].clone();
+            places.sort();
+            event.fields.insert("id".to_owned(), places.join(" "));
+            event.fields.remove("cat");
+            event.fields.remove("name");
+        }
+    }
+    events
 }
 
 /// Without the ends that stand at calls, where arrows only begin; and how many those were.
