@@ -51,6 +51,7 @@ impl Sequence {
             // Not the field for JSON: trace_processor aborts on a null in it. A text, and a
             // type that says what it is.
             Value::Json(id) => to.text(6, strings.text(id).bytes).text(16, JSON_TYPE.as_bytes()),
+            // Readers leave out what has no value.
             Value::Null => to,
             // An empty list or dictionary has only the old form.
             Value::List(0) => to.bytes(8, EMPTY_LIST),
