@@ -1,4 +1,4 @@
-//! Says whether two traces in JSON say the same: `compare_json ORIGINAL AGAIN`.
+//! Says whether two traces in JSON say the same: `compare_json ORIGINAL AGAIN [perfetto]`.
 
 #[path = "../tests/same_events/mod.rs"]
 mod same_events;
@@ -7,7 +7,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let (original, again) = (args.next().ok_or("ORIGINAL")?, args.next().ok_or("AGAIN")?);
     let (original, again) = (std::fs::read_to_string(original)?, std::fs::read_to_string(again)?);
-    let found = same_events::compare(&original, &again, true);
+    let through = match args.next() {
+        Some(_) => same_events::Through::Perfetto,
+        None => same_events::Through::Json,
+    };
+    let found = same_events::compare(&original, &again, through);
     for difference in found.differences.iter().take(20) {
         println!("{difference}");
     }

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::trace::{EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace};
+use crate::kineto::{Class, class};
+use crate::trace::{EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace, Value};
 
 /// An end of an arrow, to be written behind its event.
 #[derive(Clone, Copy, Debug)]
@@ -43,16 +44,18 @@ impl Arrows {
             let (event, phase) = (link.event, Phase::Start);
             ends.push(End { event, phase, id, name: None, time: None });
         }
-        let ac2g = trace.strings.find("ac2g");
         let started: HashSet<(EventRef, u64)> =
             ends.iter().map(|end| (end.event, end.id)).collect();
-        for point in whole(&trace.flows.points) {
-            let FlowPoint { id, phase, event, time, name } = point;
+        let points = whole(&trace.flows.points);
+        let names = Names::new(trace, &points);
+        for point in points {
+            let FlowPoint { phase, event, time, .. } = point;
+            let (id, name) = names.of(&point);
             // A launch that is waited for too begins one arrow, not two.
-            if Some(name) == ac2g && phase == Phase::Start && started.contains(&(event, id)) {
+            if name.is_none() && phase == Phase::Start && started.contains(&(event, id)) {
                 continue;
             }
-            ends.push(End { event, phase, id, name: Some(name), time: Some(time) });
+            ends.push(End { event, phase, id, name, time: Some(time) });
         }
         ends.sort_by_key(|end| end.event);
         Arrows { ends: ends.into_iter().peekable(), launched }
@@ -75,6 +78,52 @@ impl Arrows {
     #[inline]
     pub(super) fn launch(&self, correlation: u64) -> Option<u64> {
         if correlation == 0 { None } else { self.launched.get(&correlation).copied() }
+    }
+}
+
+/// Names and ids of flows that come from a format without names, and with ids of 64 bits.
+struct Names {
+    ac2g: Option<StrId>,
+    /// By the id in the trace; no name is that of launches.
+    given: HashMap<u64, (u64, Option<StrId>)>,
+}
+
+impl Names {
+    fn new(trace: &Trace, points: &[FlowPoint]) -> Names {
+        let ac2g = trace.strings.find("ac2g");
+        let mut given = HashMap::new();
+        let unnamed = || points.iter().filter(|point| point.name == StrId::NONE);
+        let correlation = trace.strings.find("correlation");
+        // What ends at a wait for a device is what Kineto calls the same as a launch.
+        for point in unnamed().filter(|point| point.phase == Phase::End) {
+            let EventRef::Slice(slice) = point.event else { continue };
+            let slice = trace.slices.get(slice);
+            let category = trace.strings.get(slice.category);
+            let number = correlation.and_then(|key| trace.args.find(slice.args, key));
+            let number = match number {
+                Some(Value::I64(n)) => u64::try_from(n).ok(),
+                Some(Value::U64(n)) => Some(n),
+                _ => None,
+            };
+            if let (Some(number), Class::Sync) = (number, class(category)) {
+                given.insert(point.id, (number, None));
+            }
+        }
+        let mut next = unnamed().map(|point| point.id).filter(|id| *id < EXACT).max().unwrap_or(0);
+        for point in unnamed().filter(|point| point.id >= EXACT) {
+            given.entry(point.id).or_insert_with(|| {
+                next += 1;
+                (next, Some(StrId::NONE))
+            });
+        }
+        Names { ac2g, given }
+    }
+
+    fn of(&self, point: &FlowPoint) -> (u64, Option<StrId>) {
+        let given = self.given.get(&point.id).filter(|_| point.name == StrId::NONE);
+        given
+            .copied()
+            .unwrap_or((point.id, Some(point.name).filter(|name| Some(*name) != self.ac2g)))
     }
 }
 

@@ -110,15 +110,15 @@ impl MetaRows {
             let Entry { name, pid, tid, .. } = event.entry.clone();
             given.contains_key(&(name, pid, tid))
         });
-        let verbatim: Vec<Value> = verbatim.map(|event| Value::Json(event.text)).collect();
+        let verbatim: Vec<&str> = verbatim.map(|event| trace.strings.get(event.text)).collect();
+        if !verbatim.is_empty() {
+            let list = format!("[{}]", verbatim.join(", "));
+            let list = Value::Json(trace.strings.intern(&list));
+            trace.facts.metadata.push((trace.strings.intern(METADATA_EVENTS), list));
+        }
         if let Some(time) = time {
             let key = trace.strings.intern(METADATA_TIME);
             trace.facts.metadata.push((key, Value::I64(time)));
-        }
-        if !verbatim.is_empty() {
-            let key = trace.strings.intern(METADATA_EVENTS);
-            let list = trace.args.list(&verbatim);
-            trace.facts.metadata.push((key, list));
         }
     }
 }
@@ -134,6 +134,10 @@ fn queue_name(trace: &mut Trace, rows: &Rows, event: &Meta) {
     if let Some(Place::Queue(queue)) = rows.find(RowKind::Queue, event.pid, event.tid) {
         if let Value::Str(name) = event.value {
             trace.queues[queue].description = name;
+            // Formats that know queues by their activities only still know the track.
+            for (_, track) in trace.tracks.iter_mut().filter(|(_, t)| t.queue == Some(queue)) {
+                track.description = name;
+            }
         }
     }
 }
@@ -252,9 +256,9 @@ impl Generated {
             let order = DEVICE_ORDER.saturating_add(device.number);
             self.number("process_sort_index", &pid, 0, order);
         }
-        for (_, queue) in trace.queues.iter() {
+        for (id, queue) in trace.queues.iter() {
             let pid = trace.devices[queue.device].number.to_string();
-            let stream = queue.number as i64;
+            let stream = super::places::stream(trace, id);
             let name = match trace.strings.get(queue.description) {
                 "" if stream < 0 => format!("Device {pid}"),
                 "" => format!("stream {stream} "),
@@ -262,6 +266,19 @@ impl Generated {
             };
             self.text("thread_name", &pid, stream, "name", &name);
             self.number("thread_sort_index", &pid, stream, stream);
+        }
+        for (_, track) in trace.tracks.iter() {
+            let row = super::places::beside(trace.strings.get(track.name));
+            let Some((device, stream)) = row.filter(|_| track.queue.is_none()) else { continue };
+            let is_here = |id, queue: &crate::trace::Queue| {
+                (trace.devices[queue.device].number, super::places::stream(trace, id))
+                    == (device, stream)
+            };
+            let named = !trace.strings.get(track.description).is_empty();
+            if named && !trace.queues.iter().any(|(id, queue)| is_here(id, queue)) {
+                let name = trace.strings.get(track.description);
+                self.text("thread_name", &device.to_string(), stream, "name", name);
+            }
         }
         let overhead = |name: StrId| trace.strings.get(name).starts_with("Overhead");
         if trace.tracks.iter().any(|(_, t)| t.kind == TrackKind::Other && overhead(t.name)) {

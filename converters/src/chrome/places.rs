@@ -88,6 +88,9 @@ fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
             return Row::Plain { ids: numbers(-1, tid), scope: 't' };
         }
     }
+    if let Some((device, stream)) = beside(name) {
+        return Row::Plain { ids: numbers(device, stream), scope: 't' };
+    }
     let Some(parent) = track.parent else {
         return Row::Plain { ids: format!("\"pid\": {}, \"tid\": 0", quoted(name)), scope: 'g' };
     };
@@ -101,11 +104,34 @@ fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
             let pid = quoted(trace.strings.get(above.name));
             Row::Plain { ids: format!("\"pid\": {pid}, \"tid\": {}", tid()), scope: 'g' }
         }
+        // Where slices of a thread cross, some lie on a track of its name under it.
+        TrackKind::Thread(thread) if trace.threads[thread].name == track.name => {
+            row(trace, parent, above)
+        }
+        TrackKind::Process(process) if trace.processes[process].name == track.name => {
+            row(trace, parent, above)
+        }
         TrackKind::Process(process) if marked(ROW) => {
             let pid = trace.processes[process].pid;
             Row::Plain { ids: format!("\"pid\": {pid}, \"tid\": {}", quoted(name)), scope: 't' }
         }
         _ => Row::Async(pid_of(trace, id)),
+    }
+}
+
+/// The device and the stream of a track beside a queue, by its name: [`super::rows`] made it.
+pub(super) fn beside(name: &str) -> Option<(i64, i64)> {
+    let (device, rest) = name.strip_prefix("GPU ")?.split_once(' ')?;
+    let device = device.parse().ok()?;
+    if matches!(rest, "annotations" | "waits") {
+        return Some((device, -1));
+    }
+    let (stream, what) = rest.strip_prefix("stream ")?.split_once(' ')?;
+    let stream: i64 = stream.parse().ok()?;
+    match what {
+        "annotations" | "waits" => Some((device, stream)),
+        "sync" => Some((device, stream.checked_add(1_000_000)?)),
+        _ => None,
     }
 }
 

@@ -29,6 +29,10 @@ impl Id {
             Kind::String => {
                 let text = value.raw();
                 // Only what is written the way numbers are: `007` is a name.
+                // Kineto's streams were called so until 2022.
+                if let Some(stream) = text.strip_prefix("stream ").and_then(|n| n.parse().ok()) {
+                    return Id::Int(stream);
+                }
                 match text.parse::<i64>() {
                     Ok(n) if n.to_string() == text => Id::Int(n),
                     _ => Id::Text(intern(trace, value.as_str())),

@@ -368,18 +368,20 @@ impl<W: Write> Writer<'_, W> {
         let trace = self.line.trace;
         let fact = |name| trace.strings.find(name).and_then(|key| trace.facts.get(key));
         let mut given = HashSet::new();
-        if let Some(Value::List(list)) = fact(METADATA_EVENTS) {
-            for item in trace.args.items(list) {
-                let Value::Json(text) = item else { continue };
-                let text = trace.strings.get(text);
-                given.extend(identity(text));
+        if let Some(Value::Json(list)) = fact(METADATA_EVENTS) {
+            let list = trace.strings.get(list).as_bytes();
+            let mut list = Document::new(list, Limits::default());
+            while let Ok(Some(Item::Event(event))) = list.next() {
+                given.extend(identity(event.root()));
                 self.out.begin();
-                self.out.text.extend_from_slice(text.as_bytes());
+                json::write_value(&mut self.out.text, event.root());
             }
         }
         let time = match fact(METADATA_TIME) {
-            Some(Value::I64(time)) => time,
-            _ => first_time(trace),
+            Some(Value::I64(time)) => Some(time),
+            // Whoever wrote none reads files without.
+            _ if self.foreign_producer => None,
+            _ => Some(first_time(trace)),
         };
         for entry in Generated::new(trace).entries {
             if given.contains(&(entry.name.clone(), entry.pid.clone(), entry.tid.clone())) {
@@ -389,7 +391,9 @@ impl<W: Write> Writer<'_, W> {
             let out = &mut self.out.text;
             out.extend_from_slice(b"{\"ph\": \"M\", \"name\": ");
             write_string(out, &entry.name);
-            self.line.time(out, time);
+            if let Some(time) = time {
+                self.line.time(out, time);
+            }
             let ids = format!(", \"pid\": {}, \"tid\": {}, \"args\": ", entry.pid, entry.tid);
             out.extend_from_slice(ids.as_bytes());
             out.extend_from_slice(entry.args.as_bytes());
@@ -424,11 +428,7 @@ fn dims(out: &mut Vec<u8>, first: usize, launch: Option<crate::trace::Launch>) {
 }
 
 /// What a metadata event is about: its name, `pid` and `tid`, as JSON.
-fn identity(text: &str) -> Option<(String, String, String)> {
-    let event = format!("[{text}]");
-    let mut document = Document::new(event.as_bytes(), Limits::default());
-    let Ok(Some(Item::Event(event))) = document.next() else { return None };
-    let event = event.root();
+fn identity(event: json::Value<'_>) -> Option<(String, String, String)> {
     let id = |key| match event.get(key) {
         Some(value) => {
             let mut out = Vec::new();

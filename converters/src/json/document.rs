@@ -17,7 +17,7 @@ pub enum Item<'a> {
     Member(&'a str, Element<'a>),
 }
 
-/// So many elements that cannot be read, and repair is no longer tried: the work it takes is
+/// So many elements that cannot be repaired, and repair is no longer tried: the work it takes is
 /// bounded for an element, and this bounds it for the input.
 const TRIES: u64 = 1000;
 
@@ -58,6 +58,8 @@ pub struct Document<R> {
     comma: bool,
     /// Offset of the element that was found last.
     offset: u64,
+    /// How often repair failed.
+    tries: u64,
 }
 
 impl<R: Read> Document<R> {
@@ -73,6 +75,7 @@ impl<R: Read> Document<R> {
             key: String::new(),
             comma: true,
             offset: 0,
+            tries: 0,
         }
     }
 
@@ -157,7 +160,7 @@ impl<R: Read> Document<R> {
     }
 
     fn member_value(&mut self) -> Result<Option<Text>, Error> {
-        let Some(text) = self.element(Place::Member)? else { return Ok(None) };
+        let Some(text) = self.element(Place::Key)? else { return Ok(None) };
         // A key is an element that is a string; repair may have taken it, but then it was one.
         let key = match text {
             Text::Window(mark) => Element { text: self.source.at(mark), tape: &self.tape },
@@ -228,8 +231,7 @@ impl<R: Read> Document<R> {
     fn token(&mut self) -> Result<Option<u8>, Error> {
         loop {
             let rest = self.source.rest().as_bytes();
-            let space = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
-            let space = space.count();
+            let space = space(rest);
             let byte = rest.get(space).copied();
             self.source.consume(space);
             if byte.is_some() || self.source.ended() {
@@ -246,6 +248,21 @@ impl<R: Read> Document<R> {
             let ended = self.source.ended();
             match self.tape.parse(self.source.rest(), ended, &self.limits) {
                 Ok(len) => {
+                    let next = first_token(&self.source.rest().as_bytes()[len..]);
+                    if next.is_none() && !ended {
+                        self.source.fill(&self.limits, &mut self.repairs)?;
+                        continue;
+                    }
+                    // An element that is followed by what cannot follow ended too early, at
+                    // a quote that was not its end; unless that reading is no better.
+                    if !place.follows(next) && self.repaired(place)? {
+                        return Ok(Some(Text::Repaired));
+                    }
+                    let rest = self.source.rest();
+                    if !place.follows(next) {
+                        // The attempt may have moved the window, and the tape is as it was.
+                        let _ = self.tape.parse(rest, self.source.ended(), &self.limits);
+                    }
                     for &(kind, at) in &self.tape.notes {
                         self.repairs.note(kind, self.source.offset(at));
                     }
@@ -266,8 +283,25 @@ impl<R: Read> Document<R> {
 
     #[cold]
     fn repair(&mut self, place: Place) -> Result<Option<Text>, Error> {
-        let tries = self.repairs.count(RepairKind::Unreadable) < TRIES;
-        while tries {
+        if place != Place::Key && self.repaired(place)? {
+            return Ok(Some(Text::Repaired));
+        }
+        let lost = self.source.offset(0);
+        let found = self.resync(place)?;
+        // At the end of the input the element was cut off rather than spoilt.
+        let kind = if found { RepairKind::Unreadable } else { RepairKind::Cut };
+        self.repairs.note(kind, lost);
+        Ok(None)
+    }
+
+    /// Tries to repair the element that comes next. If that works it is on the tape and
+    /// consumed.
+    #[cold]
+    fn repaired(&mut self, place: Place) -> Result<bool, Error> {
+        if self.tries >= TRIES {
+            return Ok(false);
+        }
+        loop {
             let rest = self.source.rest();
             let short = rest.len() <= self.limits.repair_bytes;
             let ended = self.source.ended() && short;
@@ -282,7 +316,7 @@ impl<R: Read> Document<R> {
                         self.repairs.note(kind, self.source.offset(at));
                     }
                     self.source.consume(len);
-                    return Ok(Some(Text::Repaired));
+                    return Ok(true);
                 }
                 Outcome::More if short && !self.source.ended() => {
                     self.source.fill(&self.limits, &mut self.repairs)?;
@@ -290,12 +324,8 @@ impl<R: Read> Document<R> {
                 Outcome::More | Outcome::Hopeless => break,
             }
         }
-        let lost = self.source.offset(0);
-        let found = self.resync(place)?;
-        // At the end of the input the element was cut off rather than spoilt.
-        let kind = if found { RepairKind::Unreadable } else { RepairKind::Cut };
-        self.repairs.note(kind, lost);
-        Ok(None)
+        self.tries += 1;
+        Ok(false)
     }
 
     /// Skips to where an element seems to begin again; says whether there is such a place.
@@ -326,6 +356,17 @@ impl<R: Read> Document<R> {
         };
         Error::Syntax { offset: self.source.offset(0), expected, found }
     }
+}
+
+/// How much white space `bytes` begin with.
+#[inline]
+fn space(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count()
+}
+
+#[inline]
+fn first_token(bytes: &[u8]) -> Option<u8> {
+    bytes.get(space(bytes)).copied()
 }
 
 /// How much text is enough to recognise the beginning of an element.
@@ -360,8 +401,8 @@ pub(super) fn next_element(text: &str, place: Place) -> Option<usize> {
                 before.ends_with(['}', ','])
                     && after.strip_prefix(',').map_or(after.starts_with('}'), keyed)
             }
-            (Place::Member, b',') => keyed(rest),
-            (Place::Member, _) => false,
+            (Place::Member | Place::Key, b',') => keyed(rest),
+            (Place::Member | Place::Key, _) => false,
         };
         if hit {
             return Some(at);

@@ -20,6 +20,19 @@ pub(super) enum Place {
     Event,
     /// Under a key of the outermost object.
     Member,
+    /// Such a key.
+    Key,
+}
+
+impl Place {
+    /// Whether an element may be followed by this byte; `None` is the end of the input.
+    pub(super) fn follows(self, byte: Option<u8>) -> bool {
+        match self {
+            Place::Event => matches!(byte, Some(b',' | b']' | b'{') | None),
+            Place::Member => matches!(byte, Some(b',' | b'}') | None),
+            Place::Key => true,
+        }
+    }
 }
 
 /// How a reading ended.

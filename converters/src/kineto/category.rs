@@ -36,7 +36,8 @@ pub(crate) fn class(category: &str) -> Class {
         "gpu_user_annotation" => Class::Notes,
         "cuda_sync" | "cuda_event" => Class::Sync,
         "overhead" => Class::Overhead,
-        "cuda_runtime"
+        "Runtime"
+        | "cuda_runtime"
         | "cuda_driver"
         | "xpu_runtime"
         | "xpu_driver"

@@ -92,7 +92,7 @@ pub(crate) fn members(trace: &Trace, style: Style) -> Members {
     }
     after.push_str("\n}\n");
     let mut events = Vec::new();
-    if !json {
+    if !json && trace.strings.find("Record Window End").is_none() {
         let mut time = Vec::new();
         crate::json::write_micros(&mut time, last_time(trace).saturating_add(shift));
         events.push(format!(

@@ -5,12 +5,14 @@
 //! expected to come back in another form, and nothing else:
 //!
 //! * `ac2g` arrows are those that correlation numbers imply; other arrows with one end are gone.
-//!   Every arrow that had both ends must still be there.
+//!   Every arrow from a call to something else must still be there; ends at calls are gone.
 //! * `B` and `E` are an `X`; what an `E` or `e` says in arguments is said by the beginning.
 //! * `I` and `R` are `i`; a moment without a scope has the thread's, `t`.
 //! * Ids of processes, threads, arrows and counters, times and values of counters are numbers
 //!   where they were numbers in quotes; a missing `tid` is 0.
 //! * Events of unknown phases and samples (`P`) are gone, as are entries that are no objects.
+//! * Only the end of an arrow has a `bp`, and it is `e`.
+//! * A thread called `stream 7` is 7.
 //! * Empty arguments are none.
 //! * Metadata events may be added where there were none, and they are only the usual five.
 
@@ -27,6 +29,7 @@ pub struct Comparison {
     /// Differences, in words; none when the traces say the same.
     pub differences: Vec<String>,
     /// Events of the first trace.
+    #[allow(dead_code, reason = "for reports")]
     pub events: usize,
     /// Ends of `ac2g` arrows that had no other end.
     pub arrows_gone: usize,
@@ -36,8 +39,22 @@ pub struct Comparison {
     pub metadata_added: usize,
 }
 
-/// Compares `again` with the `original`. Members around the events only if `members`.
-pub fn compare(original: &str, again: &str, members: bool) -> Comparison {
+/// What the second trace went through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(dead_code, reason = "each test has its own way")]
+pub enum Through {
+    /// JSON and nothing else: members around the events are compared too.
+    Json,
+    /// The same, for viewers: without the members.
+    Chrome,
+    /// Perfetto's format: ids of arrows are other ones there, and of arrows without a launch so
+    /// are names; the end of the window is marked.
+    Perfetto,
+}
+
+/// Compares `again` with the `original`.
+pub fn compare(original: &str, again: &str, through: Through) -> Comparison {
+    let members = through == Through::Json;
     let (before, before_members) = events(original);
     let (after, after_members) = events(again);
     let mut out = Comparison { events: before.len(), ..Comparison::default() };
@@ -53,8 +70,18 @@ pub fn compare(original: &str, again: &str, members: bool) -> Comparison {
         }
     }
     let implied = implied(&before);
-    let (before, gone) = normalise(before);
-    let (after, _) = normalise(after);
+    let (mut before, gone) = normalise(before);
+    let (mut after, _) = normalise(after);
+    if through == Through::Perfetto {
+        before = anonymous(before);
+        after = anonymous(after);
+        let ends = |event: &Event| event.get("name") == "\"Record Window End\"";
+        if !before.iter().any(ends) {
+            after.retain(|event| !ends(event));
+        }
+    }
+    let (gone, at_calls) = at_calls(&before, gone);
+    out.arrows_gone = at_calls;
     launches(&gone, &implied, &after, &mut out);
     let plain = |event: &&Event| !event.is_launch();
     let mut count: HashMap<String, i64> = HashMap::new();
@@ -85,7 +112,7 @@ fn launches(before: &[Event], implied: &HashSet<String>, after: &[Event], out: &
         out.differences.push("an ac2g arrow has the same end twice".to_owned());
     }
     let lines: HashSet<String> = before.iter().map(Event::line).collect();
-    out.arrows_gone = before.len() - before.iter().filter(|e| set.contains(&e.line())).count();
+    out.arrows_gone += before.len() - before.iter().filter(|e| set.contains(&e.line())).count();
     out.arrows_added = after.iter().filter(|line| !lines.contains(*line)).count();
     for line in &after {
         if !implied.contains(line) && !lines.contains(line) {
@@ -111,6 +138,42 @@ fn launches(before: &[Event], implied: &HashSet<String>, after: &[Event], out: &
             out.differences.push(format!("arrow gone: {}", event.line()));
         }
     }
+}
+
+/// Arrows other than launches named after where their ends are.
+fn anonymous(mut events: Vec<Event>) -> Vec<Event> {
+    let is_arrow = |event: &Event| {
+        matches!(event.get("ph"), "\"s\"" | "\"t\"" | "\"f\"") && !event.is_launch()
+    };
+    let flow = |event: &Event| ["cat", "name", "id"].map(|key| event.get(key)).join(" ");
+    let mut ends: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for event in events.iter().filter(|event| is_arrow(event)) {
+        ends.entry(flow(event)).or_default().push(event.place());
+    }
+    for event in events.iter_mut() {
+        if is_arrow(event) {
+            let mut places = ends[&flow(event)].clone();
+            places.sort();
+            event.fields.insert("id".to_owned(), places.join(" "));
+            event.fields.remove("cat");
+            event.fields.remove("name");
+        }
+    }
+    events
+}
+
+/// Without the ends that stand at calls, where arrows only begin; and how many those were.
+fn at_calls(events: &[Event], launches: Vec<Event>) -> (Vec<Event>, usize) {
+    let is_call = |event: &&Event| {
+        let cat = event.get("cat").trim_matches('"');
+        cat.ends_with("runtime") || cat.ends_with("driver") || cat == "Runtime"
+    };
+    let calls: HashSet<String> = events.iter().filter(is_call).map(Event::place).collect();
+    let before = launches.len();
+    let mut rest = launches;
+    rest.retain(|end| end.get("ph") == "\"s\"" || !calls.contains(&end.place()));
+    let gone = before - rest.len();
+    (rest, gone)
 }
 
 /// Both ends of the arrows that correlation numbers imply.
@@ -217,7 +280,11 @@ fn read(text: &str) -> Event {
 
 /// A number, also one in quotes.
 fn whole_number(raw: &str) -> Option<String> {
-    raw.trim_matches('"').parse::<i64>().ok().map(|number| number.to_string())
+    raw.trim_matches('"')
+        .trim_start_matches("stream ")
+        .parse::<i64>()
+        .ok()
+        .map(|number| number.to_string())
 }
 
 /// Decimal microseconds as nanoseconds, by moving the point.
@@ -308,6 +375,7 @@ fn normalise(events: Vec<Event>) -> (Vec<Event>, Vec<Event>) {
                 if let Some(number) = whole_number(event.get("id")) {
                     event.fields.insert("id".to_owned(), number);
                 }
+                event.fields.remove("bp");
                 if phase == "f" {
                     event.fields.insert("bp".to_owned(), "\"e\"".to_owned());
                 }

@@ -46,6 +46,7 @@ pub use sequence::{Sequence, Snapshot};
 pub use stage::{ContextEntry, KernelEntry, RenderStage, StageEntry};
 pub use text::{Strings, Text, clean};
 pub use track::{AnyTrack, TrackOf};
+pub use tree::JSON_TYPE;
 
 /// Field of `Trace` in which packets lie.
 const PACKET: u32 = 1;

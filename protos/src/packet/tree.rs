@@ -7,6 +7,9 @@ use super::sequence::{ARG_NAMES, STRINGS, Sequence, introduce};
 use super::text::Strings;
 use crate::StrId;
 
+/// What `proto_type_name` says of a text that is JSON.
+pub const JSON_TYPE: &str = "json";
+
 /// `NestedValue`s that have only a type.
 const EMPTY_DICT: &[u8] = &[0x08, 1];
 const EMPTY_LIST: &[u8] = &[0x08, 2];
@@ -45,9 +48,11 @@ impl Sequence {
                 to.uint(17, iid.into())
             }
             Value::Bytes(bytes) => to.text(6, bytes),
-            Value::Json(id) => to.text(9, strings.text(id).bytes),
-            // Without a value, readers would leave the argument out.
-            Value::Null => to.text(9, b"null"),
+            // Not the field for JSON: trace_processor aborts on a null in it. A text, and a
+            // type that says what it is.
+            Value::Json(id) => to.text(6, strings.text(id).bytes).text(16, JSON_TYPE.as_bytes()),
+            // Readers leave out what has no value.
+            Value::Null => to,
             // An empty list or dictionary has only the old form.
             Value::List(0) => to.bytes(8, EMPTY_LIST),
             Value::Dict(0) => to.bytes(8, EMPTY_DICT),

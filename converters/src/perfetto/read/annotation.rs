@@ -1,5 +1,7 @@
 //! Debug annotations: arguments of track events.
 
+use kymograph_protos::packet::JSON_TYPE;
+
 use super::sequence::{Frame, Sequence, Source, Tables, intern_text};
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{Args, StrId, StringTable, Value};
@@ -23,6 +25,7 @@ impl Into<'_> {
         let mut items = Vec::new();
         let mut entries = Vec::new();
         let mut message = None;
+        let mut is_json = false;
         for (number, field) in field.fields() {
             match number {
                 1 => name = self.known(self.tables.arg_names.get(field.uint())),
@@ -40,6 +43,7 @@ impl Into<'_> {
                 11 => entries.push(self.annotation(field, depth + 1)),
                 12 => items.push(self.annotation(field, depth + 1).1),
                 14 => message = Some(field.bytes()),
+                16 => is_json = field.bytes() == JSON_TYPE.as_bytes(),
                 _ => {}
             }
         }
@@ -51,6 +55,9 @@ impl Into<'_> {
             // Its type is described elsewhere; its bytes are kept.
             let hex: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
             value = Value::Str(self.strings.intern(&hex));
+        }
+        if let (Value::Str(text), true) = (value, is_json) {
+            value = Value::Json(text);
         }
         (name, value)
     }

@@ -157,6 +157,7 @@ struct Packet<'a> {
     flags: u64,
     cleared: bool,
     dropped: bool,
+    first: bool,
     machine: u32,
     interned: Option<&'a [u8]>,
     defaults: Option<&'a [u8]>,
@@ -242,11 +243,12 @@ impl Reader {
 
     /// What a packet says about its sequence.
     fn sequence_state(&mut self, row: usize, packet: &Packet<'_>) {
+        // Before the first packet of a sequence, which some writers mark so, nothing is lost.
+        let gap = packet.dropped && !packet.first && self.sequences[row].was_valid;
+        self.oddities.dropped += u64::from(gap);
         if packet.cleared || packet.flags & CLEARED != 0 {
-            self.oddities.dropped += u64::from(packet.dropped && self.sequences[row].was_valid);
             self.sequences[row].clear();
         } else if packet.dropped {
-            self.oddities.dropped += u64::from(self.sequences[row].was_valid);
             self.sequences[row].valid = false;
         }
         if let Some(bytes) = packet.defaults {
@@ -408,7 +410,8 @@ fn parse(bytes: &[u8]) -> Packet<'_> {
             42 => packet.dropped = field.uint() != 0,
             98 => packet.machine = field.uint() as u32,
             // Who wrote it, and where a sequence begins.
-            3 | 79 | 87 | 88 | 99 => {}
+            3 | 79 | 88 | 99 => {}
+            87 => packet.first = field.uint() != 0,
             0 => packet.damaged = true,
             _ => packet.data = (number, field.bytes()),
         }

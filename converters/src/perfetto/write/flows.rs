@@ -37,6 +37,7 @@ impl Arrows {
         order.sort_by_key(|point| point.time);
         // How often a flow was used up so far, and whether it is under way.
         let mut under_way: HashMap<(u64, StrId), (u64, bool)> = HashMap::new();
+        let mut owners: HashMap<u64, (StrId, u64)> = HashMap::new();
         for point in order {
             let (used, active) = under_way.entry((point.id, point.name)).or_default();
             if point.phase == Phase::Start && *active {
@@ -46,7 +47,12 @@ impl Arrows {
                 arrows.unbegun += 1;
                 continue;
             }
-            let id = written_id(point.id, point.name, *used);
+            // The first that comes with an id keeps it.
+            let key = (point.name, *used);
+            let id = match *owners.entry(point.id).or_insert(key) == key {
+                true => point.id,
+                false => other_id(point.id, point.name, *used),
+            };
             let ends = point.phase == Phase::End;
             *active = !ends;
             arrows.points.push(Point { event: point.event, time: point.time, id, ends });
@@ -93,10 +99,7 @@ pub struct Launches {
     pub api: u8,
 }
 
-fn written_id(id: u64, name: StrId, used: u64) -> u64 {
-    if name.is_none() && used == 0 {
-        return id;
-    }
+fn other_id(id: u64, name: StrId, used: u64) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     (id, name.0, used).hash(&mut hasher);
     hasher.finish()
