@@ -235,6 +235,7 @@ fn the_library_exports_what_the_header_declares() {
 fn exported(library: &Path) -> Vec<String> {
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output().unwrap();
     let hooks = [
+        "InitializeInjection",
         "InitializeInjectionNvtx2",
         "InitializeInjectionNvtxExtension",
         "__itt_api_init",

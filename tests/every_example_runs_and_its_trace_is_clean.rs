@@ -181,7 +181,8 @@ fn tracing_layer() {
 fn none_is_missing_here() {
     let names = std::fs::read_dir(native::root().join("examples")).unwrap();
     let this = include_str!("every_example_runs_and_its_trace_is_clean.rs");
-    for name in names.map(|entry| entry.unwrap().path()) {
+    // A folder is a crate of its own.
+    for name in names.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
         let stem = name.file_stem().unwrap().to_str().unwrap();
         assert!(
             this.contains(&format!("\"{stem}\"")) || this.contains(&format!("{stem}.c")),
