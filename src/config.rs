@@ -144,7 +144,7 @@ pub enum Compress {
     Auto,
     /// Not at all.
     None,
-    /// gzip, one member per flush.
+    /// gzip, one member that is complete after every flush.
     Gzip,
     /// zstd, one frame per flush.
     Zstd,
@@ -229,6 +229,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The default, writing to `path`.
+    pub fn to_file(path: impl Into<PathBuf>) -> Config {
+        Config { output: path.into(), ..Config::default() }
+    }
+
     /// Sets one option. `key` is a key of [`OPTIONS`], in any case; an empty value stands
     /// for the default.
     ///

@@ -15,13 +15,16 @@
 //! is all the writer needs to know of a call site, under one number.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 use kymograph_protos::StrId;
 use kymograph_protos::packet::{Strings, Text};
 
 /// Ids at most, and bytes of text at most.
-const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { 1 << 16 };
+const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { (1 << 16) - 1 };
+/// Of these, ids for the names that a program's code contains: of categories, call sites
+/// and arguments. Names made at run time do not take them away.
+const RESERVED: u32 = MAX_ENTRIES / 8;
 const MAX_BYTES: usize = 16 << 20;
 /// Longest text that is interned; longer ones count against the budget too fast.
 const MAX_TEXT: usize = 2 << 20;
@@ -90,6 +93,19 @@ impl Interner {
         }
     }
 
+    /// As [`Interner::intern`] for a text that will be used again and again: worth waiting
+    /// a moment should another thread be adding one.
+    pub fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
+        for _ in 0..100 {
+            let id = self.intern(category, StrId::NONE, text);
+            if !id.is_none() || self.count() >= MAX_ENTRIES {
+                return id;
+            }
+            std::thread::yield_now();
+        }
+        StrId::NONE
+    }
+
     /// As [`Interner::intern`], keeping the pointer instead of copying the text.
     pub fn intern_static(&self, category: StrId, arg: StrId, text: &'static str) -> StrId {
         let text = text.as_bytes();
@@ -100,14 +116,9 @@ impl Interner {
         }
     }
 
-    /// How many ids were given.
-    pub fn len(&self) -> u32 {
+    /// How many ids were given; also the last one.
+    pub fn count(&self) -> u32 {
         self.count.load(Ordering::Acquire)
-    }
-
-    /// Whether no id was given.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// In a forked child: whoever held the lock does not exist here. An insertion that was
@@ -194,7 +205,7 @@ impl Interner {
         kept: Option<&'static [u8]>,
     ) -> Option<StrId> {
         let id = self.count.load(Ordering::Relaxed) + 1;
-        if id > MAX_ENTRIES {
+        if id > MAX_ENTRIES - if kept.is_some() { 0 } else { RESERVED } {
             return None;
         }
         self.make_room(id);
@@ -251,11 +262,16 @@ impl Interner {
             return Some(text.to_vec().leak());
         }
         if self.arena_left.load(Ordering::Relaxed) < text.len() as u64 {
-            self.arena_left.store(BLOCK as u64, Ordering::Relaxed);
+            // In this order: a fork in between must not take the old block for a new one.
+            self.arena_left.store(0, Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
             self.arena.store(vec![0u8; BLOCK].leak().as_mut_ptr(), Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            self.arena_left.store(BLOCK as u64, Ordering::Relaxed);
         }
         let to = self.arena.load(Ordering::Relaxed);
         self.arena_left.fetch_sub(text.len() as u64, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         // SAFETY: `arena_left` bytes follow `to`, used by nobody else: they are handed out
         // once, under the lock.
         unsafe {
@@ -333,7 +349,7 @@ mod tests {
             assert_eq!(interner.intern(StrId::NONE, StrId::NONE, text.as_bytes()), *id);
             assert_eq!(interner.text(*id).bytes, text.as_bytes());
         }
-        assert_eq!(interner.len(), 150);
+        assert_eq!(interner.count(), 150);
         assert_eq!(ids.iter().map(|id| id.0).collect::<Vec<_>>(), (1..=150).collect::<Vec<_>>());
     }
 
@@ -351,11 +367,13 @@ mod tests {
     #[test]
     fn when_full_it_says_so_and_still_finds_what_it_knows() {
         let interner = Interner::new();
-        for n in 0..MAX_ENTRIES {
+        for n in 0..MAX_ENTRIES - RESERVED {
             let id = interner.intern(StrId::NONE, StrId::NONE, &n.to_le_bytes());
             assert_eq!(id, StrId(n + 1));
         }
         assert!(interner.intern(StrId::NONE, StrId::NONE, b"one too many").is_none());
+        let name = interner.intern_static(StrId::NONE, StrId::NONE, "in the code");
+        assert_eq!(name, StrId(MAX_ENTRIES - RESERVED + 1));
         assert_eq!(interner.intern(StrId::NONE, StrId::NONE, &7u32.to_le_bytes()), StrId(8));
         assert!(
             Interner::new().intern(StrId::NONE, StrId::NONE, &vec![b'a'; MAX_TEXT + 1]).is_none()
@@ -373,7 +391,7 @@ mod tests {
             threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
         });
         assert!(ids.windows(2).all(|w| w[0] == w[1]));
-        assert_eq!(interner.len(), 60);
+        assert_eq!(interner.count(), 60);
     }
 
     /// Interns until the lock was free for it.

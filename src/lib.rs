@@ -1,6 +1,7 @@
 //! Kymograph.
 
 mod api;
+mod capi;
 #[doc(hidden)]
 pub mod clock;
 pub mod config;
@@ -13,6 +14,8 @@ mod guard;
 #[doc(hidden)]
 pub mod inject;
 mod intern;
+#[cfg(feature = "tracing")]
+pub mod layer;
 mod lifecycle;
 #[doc(hidden)]
 pub mod queue;
@@ -41,6 +44,8 @@ pub fn recorder() -> &'static dyn kymograph_protos::Recorder {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::api::{Callsite, Value, instant};
+    /// The seam that backends push into, for tests.
+    pub use crate::recorder::PIPELINE;
 
     /// Whether events are compiled in (feature `off` takes them out).
     pub const COMPILED_IN: bool = !cfg!(feature = "off");

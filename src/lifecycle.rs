@@ -40,7 +40,7 @@ pub(crate) fn watch_process() {
 }
 
 extern "C" fn at_exit() {
-    crate::guard::guard((), || recording::stop_active(EXIT_PATIENCE));
+    crate::guard::guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
 }
 
 /// In the child of a fork, on its only thread. Takes no lock and allocates nothing: other
@@ -81,6 +81,11 @@ pub(crate) fn before_first_event() {
     if recording::start_in_child(unsafe { &*config }, forked).is_err() {
         stay_silent();
     }
+}
+
+/// A forked child has a recording: the one it inherited is not to be started any more.
+pub(crate) fn forget_inherited() {
+    INHERITED.store(ptr::null_mut(), Ordering::Release);
 }
 
 /// Nothing is recorded in this process any more.

@@ -26,9 +26,14 @@ pub struct Pipeline;
 
 /// Forgets which categories are wanted.
 pub(crate) fn forget_categories() {
-    for id in 0..=INTERNER.len().min(KNOWN.len() as u32 - 1) {
+    for id in 0..=INTERNER.count().min(KNOWN.len() as u32 - 1) {
         KNOWN[id as usize].store(0, Ordering::Relaxed);
     }
+}
+
+/// Switches a category on or off, until the recording ends or another one starts.
+pub(crate) fn set_enabled(category: StrId, on: bool) {
+    KNOWN[category.0 as usize & 0xffff].store(if on { ON } else { OFF }, Ordering::Relaxed);
 }
 
 impl Recorder for Pipeline {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use crate::__private::COMPILED_IN;
 use crate::clock::{self, Anchor, Source};
 use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::Page;
@@ -16,7 +17,7 @@ use crate::sink::{self, Sink};
 use crate::{category, recorder};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The recording that is running, for those who have no handle: fork and exit handlers.
 /// Owned (one strong count) by this pointer while it is not null.
@@ -150,6 +151,11 @@ impl Recording {
         !ACTIVE.load(Ordering::Acquire).is_null()
     }
 
+    /// Whether this process started it, and not one that it was forked from.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
     /// How it is going.
     pub fn stats(&self) -> Stats {
         let queued_bytes = queue::POOL.bytes_in_use();
@@ -221,6 +227,7 @@ fn launch(
     });
     queue::watch_threads();
     crate::lifecycle::watch_process();
+    crate::lifecycle::forget_inherited();
     let shared = Arc::new(Shared::new(config.clone()));
     let theirs = shared.clone();
     without_signals(|| {
@@ -254,18 +261,22 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 }
 
 /// Stops the recording of this process if there is one: at exit, before `exec`.
-pub(crate) fn stop_active(patience: Duration) {
-    if let Some(shared) = active() {
-        stop(&shared, shared.pid, patience);
-    }
+pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
+    let shared = active()?;
+    Some(stop(&shared, shared.pid, patience))
 }
 
 /// Writes what was recorded so far: before the process becomes another one.
-pub(crate) fn flush_active(patience: Duration) {
+/// Returns whether that is done.
+pub(crate) fn flush_active(patience: Duration) -> bool {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
-    if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
-        shared.flush(patience);
-    }
+    let ours = active().filter(|shared| shared.pid == std::process::id());
+    ours.is_some_and(|shared| shared.flush(patience))
+}
+
+/// How the recording of this process is going, as of the last flush.
+pub(crate) fn active_summary() -> Option<Summary> {
+    active().map(|shared| lock(&shared.stats).total.clone())
 }
 
 fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
@@ -325,8 +336,22 @@ pub(crate) fn generation() -> u64 {
     if Recording::is_running() { GENERATION.load(Ordering::Relaxed) } else { 0 }
 }
 
+/// Whether this process is being recorded, or is now: a forked child and a program under
+/// `kymo record` start their recording when they are about to record something.
+pub(crate) fn is_wanted() -> bool {
+    if !Recording::is_running() {
+        crate::lifecycle::before_first_event();
+        #[cfg(feature = "inject")]
+        crate::inject::start_if_wanted();
+    }
+    COMPILED_IN && Recording::is_running()
+}
+
 /// Whether the running recording wants a category; `None` without one.
 pub(crate) fn wants(category: &[u8]) -> Option<bool> {
+    if !is_wanted() {
+        return None;
+    }
     let shared = active()?;
     (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
 }

@@ -3,12 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The Python that has the packages.
-fn python() -> PathBuf {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/.tools/venv/bin/python");
-    std::env::var_os("KYMO_TEST_PYTHON").map_or(venv, PathBuf::from)
-}
-
 /// The example library, which `cargo test` builds beside the tests.
 fn probe() -> PathBuf {
     let test = std::env::current_exe().unwrap();
@@ -21,12 +15,12 @@ fn run(program: &str, variable: &str) -> Vec<String> {
     let lines = std::env::temp_dir().join(format!("{program}.{}", std::process::id()));
     let _ = std::fs::remove_file(&lines);
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let output = Command::new(python())
+    let output = Command::new(judge::venv_python())
         .arg(programs.join(program))
         .env("KYMO_PROBE_LINES", &lines)
         .env(variable, probe())
         .output()
-        .expect("Python with the packages: set KYMO_TEST_PYTHON");
+        .expect("Python runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     assert_eq!(errors, "");

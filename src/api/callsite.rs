@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kymograph_protos::record::{ArgType, Extra, Kind, Record};
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::StrId;
+use kymograph_protos::record::{ArgType, Kind, Record};
 
 use super::category::Category;
+use super::draft::Draft;
 use super::track::Track;
 use super::value::Encoded;
 use crate::intern::INTERNER;
-use crate::recorder::PIPELINE;
 use crate::{clock, queue};
 
 /// A place in the program that records events with `N` arguments. Made by the macros.
@@ -94,31 +94,22 @@ impl<const N: usize> Callsite<N> {
         track: Option<u64>,
         values: &[Encoded<'_>],
     ) -> bool {
-        let mut extras = Extras::default();
-        if let Some(track) = track {
-            extras.add(Extra::new(StrId::NONE, ArgType::Track, track));
+        let mut draft = Draft::from(head);
+        if head.site.is_none() {
+            draft.name(self.category.id(), self.name.as_bytes());
         }
-        let mut head = head;
-        let mut text: &[u8] = &[];
-        let mut texts = StrId::NONE;
+        if let Some(track) = track {
+            draft.track(track);
+        }
         for (index, value) in values.iter().enumerate() {
             let name = StrId(self.ids[index].load(Ordering::Relaxed));
-            let (ty, bits, bytes) = value.bits();
-            if ty == ArgType::Bytes {
-                (text, texts) = (bytes, name);
-            } else if index == 0 && !head.site.is_none() {
-                (head.tag, head.arg) = (ty as u8, bits);
-            } else {
-                extras.add(Extra::new(name, ty, bits));
+            match value.bits() {
+                (ArgType::Bytes, _, bytes) => draft.text_by_value(name, bytes),
+                (ty, bits, _) if index == 0 && !head.site.is_none() => draft.first_arg(ty, bits),
+                (ty, bits, _) => draft.arg(name, ty, bits),
             }
         }
-        if head.site.is_none() {
-            head.site = self.category.id();
-            text = self.name.as_bytes();
-        } else if !text.is_empty() {
-            extras.add(Extra::new(texts, ArgType::Bytes, text.len() as u64));
-        }
-        PIPELINE.push_named(head, extras.as_slice(), text)
+        draft.push()
     }
 }
 
@@ -138,31 +129,4 @@ fn push(kind: Kind, head: Record) -> bool {
         Kind::Begin => producer.begin(&queue::POOL, head, 0, &[], &[]),
         _ => producer.event(&queue::POOL, head, &[], &[]),
     })
-}
-
-/// Extras of one event, without allocating. More than fit are few enough to ignore: the
-/// macros would need 33 arguments.
-pub(crate) struct Extras {
-    all: [Extra; 32],
-    len: usize,
-}
-
-impl Default for Extras {
-    fn default() -> Self {
-        let none = Extra { value: 0, name: StrId::NONE, ty: 0, zero: [0; 3] };
-        Extras { all: [none; 32], len: 0 }
-    }
-}
-
-impl Extras {
-    pub(crate) fn add(&mut self, extra: Extra) {
-        if let Some(slot) = self.all.get_mut(self.len) {
-            *slot = extra;
-            self.len += 1;
-        }
-    }
-
-    pub(crate) fn as_slice(&self) -> &[Extra] {
-        &self.all[..self.len]
-    }
 }

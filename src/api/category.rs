@@ -3,9 +3,12 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-use kymograph_protos::StrId;
+use kymograph_protos::packet::Strings;
+use kymograph_protos::{Recorder, StrId};
 
+use crate::__private::COMPILED_IN;
 use crate::intern::INTERNER;
+use crate::recorder::{self, PIPELINE};
 use crate::recording;
 
 /// The category of everything that names no other.
@@ -62,6 +65,9 @@ impl Category {
     /// Whether its events are recorded now. One load when it is off.
     #[inline(always)]
     pub fn is_enabled(&'static self) -> bool {
+        if !COMPILED_IN {
+            return false;
+        }
         match self.state.load(Ordering::Relaxed) {
             OFF => false,
             ON => true,
@@ -69,13 +75,12 @@ impl Category {
         }
     }
 
-    /// Switches it on or off, until the recording ends or another one starts. Does
-    /// nothing while none runs.
+    /// Switches it on or off, until the recording ends or another one starts. This goes
+    /// for all that has its name: other `Category`s, those of the C ABI, and domains of
+    /// annotation libraries. Does nothing while no recording runs.
     pub fn set_enabled(&'static self, on: bool) {
         self.is_enabled();
-        if recording::Recording::is_running() {
-            self.state.store(u8::from(on), Ordering::Relaxed);
-        }
+        set_enabled(self.id(), on);
     }
 
     /// The id of its name; none while the interner has no room.
@@ -92,8 +97,6 @@ impl Category {
 
     #[cold]
     fn first_use(&'static self) -> bool {
-        #[cfg(feature = "inject")]
-        crate::inject::start_if_wanted();
         if self.listed.swap(1, Ordering::AcqRel) == 0 {
             let this = ptr::from_ref(self).cast_mut();
             let mut first = FIRST.load(Ordering::Acquire);
@@ -106,20 +109,41 @@ impl Category {
             }
         }
         // A recording that starts or ends meanwhile finds it in the list and knows better.
-        let on = recording::wants(self.name.as_bytes()).unwrap_or(false);
+        let on = match self.id() {
+            StrId::NONE => recording::wants(self.name.as_bytes()).unwrap_or(false),
+            id => PIPELINE.enabled(id),
+        };
         let _ =
             self.state.compare_exchange(NEW, u8::from(on), Ordering::Relaxed, Ordering::Relaxed);
         self.state.load(Ordering::Relaxed) == ON
     }
 }
 
+/// Switches everything on or off that has the name `id`.
+pub(crate) fn set_enabled(id: StrId, on: bool) {
+    if id.is_none() || !recording::is_wanted() {
+        return;
+    }
+    recorder::set_enabled(id, on);
+    let name = INTERNER.text(id).bytes;
+    each(|category| {
+        if category.name.as_bytes() == name {
+            category.state.store(u8::from(on), Ordering::Relaxed);
+        }
+    });
+}
+
 /// Switches every category on or off. Takes no lock and allocates nothing.
 pub(crate) fn switch(wanted: impl Fn(&str) -> bool) {
+    each(|category| category.state.store(u8::from(wanted(category.name)), Ordering::Relaxed));
+}
+
+fn each(mut f: impl FnMut(&'static Category)) {
     let mut next = FIRST.load(Ordering::Acquire);
     while !next.is_null() {
         // SAFETY: only `&'static` categories are listed.
         let category = unsafe { &*next };
-        category.state.store(u8::from(wanted(category.name)), Ordering::Relaxed);
+        f(category);
         next = category.next.load(Ordering::Relaxed);
     }
 }

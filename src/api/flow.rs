@@ -36,6 +36,10 @@ impl Flow {
         Flow(unique() ^ u64::from(std::process::id()) << 40)
     }
 
+    pub(crate) fn id(self) -> u64 {
+        self.0
+    }
+
     /// For the last event it reaches.
     pub fn end(self) -> FlowEnd {
         FlowEnd(self.0)

@@ -6,10 +6,11 @@
 mod callsite;
 pub(crate) mod category;
 mod counter;
+pub(crate) mod draft;
 mod flow;
 mod macros;
-mod names;
-mod range;
+pub(crate) mod names;
+pub(crate) mod range;
 mod scope;
 mod track;
 mod value;

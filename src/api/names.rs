@@ -1,28 +1,25 @@
 //! Names of threads and of the process.
 
-use kymograph_protos::record::{Kind, Record};
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::StrId;
+use kymograph_protos::record::Kind;
 
-use crate::clock;
-use crate::recorder::PIPELINE;
-use crate::recording::Recording;
+use super::draft::Draft;
+use crate::recording;
 
-/// Names the calling thread in the trace. Without this it has the name that the system
-/// knows.
+/// Names the calling thread in the trace of the running recording; does nothing while
+/// none runs. Without this it has the name that the system knows.
 pub fn set_thread_name(name: &str) {
-    set(Kind::ThreadName, name);
+    set(Kind::ThreadName, name.as_bytes());
 }
 
-/// Names this process in the trace. Without this it is called after its command line.
+/// Names this process in the trace of the running recording; does nothing while none
+/// runs. Without this it is called after its command line.
 pub fn set_process_name(name: &str) {
-    set(Kind::ProcessName, name);
+    set(Kind::ProcessName, name.as_bytes());
 }
 
-fn set(kind: Kind, name: &str) {
-    if Recording::is_running() {
-        let site = PIPELINE.intern(StrId::NONE, name.as_bytes());
-        let head = Record { time: clock::ticks(), site, kind: kind as u8, ..Record::default() };
-        let text: &[u8] = if site.is_none() { name.as_bytes() } else { &[] };
-        PIPELINE.push_named(head, &[], text);
+pub(crate) fn set(kind: Kind, name: &[u8]) {
+    if recording::is_wanted() {
+        Draft::called(kind, StrId::NONE, name).push();
     }
 }

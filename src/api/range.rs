@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kymograph_protos::Recorder;
 use kymograph_protos::record::{Kind, Record};
+use kymograph_protos::{Recorder, StrId};
 
 use super::callsite::Callsite;
+use super::draft::Draft;
 use super::track::Track;
-use super::value::Encoded;
+use super::value::{Encoded, Value};
 use crate::clock;
 use crate::recorder::PIPELINE;
 
@@ -37,6 +38,16 @@ impl Range {
 
     /// Ends it here and now, as dropping it does.
     pub fn end(self) {}
+
+    /// Ends it with arguments that were not known when it began.
+    pub fn end_with<const N: usize>(mut self, args: [(&'static str, &dyn Value); N]) {
+        let id = std::mem::take(&mut self.id);
+        if id != 0 {
+            let mut draft = Draft::new(Kind::RangeEnd, StrId::NONE).other(id);
+            draft.values(&args);
+            draft.push();
+        }
+    }
 
     /// For the macro.
     #[doc(hidden)]

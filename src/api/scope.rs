@@ -2,14 +2,13 @@
 
 use std::marker::PhantomData;
 
+use kymograph_protos::StrId;
 use kymograph_protos::record::{Kind, Record};
-use kymograph_protos::{Recorder, StrId};
 
 use super::callsite::Callsite;
 use super::category::Category;
-use super::value::Encoded;
-use crate::intern::INTERNER;
-use crate::recorder::PIPELINE;
+use super::draft::Draft;
+use super::value::{Encoded, Value};
 use crate::{clock, queue};
 
 /// A slice that lasts until this is dropped. Made by [`crate::scope!`].
@@ -38,14 +37,28 @@ impl Scope {
         if !category.is_enabled() {
             return Scope::none();
         }
-        let id = category.id();
-        let (site, text): (_, &[u8]) = match INTERNER.intern(id, StrId::NONE, name.as_bytes()) {
-            StrId::NONE => (id, name.as_bytes()),
-            site => (site, &[]),
-        };
-        let head =
-            Record { time: clock::ticks(), site, kind: Kind::Begin as u8, ..Record::default() };
-        Scope { recorded: PIPELINE.push_named(head, &[], text), here: PhantomData }
+        let draft = Draft::called(Kind::Begin, category.id(), name.as_bytes());
+        Scope { recorded: draft.push(), here: PhantomData }
+    }
+
+    /// Ends it here and now, as dropping it does.
+    #[inline]
+    pub fn end(self) {}
+
+    /// Ends it with arguments that were not known when it began.
+    ///
+    /// ```
+    /// # use kymograph::scope;
+    /// let query = scope!("query");
+    /// let rows = 17;
+    /// query.end_with([("rows", &rows), ("cached", &false)]);
+    /// ```
+    pub fn end_with<const N: usize>(mut self, args: [(&'static str, &dyn Value); N]) {
+        if std::mem::take(&mut self.recorded) {
+            let mut draft = Draft::new(Kind::End, StrId::NONE);
+            draft.values(&args);
+            draft.push();
+        }
     }
 
     /// For the macro.

@@ -1,5 +1,6 @@
 //! Named tracks.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kymograph_protos::record::{ArgType, Extra, Kind, Record};
@@ -21,63 +22,79 @@ use crate::recording;
 /// instant!(track: &requests, "cache miss");
 /// std::thread::spawn(move || request.end()).join().unwrap();
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Track {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     id: u64,
-    name: Box<str>,
-    parent: u64,
+    name: Box<[u8]>,
+    parent: Option<Track>,
     rank: Option<i32>,
     /// The recording in which it was described.
     described: AtomicU64,
 }
 
 impl Track {
-    /// A track called `name`, under the process.
+    /// A track called `name`, under the process. Clones are the same track.
     pub fn new(name: &str) -> Track {
-        Track {
-            id: unique(),
-            name: name.into(),
-            parent: 0,
-            rank: None,
-            described: AtomicU64::new(0),
-        }
+        Track::with(name.as_bytes(), None, None)
     }
 
     /// Puts it under another track.
     #[must_use]
-    pub fn under(mut self, parent: &Track) -> Track {
-        self.parent = parent.id();
-        self
+    pub fn under(self, parent: &Track) -> Track {
+        Track::with(&self.inner.name, Some(parent.clone()), self.inner.rank)
     }
 
     /// Its place among its siblings: lower ranks come first.
     #[must_use]
-    pub fn rank(mut self, rank: i32) -> Track {
-        self.rank = Some(rank);
-        self
+    pub fn rank(self, rank: i32) -> Track {
+        Track::with(&self.inner.name, self.inner.parent.clone(), Some(rank))
+    }
+
+    /// A track with all there is to say of it.
+    pub(crate) fn with(name: &[u8], parent: Option<Track>, rank: Option<i32>) -> Track {
+        let described = AtomicU64::new(0);
+        Track {
+            inner: Arc::new(Inner { id: unique(), name: name.into(), parent, rank, described }),
+        }
+    }
+
+    /// A number that no other track has.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn key(&self) -> u64 {
+        self.inner.id
     }
 
     /// Its id, once it is described in the running recording.
     pub(crate) fn id(&self) -> u64 {
+        let inner = &*self.inner;
         let current = recording::generation();
-        if current != 0 && self.described.swap(current, Ordering::Relaxed) != current {
-            self.describe();
+        if current != 0 && inner.described.swap(current, Ordering::Relaxed) != current {
+            // Again with the next event if there was no room.
+            if !self.describe() {
+                inner.described.store(0, Ordering::Relaxed);
+            }
         }
-        self.id
+        inner.id
     }
 
-    fn describe(&self) {
-        let site = INTERNER.intern(StrId::NONE, StrId::NONE, self.name.as_bytes());
+    fn describe(&self) -> bool {
+        let inner = &*self.inner;
         let head = Record {
             time: clock::ticks(),
-            other: self.id,
-            arg: self.parent,
-            site,
+            other: inner.id,
+            // A parent is described with its children: it may have no events of its own.
+            arg: inner.parent.as_ref().map_or(0, Track::id),
+            site: INTERNER.intern(StrId::NONE, StrId::NONE, &inner.name),
             kind: Kind::Track as u8,
             ..Record::default()
         };
-        let rank = self.rank.map(|rank| Extra::new(StrId::NONE, ArgType::I64, rank as i64 as u64));
-        let name: &[u8] = if site.is_none() { self.name.as_bytes() } else { &[] };
-        PIPELINE.push_named(head, rank.as_slice(), name);
+        let rank = inner.rank.map(|rank| Extra::new(StrId::NONE, ArgType::I64, rank as i64 as u64));
+        let name: &[u8] = if head.site.is_none() { &inner.name } else { &[] };
+        PIPELINE.push_named(head, rank.as_slice(), name)
     }
 }

@@ -44,7 +44,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Subcommands {
-    Record(record::Record),
+    Record(Box<record::Record>),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]

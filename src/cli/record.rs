@@ -171,7 +171,7 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
-        let last = last_packets(config, &page, &totals);
+        let last = last_packets(config, page, &totals);
         let sealed = sink::seal(config, page.clone(), &last);
         let length = sealed.unwrap_or_else(|error| {
             say(&error.to_string());

@@ -19,6 +19,13 @@ struct Described {
     api: GpuApi,
 }
 
+/// A device of the inventory.
+#[derive(Clone, Debug, Default)]
+struct Item {
+    name: Vec<u8>,
+    facts: Vec<(Vec<u8>, String)>,
+}
+
 /// The devices that this process uses.
 #[derive(Debug)]
 pub struct Devices {
@@ -26,7 +33,7 @@ pub struct Devices {
     salt: u32,
     queues: Vec<Described>,
     /// The inventory, by index; said whole whenever it grows.
-    gpus: Vec<(Vec<u8>, Vec<(Vec<u8>, String)>)>,
+    gpus: Vec<Item>,
     launched: Vec<u64>,
     waited: Vec<u64>,
 }
@@ -52,6 +59,9 @@ impl Devices {
 
     /// The ids of what an event asked for and waited for.
     pub fn event_ids(&mut self, decoded: &Decoded) -> (&[u64], &[u64]) {
+        if decoded.launched.is_empty() && decoded.waited.is_empty() {
+            return (&[], &[]);
+        }
         self.launched.clear();
         self.waited.clear();
         let salt = u64::from(self.salt) << 32;
@@ -135,11 +145,11 @@ impl Context<'_> {
         }
         let gpus = &mut self.process.devices.gpus;
         if gpus.len() <= index {
-            gpus.resize_with(index + 1, Default::default);
+            gpus.resize_with(index + 1, Item::default);
         }
         let facts = decoded.texts(self.strings);
-        gpus[index] = (self.strings.text(head.site).bytes.to_vec(), facts);
-        let known: Vec<Gpu<'_>> = gpus.iter().map(|(name, facts)| inventory(name, facts)).collect();
+        gpus[index] = Item { name: self.strings.text(head.site).bytes.to_vec(), facts };
+        let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
         packet::gpu_info(self.out, sequence.id(), self.clocks.boottime, &known);
     }
 
@@ -163,16 +173,18 @@ impl Context<'_> {
     }
 }
 
-/// A device with the facts that have a place of their own in it.
-fn inventory<'a>(name: &'a [u8], facts: &'a [(Vec<u8>, String)]) -> Gpu<'a> {
-    let mut gpu = Gpu { name, ..Gpu::default() };
-    for (key, value) in facts {
-        match key.as_slice() {
-            b"vendor" => gpu.vendor = value.as_bytes(),
-            b"architecture" => gpu.architecture = value.as_bytes(),
-            b"pci" => gpu.pci = value.as_bytes(),
-            _ => gpu.facts.push((key, value.clone())),
+impl Item {
+    /// The device, with the facts that have a place of their own in it.
+    fn as_gpu(&self) -> Gpu<'_> {
+        let mut gpu = Gpu { name: &self.name, ..Gpu::default() };
+        for (key, value) in &self.facts {
+            match key.as_slice() {
+                b"vendor" => gpu.vendor = value.as_bytes(),
+                b"architecture" => gpu.architecture = value.as_bytes(),
+                b"pci" => gpu.pci = value.as_bytes(),
+                _ => gpu.facts.push((key, value.clone())),
+            }
         }
+        gpu
     }
-    gpu
 }

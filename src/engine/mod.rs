@@ -24,6 +24,7 @@ mod record;
 mod sequences;
 mod thread;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,6 +69,8 @@ pub(crate) struct Engine {
     totals: Totals,
     /// Losses of threads that ended.
     gone: Losses,
+    /// Sequences of threads that lost something and ended.
+    lossy: BTreeSet<u32>,
     thread_count: u64,
     out: Vec<u8>,
     scratch: Vec<Slot>,
@@ -114,6 +117,7 @@ impl Engine {
             flushed: now,
             totals: Totals::default(),
             gone: Losses::default(),
+            lossy: BTreeSet::new(),
             thread_count: 0,
             out: Vec::with_capacity(FULL * 2),
             scratch: Vec::with_capacity(BATCH * 2),
@@ -166,7 +170,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
-        self.state_untold_losses();
+        self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
         packet::clock_snapshot(&mut self.out, sequence, &clocks);
@@ -177,10 +181,13 @@ impl Engine {
             self.failed(error);
         }
         let summary = self.summary();
-        let shared = self.shared.clone();
-        // Before anybody hears that it is over: files closed, page left.
-        drop(self);
+        let Engine { sink, shared, member, .. } = self;
+        // Before anybody hears that it is over: `kymo record` waits for no one here any more.
+        drop(member);
         shared.ended(summary);
+        // Closing may take long: some file systems write a file out first that replaced
+        // another one.
+        drop(sink);
     }
 
     /// Empties all queues.
@@ -196,11 +203,9 @@ impl Engine {
             self.lane(index, pass, clocks, &mut scratch);
         }
         self.scratch = scratch;
-        for (tid, site) in std::mem::take(&mut self.process.renamed) {
-            use kymograph_protos::packet::Strings;
-            let name = INTERNER.text(site).bytes;
+        for (tid, name) in std::mem::take(&mut self.process.renamed) {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
-                t.rename(name);
+                t.rename(&name);
             }
         }
     }
@@ -247,13 +252,16 @@ impl Engine {
     /// A thread ended.
     fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
         let losses = thread.reader.losses();
-        let untold = thread.untold(losses.dropped + losses.reentrant);
+        let untold = thread.untold(losses.events());
         if untold > 0 {
             thread.lost(untold, &mut self.context(clocks));
         }
         self.gone.dropped += losses.dropped;
         self.gone.reentrant += losses.reentrant;
         self.gone.truncated += losses.truncated;
+        if losses.events() > 0 {
+            self.lossy.insert(thread.sequence.id());
+        }
         self.sequences.give(thread.sequence.id());
     }
 
@@ -270,16 +278,19 @@ impl Engine {
         self.scratch = scratch;
     }
 
-    /// At the end: losses after which their thread recorded nothing more.
-    fn state_untold_losses(&mut self) {
+    /// At the end: losses and names after which their thread recorded nothing more.
+    fn state_the_rest(&mut self) {
         let clocks = identity::clocks();
+        self.process.describe(&mut self.out, &clocks);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
+                thread.refresh_name(&mut self.context(clocks));
                 let losses = thread.reader.losses();
-                let untold = thread.untold(losses.dropped + losses.reentrant);
+                let untold = thread.untold(losses.events());
                 if untold > 0 {
                     thread.lost(untold, &mut self.context(clocks));
                 }
+                thread.describe_if_due(&mut self.context(clocks));
                 self.threads[index] = Some(thread);
             }
         }
@@ -300,14 +311,9 @@ impl Engine {
     /// Losses in all: events without room, events from inside a push, events of threads
     /// without a lane, events that could not be written.
     fn lost(&self) -> u64 {
-        let now: u64 = self
-            .threads
-            .iter()
-            .flatten()
-            .map(|t| t.reader.losses().dropped + t.reader.losses().reentrant)
-            .sum();
+        let now: u64 = self.threads.iter().flatten().map(|t| t.reader.losses().events()).sum();
         let unwritten = if self.given_up { self.totals.events - self.events_written } else { 0 };
-        now + self.gone.dropped + self.gone.reentrant + POOL.homeless() + unwritten
+        now + self.gone.events() + POOL.homeless() + unwritten
     }
 
     /// Hands everything to the sink.
@@ -318,13 +324,9 @@ impl Engine {
             self.lost_stated = lost;
             self.tell_page(lost);
             let total = self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
-            let losers: Vec<u32> = self
-                .threads
-                .iter()
-                .flatten()
-                .filter(|t| t.reader.losses().dropped > 0)
-                .map(|t| t.sequence.id())
-                .collect();
+            let losers = self.threads.iter().flatten().filter(|t| t.reader.losses().events() > 0);
+            self.lossy.extend(losers.map(|t| t.sequence.id()));
+            let losers: Vec<u32> = self.lossy.iter().copied().collect();
             packet::trace_stats(
                 &mut self.out,
                 self.process.sequence.id(),
@@ -386,7 +388,7 @@ impl Engine {
                     tid: t.tid,
                     name: String::from_utf8_lossy(t.name()).into_owned(),
                     events: t.events,
-                    lost: t.reader.losses().dropped + t.reader.losses().reentrant,
+                    lost: t.reader.losses().events(),
                 })
                 .collect()
         });

@@ -13,7 +13,7 @@ use kymograph_protos::packet::{
 use kymograph_protos::record::{Kind, Record, Slot, StrId};
 
 use super::context::Context;
-use super::identity::mix;
+use super::identity::{self, mix};
 use super::nesting::{self, Open, Pass};
 use super::record::{Decoded, category, record_len, stack_of};
 use crate::queue::Reader;
@@ -34,6 +34,8 @@ pub struct Thread {
     pub events: u64,
     uuid: u64,
     name: Vec<u8>,
+    /// Whether the program gave the name.
+    named: bool,
     described: bool,
     /// Slices open on the thread's own track.
     stack: Vec<Open>,
@@ -61,6 +63,7 @@ impl Thread {
             sequence: Sequence::new(sequence),
             uuid,
             name,
+            named: false,
             described: false,
             stack: Vec::new(),
             sides: HashMap::new(),
@@ -79,9 +82,23 @@ impl Thread {
 
     /// Gives the thread another name; it is described again before its next event.
     pub fn rename(&mut self, name: &[u8]) {
+        self.named = true;
         if self.name != name {
             self.name = name.to_vec();
             self.described = false;
+        }
+    }
+
+    /// Takes over what the system calls the thread now, unless the program named it.
+    pub fn refresh_name(&mut self, cx: &mut Context<'_>) {
+        if self.named || !self.described {
+            return;
+        }
+        if let Some(name) = identity::thread_name(self.tid)
+            && name != self.name
+        {
+            self.name = name;
+            self.describe(cx);
         }
     }
 
@@ -153,7 +170,8 @@ impl Thread {
     ) -> bool {
         match kind {
             Kind::Scope => match self.peeked.take() {
-                Some(stack) => self.end(stack, head.other, decoded, cx),
+                // Its arguments and arrows were written with its beginning.
+                Some(stack) => self.end(stack, head.other, &Decoded::default(), cx),
                 None => self.scope(head, decoded, cx),
             },
             // Written when it was peeked.
@@ -177,7 +195,7 @@ impl Thread {
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
             Kind::ThreadName if head.arg == 0 || head.arg == u64::from(self.tid) => {
-                self.rename(cx.strings.text(head.site).bytes);
+                self.rename(decoded.text(head.site, cx.strings));
                 self.ready(cx);
             }
             Kind::Lost => self.lost(head.arg, cx),
@@ -277,7 +295,7 @@ impl Thread {
         self.ready(cx);
         let category = category(head, cx.strings);
         let (launched, waited) = cx.process.devices.event_ids(decoded);
-        let gpu = (!launched.is_empty() || !waited.is_empty()).then(|| Correlation {
+        let gpu = (!launched.is_empty() || !waited.is_empty()).then_some(Correlation {
             launched,
             waited,
             api: GpuApi::Unsaid,
@@ -333,6 +351,13 @@ impl Thread {
         if !self.described {
             self.described = true;
             self.describe(cx);
+        }
+    }
+
+    /// Writes a new name after which the thread has recorded nothing.
+    pub fn describe_if_due(&mut self, cx: &mut Context<'_>) {
+        if self.sequence.is_started() && !self.described {
+            self.ready(cx);
         }
     }
 

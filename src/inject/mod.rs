@@ -42,8 +42,8 @@ extern "C" fn on_load() {
     });
 }
 
-// SAFETY: the loader calls functions in `.init_array` with (argc, argv, envp), which
-// `on_load` does not read; it neither unwinds nor needs anything of Rust's runtime.
+// The loader calls functions in `.init_array` with (argc, argv, envp), which `on_load` does
+// not read; it neither unwinds nor needs anything of Rust's runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
@@ -63,11 +63,14 @@ fn start() {
 }
 
 /// Starts the recording if `kymo record` runs this process and it has not started yet:
-/// for events that come by another way than an annotation library.
-pub(crate) fn start_if_wanted() {
-    if WANTED.get().is_some() {
+/// for events that come by another way than an annotation library. Returns whether `kymo
+/// record` runs this process.
+pub(crate) fn start_if_wanted() -> bool {
+    let wanted = WANTED.get().is_some();
+    if wanted {
         start();
     }
+    wanted
 }
 
 /// Attaches one copy of NVTX (nvtx3/nvtxDetail/nvtxInit.h: `NvtxInitializeInjectionNvtxFunc_t`).
@@ -113,7 +116,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    guard((), || recording::stop_active(EXIT_PATIENCE));
+    guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

@@ -21,16 +21,22 @@ pub struct Lane {
     pub(super) index: AtomicU32,
     /// Link of the free list.
     pub(super) free_next: AtomicU32,
-    /// The first chunk of the thread; taken by the reader, which then follows `next`.
+    /// The first chunk of the thread that was not given back, and how many of its slots
+    /// were read. Set by the thread with its first chunk; from then on the reader's, so
+    /// that the reader of the next recording goes on where this one stopped.
     pub(super) first: AtomicPtr<Chunk>,
+    pub(super) read: AtomicU32,
     /// Events that found no room.
     pub(super) dropped: AtomicU64,
     /// Events pushed from inside a push (a signal handler, an allocator hook).
     pub(super) reentrant: AtomicU64,
     /// The kernel's name of the thread when it recorded its first event, padded with NUL.
     pub(super) name: [AtomicU64; 2],
-    /// Strings that were too long to travel by value and lost their end.
+    /// Strings that were too long to travel by value and lost their end; ends that found
+    /// no room for their arguments.
     pub(super) truncated: AtomicU64,
+    /// What of these three earlier readers have reported.
+    pub(super) reported: [AtomicU64; 3],
 }
 
 impl Lane {
@@ -51,9 +57,13 @@ impl Lane {
 
     pub(super) fn reset(&self) {
         self.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.read.store(0, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
         self.reentrant.store(0, Ordering::Relaxed);
         self.truncated.store(0, Ordering::Relaxed);
+        for reported in &self.reported {
+            reported.store(0, Ordering::Relaxed);
+        }
         self.state.store(FREE, Ordering::Release);
     }
 

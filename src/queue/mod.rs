@@ -14,6 +14,9 @@ mod lane;
 mod pool;
 mod producer;
 mod reader;
+mod tail;
+#[cfg(test)]
+mod tests;
 
 pub use chunk::CAPACITY;
 pub use pool::Pool;

@@ -11,7 +11,7 @@
 //! succeed by accident (ABA). Chunks are never returned to the allocator, so reading the
 //! link of a chunk that somebody else just took is harmless.
 
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::Layout;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::chunk::Chunk;
@@ -228,10 +228,28 @@ fn next_below(counter: &AtomicU32, bound: &AtomicU32) -> Option<u32> {
 }
 
 /// Zeroed memory for a segment of `T`; the system gives pages when they are first touched.
+///
+/// Straight from the system: an allocator that is asked for zeros at the alignment of a
+/// cache line writes them, and the whole buffer would be resident before it is used.
 fn zeroed<T>() -> Option<*mut T> {
     let layout = Layout::array::<T>(SEGMENT_CHUNKS as usize).ok()?;
-    // SAFETY: the layout is not empty. `T` is `Chunk` or `Lane`, made of integers and
-    // pointers in atomics only, for which all-zero bytes are valid.
-    let memory = unsafe { alloc_zeroed(layout) };
-    (!memory.is_null()).then_some(memory.cast())
+    if cfg!(miri) {
+        // SAFETY: the layout is not empty. `T` is `Chunk` or `Lane`, made of integers and
+        // pointers in atomics only, for which all-zero bytes are valid.
+        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+        return (!memory.is_null()).then_some(memory.cast());
+    }
+    // SAFETY: a new mapping, which overlaps nothing. Its pages are aligned for any `T` here
+    // and read as zeros.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            layout.size(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    (memory != libc::MAP_FAILED).then_some(memory.cast())
 }

@@ -18,13 +18,16 @@ pub enum Drained {
     Ended,
 }
 
-/// Where the engine stands in one lane.
+/// Where the engine stands in one lane. There is one at a time; where it stopped, the next
+/// one goes on.
 #[derive(Debug)]
 pub struct Reader {
     lane: *const Lane,
     chunk: *const Chunk,
     pos: u32,
     losses: Losses,
+    /// The losses that earlier readers reported.
+    before: Losses,
 }
 
 // SAFETY: lanes and chunks are never freed and are accessed through atomics; `chunk` and
@@ -38,19 +41,31 @@ pub struct Losses {
     pub dropped: u64,
     /// Events pushed from inside a push.
     pub reentrant: u64,
-    /// Strings cut short.
+    /// Strings cut short, and ends without their arguments.
     pub truncated: u64,
+}
+
+impl Losses {
+    /// Events that are missing.
+    pub fn events(&self) -> u64 {
+        self.dropped + self.reentrant
+    }
 }
 
 impl Reader {
     /// A reader of the lane with this index, if a thread uses it.
     pub fn open(pool: &Pool, index: u32) -> Option<Reader> {
         let lane = pool.lane(index);
-        (lane.state.load(Ordering::Acquire) != FREE).then(|| Reader {
-            lane,
-            chunk: ptr::null(),
-            pos: 0,
-            losses: Losses::default(),
+        (lane.state.load(Ordering::Acquire) != FREE).then(|| {
+            let [dropped, reentrant, truncated] =
+                lane.reported.each_ref().map(|n| n.load(Ordering::Relaxed));
+            Reader {
+                lane,
+                chunk: ptr::null(),
+                pos: lane.read.load(Ordering::Relaxed),
+                losses: Losses::default(),
+                before: Losses { dropped, reentrant, truncated },
+            }
         })
     }
 
@@ -71,7 +86,8 @@ impl Reader {
         bytes.take_while(|b| *b != 0).collect()
     }
 
-    /// What the thread had lost when the lane was last drained.
+    /// What the thread had lost when the lane was last drained, without what an earlier
+    /// reader reported.
     pub fn losses(&self) -> Losses {
         self.losses
     }
@@ -81,15 +97,21 @@ impl Reader {
     /// left, the lane is given back too and the reader must not be used again.
     pub fn drain(&mut self, pool: &Pool, out: &mut Vec<Slot>, enough: usize) -> Drained {
         // Read before the slots: what a retired thread wrote is all published.
-        let lane = self.lane();
+        // SAFETY: lanes are never freed.
+        let lane = unsafe { &*self.lane };
         let state = lane.state.load(Ordering::Acquire);
+        let seen = [&lane.dropped, &lane.reentrant, &lane.truncated]
+            .map(|counter| counter.load(Ordering::Relaxed));
+        for (reported, seen) in lane.reported.iter().zip(seen) {
+            reported.store(seen, Ordering::Relaxed);
+        }
         self.losses = Losses {
-            dropped: lane.dropped.load(Ordering::Relaxed),
-            reentrant: lane.reentrant.load(Ordering::Relaxed),
-            truncated: lane.truncated.load(Ordering::Relaxed),
+            dropped: seen[0] - self.before.dropped,
+            reentrant: seen[1] - self.before.reentrant,
+            truncated: seen[2] - self.before.truncated,
         };
         if self.chunk.is_null() {
-            self.chunk = self.lane().first.load(Ordering::Acquire);
+            self.chunk = lane.first.load(Ordering::Acquire);
         }
         while !self.chunk.is_null() {
             // SAFETY: chunks are never freed, and this one is ours until we give it back.
@@ -104,8 +126,10 @@ impl Reader {
             }
             self.chunk = next;
             self.pos = 0;
+            lane.first.store(next, Ordering::Relaxed);
             pool.give_chunk(chunk);
             if out.len() >= enough {
+                lane.read.store(0, Ordering::Relaxed);
                 return Drained::Alive;
             }
         }
@@ -114,11 +138,11 @@ impl Reader {
                 // SAFETY: as above; the thread that wrote it is gone.
                 pool.give_chunk(unsafe { &*self.chunk });
             }
-            let lane = self.lane();
             lane.reset();
             pool.give_lane(lane);
             return Drained::Ended;
         }
+        lane.read.store(self.pos, Ordering::Relaxed);
         debug_assert_eq!(state, ACTIVE);
         Drained::Alive
     }
@@ -133,5 +157,39 @@ impl Reader {
         // SAFETY: as in `drain`.
         let chunk = unsafe { &*self.chunk };
         chunk.peek_leaf(out) == Some(self.pos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::{CAPACITY, Producer};
+    use kymograph_protos::record::{Kind, Record};
+
+    #[test]
+    fn the_next_reader_goes_on_where_the_last_one_stopped() {
+        let pool = Pool::new();
+        assert!(pool.provide(1 << 20));
+        let producer = Producer::new();
+        let mut pushed = 0;
+        let mut push = |count: u32| {
+            for _ in 0..count {
+                let head = Record { time: pushed, kind: Kind::Instant as u8, ..Record::default() };
+                assert!(producer.event(&pool, head, &[], &[]));
+                pushed += 1;
+            }
+        };
+        let mut read = 0;
+        // Within a chunk, across several, and with nothing new.
+        for count in [3, CAPACITY * 2, 0, CAPACITY, 5] {
+            push(count);
+            let mut reader = Reader::open(&pool, 0).unwrap();
+            let mut slots = Vec::new();
+            assert_eq!(reader.drain(&pool, &mut slots, usize::MAX), Drained::Alive);
+            let times: Vec<u64> = slots.iter().map(|slot| slot[0]).collect();
+            assert_eq!(times, (read..read + u64::from(count)).collect::<Vec<_>>());
+            read += u64::from(count);
+        }
+        assert_eq!(pool.bytes_in_use(), size_of::<Chunk>());
     }
 }

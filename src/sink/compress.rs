@@ -1,29 +1,102 @@
-//! Compression around any other sink.
+//! Compression.
 //!
-//! Each batch becomes one whole gzip member or zstd frame. Both formats say that such
-//! pieces in a row are one file, so what is on disk can be opened at every moment, and
-//! processes that share an output can append pieces in any order. The price is a few per
-//! cent in size: no piece learns from the one before.
+//! | | in a file | in a stream |
+//! |---|---|---|
+//! | gzip | one member, complete at every moment: see `gzip.rs` | one member, complete when finished |
+//! | zstd | a frame per batch | a frame per batch |
+//!
+//! Frames of zstd in a row are one file. Those of gzip are too, but readers pay for each.
+//! The price of both is a few per cent in size: no batch learns from the one before.
 
 use super::Sink;
+use super::descriptor::Descriptor;
+use super::gzip::{self, Blocks, Member};
 use crate::config::Compress;
+use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 
-/// Fast enough for the writer thread to keep up with millions of events a second.
-const GZIP_LEVEL: u32 = 3;
 const ZSTD_LEVEL: i32 = 3;
 
-/// Compresses what it passes on.
+/// A batch as it goes into a file.
+#[derive(Debug)]
+pub(super) enum Batch<'a> {
+    /// Appended as it is.
+    Bytes(Cow<'a, [u8]>),
+    /// Becomes part of the file's one gzip member.
+    Blocks(Blocks),
+}
+
+impl Batch<'_> {
+    /// Compresses `packets`.
+    pub(super) fn of(how: Compress, packets: &[u8]) -> io::Result<Batch<'_>> {
+        Ok(match how {
+            Compress::None | Compress::Auto => Batch::Bytes(packets.into()),
+            Compress::Gzip => Batch::Blocks(Blocks::of(packets)?),
+            Compress::Zstd => Batch::Bytes(frame(packets)?.into()),
+        })
+    }
+
+    /// Appends the batch to a regular file that ends at `length`. Returns where it ends
+    /// then. After an error the file is as before.
+    pub(super) fn append(
+        &self,
+        file: &Descriptor,
+        length: u64,
+        member: &mut Member,
+    ) -> io::Result<u64> {
+        match self {
+            Batch::Blocks(blocks) => member.append(file, length, blocks),
+            Batch::Bytes(bytes) => {
+                let written = file.write_all_at(bytes, length);
+                if written.is_err() {
+                    // Should that fail too, the next batch starts at the same place all
+                    // the same.
+                    let _ = file.truncate(length);
+                }
+                written.map(|()| length + bytes.len() as u64)
+            }
+        }
+    }
+}
+
+/// Where the whole batches end in a file of `length` bytes, of which `committed` are known
+/// to be whole: somebody died while he wrote what follows.
+pub(super) fn whole(
+    how: Compress,
+    file: &Descriptor,
+    committed: u64,
+    length: u64,
+) -> io::Result<u64> {
+    match how {
+        Compress::Gzip => gzip::whole(file, committed, length),
+        _ => Ok(committed),
+    }
+}
+
+fn frame(packets: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = zstd::bulk::Compressor::new(ZSTD_LEVEL)?;
+    encoder.include_checksum(true)?;
+    encoder.compress(packets)
+}
+
+/// Compresses for any other sink. What a gzip stream needs at its end comes with
+/// [`Sink::finish`]: until then it is incomplete. Files know a better way: see the module.
 pub struct Compressed<S> {
     how: Compress,
     inner: S,
+    member: Member,
+    started: bool,
 }
 
 impl<S: Sink> Compressed<S> {
-    /// Compresses for `inner`, which takes each piece as a batch.
+    /// Compresses for `inner`.
     pub fn new(how: Compress, inner: S) -> Compressed<S> {
-        Compressed { how, inner }
+        Compressed { how, inner, member: Member::default(), started: false }
+    }
+
+    fn start(&self) -> &'static [u8] {
+        if self.started { &[] } else { Member::header() }
     }
 }
 
@@ -38,32 +111,21 @@ impl<S: Sink> Sink for Compressed<S> {
         if packets.is_empty() {
             return Ok(());
         }
-        self.inner.write(&encode(self.how, packets)?)
+        match Batch::of(self.how, packets)? {
+            Batch::Bytes(bytes) => self.inner.write(&bytes),
+            Batch::Blocks(blocks) => {
+                self.inner.write(&[self.start(), blocks.bytes()].concat())?;
+                self.started = true;
+                self.member = self.member.and(&blocks);
+                Ok(())
+            }
+        }
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        if self.how == Compress::Gzip {
+            self.inner.write(&[self.start(), &self.member.tail()].concat())?;
+        }
         self.inner.finish()
-    }
-}
-
-/// `packets` as one piece; nothing for nothing.
-pub(super) fn encode(how: Compress, packets: &[u8]) -> io::Result<Vec<u8>> {
-    if packets.is_empty() {
-        return Ok(Vec::new());
-    }
-    match how {
-        Compress::None | Compress::Auto => Ok(packets.to_vec()),
-        Compress::Gzip => {
-            let piece = Vec::with_capacity(packets.len() / 4);
-            let level = flate2::Compression::new(GZIP_LEVEL);
-            let mut encoder = flate2::write::GzEncoder::new(piece, level);
-            encoder.write_all(packets)?;
-            encoder.finish()
-        }
-        Compress::Zstd => {
-            let mut encoder = zstd::bulk::Compressor::new(ZSTD_LEVEL)?;
-            encoder.include_checksum(true)?;
-            encoder.compress(packets)
-        }
     }
 }

@@ -132,6 +132,30 @@ impl Descriptor {
         Ok(())
     }
 
+    /// Reads as many bytes at `offset` as `bytes` has room for.
+    pub(crate) fn read_exact_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            // SAFETY: `bytes` is writable for its length.
+            let n = unsafe {
+                libc::pread64(
+                    self.fd,
+                    bytes.as_mut_ptr().cast(),
+                    bytes.len(),
+                    offset as libc::off64_t,
+                )
+            };
+            match n {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                n if n > 0 => {
+                    bytes = &mut bytes[n as usize..];
+                    offset += n as u64;
+                }
+                _ => retry_if_interrupted()?,
+            }
+        }
+        Ok(())
+    }
+
     /// Sets the file's length.
     pub(crate) fn truncate(&self, length: u64) -> io::Result<()> {
         loop {

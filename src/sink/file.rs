@@ -1,8 +1,11 @@
 //! One process, one file.
 
 use super::Sink;
+use super::compress::Batch;
 use super::descriptor::Descriptor;
+use super::gzip::Member;
 use super::quiet::quietly;
+use crate::config::Compress;
 use crate::error::Error;
 use std::io;
 use std::path::Path;
@@ -21,6 +24,9 @@ pub struct File {
     output: Descriptor,
     length: u64,
     regular: bool,
+    how: Compress,
+    /// With gzip: what the file holds.
+    member: Member,
     /// A pipe that took half a batch, or whose reader is gone: nothing more can follow.
     broken: bool,
 }
@@ -58,20 +64,38 @@ impl File {
             if let Some(mode) = mode {
                 output.set_mode(mode).map_err(failed)?;
             }
-            output.truncate(0).map_err(failed)?;
+            // Not for nothing: ext4 writes a file that was truncated to nothing to the disk
+            // when it is closed (auto_da_alloc), and closing is part of stopping.
+            if stat.st_size != 0 {
+                output.truncate(0).map_err(failed)?;
+            }
         }
-        Ok(File { output, length: 0, regular, broken: false })
+        Ok(File {
+            output,
+            length: 0,
+            regular,
+            how: Compress::None,
+            member: Member::default(),
+            broken: false,
+        })
+    }
+
+    /// Compresses what it writes, if it is a regular file: gives itself back as an error
+    /// if it is not. Called before the first batch.
+    pub(super) fn compress(mut self, how: Compress) -> Result<File, File> {
+        self.how = how;
+        if self.regular { Ok(self) } else { Err(self) }
     }
 
     fn append(&mut self, packets: &[u8]) -> io::Result<()> {
-        self.output.ensure()?;
-        let written = quietly(|| self.output.write_all_at(packets, self.length));
-        match written {
-            Ok(()) => self.length += packets.len() as u64,
-            // Should that fail too, the next batch starts at the same place all the same.
-            Err(_) => drop(self.output.truncate(self.length)),
+        if packets.is_empty() {
+            return Ok(());
         }
-        written
+        let batch = Batch::of(self.how, packets)?;
+        self.output.ensure()?;
+        let (file, length, member) = (&self.output, self.length, &mut self.member);
+        self.length = quietly(|| batch.append(file, length, member))?;
+        Ok(())
     }
 
     fn send(&mut self, packets: &[u8]) -> io::Result<()> {

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`File`] | one process, one file | a write that fails is cut off again |
 //! | [`SharedFile`] | `kymo record`: many processes, one file | one appends at a time; what a dead process left half-written is cut off by the next |
-//! | [`Compressed`] | `.gz`, `.zst`, around any other | each batch is one whole member or frame |
+//! | [`Compressed`] | `.gz`, `.zst`, around a pipe or any other | a frame per batch; gzip only once it is finished |
 //! | [`Memory`] | tests, embedders | |
 //! | [`Stream`] | any [`std::io::Write`] | stops for good at the first failure |
 //!
@@ -15,18 +15,19 @@
 //! guests: they wait for seconds at most, raise no SIGPIPE or SIGXFSZ, and never write to
 //! a descriptor that the program has closed and reused (see `descriptor.rs`).
 
+mod appender;
 mod compress;
 mod descriptor;
 mod file;
+mod gzip;
 mod memory;
 mod quiet;
-mod shared;
 mod stream;
 
+pub use appender::SharedFile;
 pub use compress::Compressed;
 pub use file::File;
 pub use memory::Memory;
-pub use shared::SharedFile;
 pub use stream::Stream;
 
 use crate::config::{Compress, Config};
@@ -87,7 +88,13 @@ pub fn open(config: &Config) -> Result<Box<dyn Sink>, Error> {
 /// As [`open`].
 pub fn open_file(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
     let file = File::create(path, config.safe, config.mode)?;
-    Ok(compressed(config, Box::new(file)))
+    Ok(match file.compress(config.compression()) {
+        Ok(file) => Box::new(file),
+        Err(pipe) => match config.compression() {
+            Compress::None | Compress::Auto => Box::new(pipe),
+            how => Box::new(Compressed::new(how, pipe)),
+        },
+    })
 }
 
 /// As [`open`] with a control page that the caller already has mapped.
@@ -97,14 +104,7 @@ pub fn open_file(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
 #[doc(hidden)]
 pub fn open_shared(config: &Config, page: Arc<Page>) -> Result<Box<dyn Sink>, Error> {
     let file = SharedFile::open(&config.output, page)?;
-    Ok(compressed(config, Box::new(file)))
-}
-
-fn compressed(config: &Config, inner: Box<dyn Sink>) -> Box<dyn Sink> {
-    match config.compression() {
-        Compress::None | Compress::Auto => inner,
-        how => Box::new(Compressed::new(how, inner)),
-    }
+    Ok(Box::new(file.compress(config.compression())))
 }
 
 /// Ends the shared output of `kymo record`: cuts off what dead processes left, appends
@@ -115,8 +115,6 @@ fn compressed(config: &Config, inner: Box<dyn Sink>) -> Box<dyn Sink> {
 /// the last whole batch also then, unless that process wakes up.
 #[doc(hidden)]
 pub fn seal(config: &Config, page: Arc<Page>, packets: &[u8]) -> Result<u64, Error> {
-    let mut file = SharedFile::open(&config.output, page)?;
-    let batch = compress::encode(config.compression(), packets);
-    let length = batch.and_then(|batch| file.seal(&batch));
-    length.map_err(|source| Error::Output { path: config.output.clone(), source })
+    let mut file = SharedFile::open(&config.output, page)?.compress(config.compression());
+    file.seal(packets).map_err(|source| Error::Output { path: config.output.clone(), source })
 }

@@ -1,5 +1,6 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
+use super::cursor::Cursor;
 use super::event::{Arg, CounterValue, Event, Name, Value};
 use super::gpu::{Correlation, GpuTables};
 use super::message::{Message, close};
@@ -128,6 +129,11 @@ impl Sequence {
         self.id
     }
 
+    /// Whether anything was written on it.
+    pub fn is_started(&self) -> bool {
+        self.started
+    }
+
     /// Whether it is time to restart: never started, ten seconds or four megabytes ago.
     pub fn is_stale(&self, now: u64) -> bool {
         const MAX_NANOS: u64 = 10_000_000_000;
@@ -190,12 +196,12 @@ impl Sequence {
     #[inline]
     pub fn event(&mut self, out: &mut Vec<u8>, strings: &impl Strings, event: &Event<'_>) {
         let flows = event.flows.len() + event.flow_ends.len();
-        let most = FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows;
-        out.reserve(most);
+        let room = FIXED_PART + ARG_PART * event.args.len() + FLOW_PART * flows;
+        out.reserve(room);
         let start = out.len();
         // SAFETY: the space for all that `Cursor` writes before `finish` was reserved just
         // now, and strings by value reserve their own.
-        let mut to = unsafe { Cursor::new(out, most) };
+        let mut to = unsafe { Cursor::new(out, room) };
         let delta = self.advance(event.time);
         to.pair(0x0a, 0);
         to.byte(0x40);
@@ -385,92 +391,4 @@ pub(super) fn introduce(
         entry.uint(1, iid.into()).text(2, strings.text(id).bytes);
     });
     iid
-}
-
-/// Writes into reserved space behind a vector's end. The vector is longer only after
-/// [`Cursor::finish`].
-struct Cursor<'a> {
-    out: &'a mut Vec<u8>,
-    at: usize,
-    /// What all fixed parts together may take.
-    most: usize,
-}
-
-impl<'a> Cursor<'a> {
-    /// # Safety
-    /// `most` bytes of spare capacity are enough for everything written before `finish`,
-    /// apart from what `nested` writes.
-    #[inline(always)]
-    unsafe fn new(out: &'a mut Vec<u8>, most: usize) -> Cursor<'a> {
-        let at = out.len();
-        Cursor { out, at, most }
-    }
-
-    #[inline(always)]
-    fn position(&self) -> usize {
-        self.at
-    }
-
-    #[inline(always)]
-    fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        debug_assert!(self.at + N <= self.out.capacity());
-        // SAFETY: by the contract of `new`, N bytes fit.
-        unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
-        self.at += used;
-    }
-
-    #[inline(always)]
-    fn byte(&mut self, byte: u8) {
-        self.put([byte], 1);
-    }
-
-    #[inline(always)]
-    fn pair(&mut self, a: u8, b: u8) {
-        self.put([a, b], 2);
-    }
-
-    #[inline(always)]
-    fn copy16(&mut self, bytes: [u8; 16], used: usize) {
-        self.put(bytes, used);
-    }
-
-    #[inline(always)]
-    fn fixed64(&mut self, value: u64) {
-        self.put(value.to_le_bytes(), 8);
-    }
-
-    #[inline(always)]
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
-    }
-
-    /// Overwrites a byte that was written before.
-    #[inline(always)]
-    fn patch(&mut self, at: usize, byte: u8) {
-        debug_assert!(at < self.at);
-        // SAFETY: `at` lies before the position.
-        unsafe { self.out.as_mut_ptr().add(at).write(byte) };
-    }
-
-    /// Lets `fill` append to the vector itself, and makes sure that the fixed parts still
-    /// fit behind that.
-    #[cold]
-    fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        // SAFETY: everything before `at` was written.
-        unsafe { self.out.set_len(self.at) };
-        fill(self.out);
-        self.out.reserve(self.most);
-        self.at = self.out.len();
-    }
-
-    #[inline(always)]
-    fn finish(self) {
-        debug_assert!(self.at <= self.out.capacity());
-        // SAFETY: everything before `at` was written.
-        unsafe { self.out.set_len(self.at) };
-    }
 }

@@ -5,8 +5,8 @@
 //! the file is whole (`committed`), and a `flock` lets one process append at a time:
 //!
 //! ```text
-//! lock ─► file longer than committed? a writer died: cut ─► write at committed
-//!      ─► committed += batch ─► unlock
+//! lock ─► file longer than committed? a writer died: cut ─► append to what is whole
+//!      ─► committed = length ─► unlock
 //! ```
 //!
 //! At every moment the first `committed` bytes are whole batches. A process that dies
@@ -17,8 +17,11 @@
 //! cluster file system that has no `flock`.
 
 use super::Sink;
+use super::compress::{self, Batch};
 use super::descriptor::Descriptor;
+use super::gzip::Member;
 use super::quiet::quietly;
+use crate::config::Compress;
 use crate::control::{Page, State};
 use crate::error::Error;
 use std::io;
@@ -37,6 +40,7 @@ pub struct SharedFile {
     output: Descriptor,
     lock: Descriptor,
     page: Arc<Page>,
+    how: Compress,
 }
 
 impl SharedFile {
@@ -47,7 +51,7 @@ impl SharedFile {
     #[doc(hidden)]
     pub fn open(path: &Path, page: Arc<Page>) -> Result<SharedFile, Error> {
         let failed = |source| Error::Output { path: path.to_owned(), source };
-        let mut output = Descriptor::open(path, libc::O_WRONLY, 0).map_err(failed)?;
+        let mut output = Descriptor::open(path, libc::O_RDWR, 0).map_err(failed)?;
         let stat = output.ensure().map_err(failed)?;
         if stat.st_mode & libc::S_IFMT != libc::S_IFREG {
             return Err(Error::Refused {
@@ -57,13 +61,21 @@ impl SharedFile {
         }
         let lock = Descriptor::open(page.path(), libc::O_RDWR, 0)
             .map_err(|source| Error::Control { path: page.path().to_owned(), source })?;
-        Ok(SharedFile { output, lock, page })
+        Ok(SharedFile { output, lock, page, how: Compress::None })
+    }
+
+    /// Compresses what it writes. All processes must do so in the same way.
+    #[must_use]
+    pub(super) fn compress(mut self, how: Compress) -> SharedFile {
+        self.how = how;
+        self
     }
 
     /// Appends `last` and lets nobody append after it. Returns the output's length.
     pub(super) fn seal(&mut self, last: &[u8]) -> io::Result<u64> {
+        let batch = Batch::of(self.how, last)?;
         self.locked(|this, committed| {
-            let appended = this.append(committed, last);
+            let appended = if last.is_empty() { Ok(()) } else { this.append(committed, &batch) };
             this.page.set_state(State::Closed);
             appended?;
             Ok(this.page.committed())
@@ -101,26 +113,34 @@ impl SharedFile {
             // A hole of zeros would make everything after it unreadable.
             return Err(io::Error::other("somebody cut the output short"));
         }
-        if length > committed {
-            self.output.truncate(committed)?;
+        if length == committed {
+            return Ok(committed);
         }
-        Ok(committed)
+        let whole = compress::whole(self.how, &self.output, committed, length)?;
+        self.output.truncate(whole)?;
+        self.page.commit(whole);
+        Ok(whole)
     }
 
-    fn append(&mut self, at: u64, batch: &[u8]) -> io::Result<()> {
-        let written = quietly(|| self.output.write_all_at(batch, at));
-        match written {
-            Ok(()) => self.page.commit(at + batch.len() as u64),
-            // Should that fail too, the next writer cuts.
-            Err(_) => drop(self.output.truncate(at)),
-        }
-        written
+    fn append(&mut self, at: u64, batch: &Batch<'_>) -> io::Result<()> {
+        let mut member = match batch {
+            Batch::Blocks(_) => Member::read(&self.output, at)?,
+            Batch::Bytes(_) => Member::default(),
+        };
+        let end = quietly(|| batch.append(&self.output, at, &mut member))?;
+        self.page.commit(end);
+        Ok(())
     }
 }
 
 impl Sink for SharedFile {
     fn write(&mut self, packets: &[u8]) -> io::Result<()> {
-        let written = self.locked(|this, at| this.append(at, packets));
+        if packets.is_empty() {
+            return Ok(());
+        }
+        // Compressed before the others are made to wait.
+        let batch = Batch::of(self.how, packets)?;
+        let written = self.locked(|this, at| this.append(at, &batch));
         if written.is_err() && self.page.state() != State::Closed {
             self.page.count_write_error();
         }

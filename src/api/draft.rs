@@ -1,0 +1,153 @@
+//! Events in the making: a head and its arguments, put together without allocating.
+//!
+//! The macros record the common event (no argument or one that fits into the head)
+//! without this; here is everything else, for them, for the C ABI and for the
+//! `tracing` layer.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kymograph_protos::record::{ArgType, Extra, Kind, Record};
+use kymograph_protos::{Recorder, StrId};
+
+use super::value::{Encoded, Value};
+use crate::clock;
+use crate::intern::INTERNER;
+use crate::queue::PRODUCER;
+use crate::recorder::PIPELINE;
+
+/// Arguments (flows and the track included) that one event can have.
+pub(crate) const MAX_ARGS: usize = 32;
+
+/// See the module.
+pub(crate) struct Draft<'a> {
+    head: Record,
+    extras: [Extra; MAX_ARGS],
+    len: usize,
+    /// The one string that travels by value, because it could not be interned.
+    text: &'a [u8],
+    /// The argument that `text` is the value of; none: it is the event's name.
+    text_of: StrId,
+}
+
+impl<'a> Draft<'a> {
+    /// An event that happens now and is called `site`.
+    pub(crate) fn new(kind: Kind, site: StrId) -> Draft<'a> {
+        Draft::from(Record { time: clock::ticks(), site, kind: kind as u8, ..Record::default() })
+    }
+
+    /// An event with this head.
+    pub(crate) fn from(head: Record) -> Draft<'a> {
+        let none = Extra { value: 0, name: StrId::NONE, ty: 0, zero: [0; 3] };
+        Draft { head, extras: [none; MAX_ARGS], len: 0, text: &[], text_of: StrId::NONE }
+    }
+
+    /// An event that happens now and is called `name`, in the category of that id.
+    pub(crate) fn called(kind: Kind, category: StrId, name: &'a [u8]) -> Draft<'a> {
+        let site = INTERNER.intern(category, StrId::NONE, name);
+        let mut draft = Draft::new(kind, site);
+        if site.is_none() {
+            draft.name(category, name);
+        }
+        draft
+    }
+
+    /// Lets the name travel by value.
+    pub(crate) fn name(&mut self, category: StrId, name: &'a [u8]) {
+        if !self.text.is_empty() {
+            cut_short();
+        }
+        (self.head.site, self.text, self.text_of) = (category, name, StrId::NONE);
+    }
+
+    /// Sets what depends on the kind: the id of a range, the unit of a counter.
+    pub(crate) fn other(mut self, other: u64) -> Draft<'a> {
+        self.head.other = other;
+        self
+    }
+
+    /// Puts the event on a track.
+    pub(crate) fn track(&mut self, id: u64) {
+        self.add(Extra::new(StrId::NONE, ArgType::Track, id));
+    }
+
+    /// The argument whose name the site knows.
+    pub(crate) fn first_arg(&mut self, ty: ArgType, bits: u64) {
+        (self.head.tag, self.head.arg) = (ty as u8, bits);
+    }
+
+    /// A further argument, or a flow.
+    pub(crate) fn arg(&mut self, name: StrId, ty: ArgType, bits: u64) {
+        let name = match ty {
+            ArgType::Flow | ArgType::FlowEnd => StrId::NONE,
+            // Without a name an integer would be taken for the rank of a track.
+            _ if name.is_none() => unnamed(),
+            _ => name,
+        };
+        self.add(Extra::new(name, ty, bits));
+    }
+
+    /// A further argument that is a string.
+    pub(crate) fn text(&mut self, name: StrId, text: &'a [u8]) {
+        match INTERNER.intern(StrId::NONE, StrId::NONE, text) {
+            StrId::NONE => self.text_by_value(name, text),
+            id => self.arg(name, ArgType::Str, id.0.into()),
+        }
+    }
+
+    /// A further argument that is a string and could not be interned. Only one string
+    /// travels by value: the name if that must, else the first that comes; the others are
+    /// counted as cut short, to nothing.
+    pub(crate) fn text_by_value(&mut self, name: StrId, text: &'a [u8]) {
+        if self.text.is_empty() {
+            (self.text, self.text_of) = (text, if name.is_none() { unnamed() } else { name });
+        } else {
+            cut_short();
+        }
+    }
+
+    /// Further arguments, by name.
+    pub(crate) fn values(&mut self, args: &[(&'static str, &'a dyn Value)]) {
+        for &(name, value) in args {
+            let name = INTERNER.intern_static(StrId::NONE, StrId::NONE, name);
+            match <dyn Value>::encode(value) {
+                Encoded::Bits(ty, bits) => self.arg(name, ty, bits),
+                Encoded::Text(text) => self.text(name, text.as_bytes()),
+            }
+        }
+    }
+
+    fn add(&mut self, extra: Extra) {
+        match self.extras.get_mut(self.len) {
+            Some(slot) => {
+                *slot = extra;
+                self.len += 1;
+            }
+            None => cut_short(),
+        }
+    }
+
+    /// Records it. Returns whether there was room.
+    pub(crate) fn push(mut self) -> bool {
+        if !self.text.is_empty() && !self.text_of.is_none() {
+            self.add(Extra::new(self.text_of, ArgType::Bytes, self.text.len() as u64));
+        }
+        PIPELINE.push_named(self.head, &self.extras[..self.len], self.text)
+    }
+}
+
+fn cut_short() {
+    PRODUCER.with(|producer| producer.cut_short());
+}
+
+/// What an argument without a name is called.
+fn unnamed() -> StrId {
+    static ID: AtomicU32 = AtomicU32::new(0);
+    match ID.load(Ordering::Relaxed) {
+        0 => {
+            let id = INTERNER.intern_static(StrId::NONE, StrId::NONE, "arg");
+            ID.store(id.0, Ordering::Relaxed);
+            id
+        }
+        id => StrId(id),
+    }
+}
