@@ -100,6 +100,15 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("PYTORCH", "auto|on|shapes|off", "auto",
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
+    option!("ACTIVITY_TYPES", "LIST", "",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead.",
+        |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
+    option!("ALL_ARGS", "0|1", "0",
+        "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
+        |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
+    option!("CUPTI_PATH", "PATH", "",
+        "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
+        |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
@@ -194,6 +203,12 @@ pub struct Config {
     pub process_name: Option<String>,
     /// `PYTORCH`.
     pub pytorch: PyTorch,
+    /// `ACTIVITY_TYPES`.
+    pub activity_types: String,
+    /// `ALL_ARGS`.
+    pub all_args: bool,
+    /// `CUPTI_PATH`.
+    pub cupti_path: Option<PathBuf>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
     /// `LIBRARY`.
@@ -216,6 +231,9 @@ impl Default for Config {
             duration: None,
             process_name: None,
             pytorch: PyTorch::Auto,
+            activity_types: String::new(),
+            all_args: false,
+            cupti_path: None,
             control: None,
             library: None,
         };

@@ -8,7 +8,8 @@
 //! ```
 //! A lookup reads the table and compares the text. An unknown string is added under a
 //! spin lock that is only ever *tried*: who cannot get it (contention, a signal handler
-//! inside an insertion, the budget spent) gets no id, and the string travels by value.
+//! inside an insertion) or finds the budget spent gets no id, and the string travels by
+//! value.
 //! So interning never blocks, and memory is bounded however many names a program invents.
 //!
 //! An id stands for a text *with* its category and the name of its first argument: that
@@ -169,7 +170,18 @@ impl Interner {
         text: &[u8],
         kept: Option<&'static [u8]>,
     ) -> StrId {
-        if text.len() > MAX_TEXT || !self.lock() {
+        // Names in the code are worth some patience, once each: without them arguments have
+        // no names. Not for ever: it may be this very thread that is in the way, below us.
+        let tries = if kept.is_some() { 1000 } else { 1 };
+        let mut locked = text.len() <= MAX_TEXT && self.lock();
+        for _ in 1..tries {
+            if locked {
+                break;
+            }
+            std::thread::yield_now();
+            locked = self.lock();
+        }
+        if !locked {
             return StrId::NONE;
         }
         // Somebody may have been faster.

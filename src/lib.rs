@@ -22,6 +22,7 @@ pub mod queue;
 mod recorder;
 mod recording;
 pub mod sink;
+mod sources;
 
 pub(crate) use api::category;
 pub use api::{

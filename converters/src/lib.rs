@@ -1,2 +1,22 @@
 //! Reads finished traces. Never linked into a traced process by itself.
+//!
+//! Every format is read into one document, the hub [`trace::Trace`], and written from it;
+//! what is known about a trace is asked of the hub. So n formats need n readers and n
+//! writers, not n².
+//!
+//! * [`trace`]: the hub.
+//! * [`format`](mod@format): formats by name, and files of any of them.
+//! * [`perfetto`]: Perfetto's trace files.
+//! * [`chrome`]: Chrome's JSON, and what every JSON trace has in common.
+//! * [`kineto`]: Kineto's JSON: what PyTorch writes.
+//! * [`json`]: JSON itself.
+//! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
+
+pub mod chrome;
+pub mod format;
+pub mod json;
+pub mod kineto;
+pub mod packed;
+pub mod perfetto;
+pub mod trace;

@@ -72,6 +72,7 @@ impl Track {
     /// Its id, once it is described in the running recording.
     pub(crate) fn id(&self) -> u64 {
         let inner = &*self.inner;
+        recording::is_wanted();
         let current = recording::generation();
         if current != 0 && inner.described.swap(current, Ordering::Relaxed) != current {
             // Again with the next event if there was no room.

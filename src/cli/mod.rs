@@ -4,9 +4,11 @@
 //! `kymo record` whatever the command's was.
 
 mod command;
+mod convert;
 mod demo;
 mod doctor;
 mod elf;
+mod info;
 mod inherited;
 mod launch;
 mod library;
@@ -26,6 +28,9 @@ EXAMPLES
       kymo record --domain 'render,io*' --duration 10s -o app.pftrace.gz -- ./app
   A program with very many events:
       kymo record --buffer 512M -- ./app
+  What is in a trace, and the same trace for tools that read PyTorch's JSON:
+      kymo info app.pftrace
+      kymo convert app.pftrace app.json.gz
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -45,6 +50,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Subcommands {
     Record(Box<record::Record>),
+    Convert(convert::Convert),
+    Info(info::Info),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
@@ -79,6 +86,8 @@ pub(crate) fn main() -> ExitCode {
     };
     let result = match cli.command {
         Subcommands::Record(record) => record.run(),
+        Subcommands::Convert(convert) => convert.run(),
+        Subcommands::Info(info) => info.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
         Subcommands::Probe(probe) => probe.run(),

@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Variables by which annotation libraries find a collector.
-const COLLECTORS: [&str; 2] = ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"];
+/// Variables by which annotation libraries and the CUDA driver find a collector.
+const COLLECTORS: [&str; 3] =
+    ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
 
 /// Records a command, its children and grandchildren into one trace.
 #[derive(Args)]

@@ -1,9 +1,9 @@
-//! What a program finds in us when we are injected into it: the symbols by which NVTX and
-//! ITT attach a tool, and the calls that end a process without `atexit` handlers.
+//! What a program finds in us when we are injected into it: the symbols by which NVTX, ITT
+//! and CUDA attach a tool, and the calls that end a process without `atexit` handlers.
 //!
 //! `kymo record` preloads the library into a command and all that it starts. A process
 //! that never annotates anything loads it and nothing more: the recording starts with the
-//! first NVTX or ITT call (or the first event of the C ABI).
+//! first NVTX or ITT call, with CUDA, or with the first event of the C ABI.
 //!
 //! The interposed calls do the one thing that the recording needs, then what the caller
 //! asked for. They serve only the process that is being recorded: the child of a `vfork`
@@ -17,6 +17,7 @@ use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use kymograph_backends::annotate::{itt, nvtx};
+use kymograph_backends::nvidia;
 
 use crate::config::Config;
 use crate::guard::guard;
@@ -97,6 +98,18 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::Ext
         start();
         // SAFETY: passed on from the NVTX copy.
         unsafe { nvtx::initialize_extension(module, &PIPELINE) }
+    })
+}
+
+/// Called by the CUDA driver while it initialises (`CUDA_INJECTION64_PATH`; CUPTI's
+/// documentation calls the function so).
+#[unsafe(no_mangle)]
+pub extern "C" fn InitializeInjection() -> c_int {
+    guard(1, || {
+        nvidia::injected();
+        start();
+        recording::start_sources();
+        1
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::message::Message;
 use super::packet;
-use super::sequence::{BOOTTIME, MONOTONIC, REALTIME, Snapshot, clock};
+use super::sequence::{BOOTTIME, Snapshot, clock};
 use crate::CounterUnit;
 
 /// Describes a process: the parent of its threads and tracks.
@@ -123,8 +123,7 @@ pub fn clock_snapshot(out: &mut Vec<u8>, sequence: u32, clocks: &Snapshot) {
         p.uint(10, sequence.into()).uint(8, clocks.boottime).uint(58, BOOTTIME);
         p.message(6, |snapshot| {
             clock(snapshot, BOOTTIME, clocks.boottime);
-            clock(snapshot, REALTIME, clocks.realtime);
-            clock(snapshot, MONOTONIC, clocks.monotonic);
+            clocks.others(snapshot);
             snapshot.uint(2, BOOTTIME);
         });
     });

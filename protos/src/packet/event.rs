@@ -43,6 +43,15 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// An address.
     Pointer(u64),
+    /// Nothing: JSON's `null`.
+    Null,
+    /// JSON text of a value that has no other form.
+    Json(StrId),
+    /// A list: its items are the arguments that follow, this many, each with what belongs
+    /// to it. Their names do not count. No deeper than a stack can go.
+    List(u32),
+    /// A dictionary: its entries are the arguments that follow, as for a list.
+    Dict(u32),
 }
 
 /// A named argument: `debug.NAME` in trace_processor's `args`.

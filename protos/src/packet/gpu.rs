@@ -243,7 +243,7 @@ impl Sequence {
     }
 
     /// An `ExtraComputeArg`.
-    fn compute_arg(
+    pub(super) fn compute_arg(
         &mut self,
         to: &mut Message<'_>,
         fresh: &mut Vec<u8>,
@@ -267,6 +267,8 @@ impl Sequence {
             Value::F64(x) => to.double(5, x),
             Value::Str(id) => to.text(6, strings.text(id).bytes),
             Value::Bytes(bytes) => to.text(6, bytes),
+            // An activity's arguments are flat: see `RenderStage::nested`.
+            Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_) => to,
         };
     }
 }

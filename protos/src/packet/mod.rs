@@ -27,18 +27,25 @@ mod cursor;
 mod descriptor;
 mod event;
 mod gpu;
+mod inventory;
 mod message;
 mod sequence;
+mod stage;
 mod text;
+mod track;
+mod tree;
 
 pub use descriptor::{
     Fact, ProcessTrack, ThreadTrack, Track, clock_snapshot, trace_attributes, trace_stats,
 };
 pub use event::{Arg, CounterValue, Event, EventType, Name, Value};
 pub use gpu::{Activity, Correlation, Gpu, Kernel, Launch, Queue, gpu_info};
+pub use inventory::{CounterSpec, Device, device_frequency, device_memory, devices};
 pub use message::Message;
 pub use sequence::{Sequence, Snapshot};
+pub use stage::{ContextEntry, KernelEntry, RenderStage, StageEntry};
 pub use text::{Strings, Text, clean};
+pub use track::{AnyTrack, TrackOf};
 
 /// Field of `Trace` in which packets lie.
 const PACKET: u32 = 1;

@@ -17,18 +17,29 @@ const DROPPED: u64 = 1 | 256;
 /// The sequence-scoped clock of timestamps.
 const CLOCK: u64 = 64;
 pub(super) const BOOTTIME: u64 = 6;
-pub(super) const REALTIME: u64 = 1;
-pub(super) const MONOTONIC: u64 = 3;
+const REALTIME: u64 = 1;
+const MONOTONIC: u64 = 3;
 
 /// The same moment on the system's clocks, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Snapshot {
     /// `CLOCK_BOOTTIME`, the clock of the trace.
     pub boottime: u64,
-    /// `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC`; 0 if unknown.
     pub monotonic: u64,
-    /// `CLOCK_REALTIME`.
+    /// `CLOCK_REALTIME`; 0 if unknown.
     pub realtime: u64,
+}
+
+impl Snapshot {
+    /// The clocks that are not the trace's, as far as they are known.
+    pub(super) fn others(&self, snapshot: &mut Message<'_>) {
+        for (id, time) in [(REALTIME, self.realtime), (MONOTONIC, self.monotonic)] {
+            if time != 0 {
+                clock(snapshot, id, time);
+            }
+        }
+    }
 }
 
 /// Numbers given to strings within one table of one sequence, dense from 1.
@@ -72,8 +83,8 @@ pub struct Sequence {
     bytes: usize,
     pub(super) names: Iids,
     categories: Iids,
-    arg_names: Iids,
-    strings: Iids,
+    pub(super) arg_names: Iids,
+    pub(super) strings: Iids,
     /// `InternedData` fields for the packet being made.
     pub(super) fresh: Vec<u8>,
     pub(super) gpu: GpuTables,
@@ -89,8 +100,8 @@ struct Prefix {
 /// Fields of `InternedData`.
 const CATEGORIES: u32 = 1;
 pub(super) const NAMES: u32 = 2;
-const ARG_NAMES: u32 = 3;
-const STRINGS: u32 = 29;
+pub(super) const ARG_NAMES: u32 = 3;
+pub(super) const STRINGS: u32 = 29;
 
 /// Bytes that an event may take apart from its arguments, flows and strings by value:
 /// packet and event headers 2 × 11, timestamp 11, prefix 16, type 2, track 11, category
@@ -173,8 +184,7 @@ impl Sequence {
                 snapshot.message(1, |c| {
                     c.uint(1, CLOCK).uint(2, clocks.boottime).uint(3, 1);
                 });
-                clock(snapshot, REALTIME, clocks.realtime);
-                clock(snapshot, MONOTONIC, clocks.monotonic);
+                clocks.others(snapshot);
                 snapshot.uint(2, BOOTTIME);
             });
         });
@@ -242,8 +252,10 @@ impl Sequence {
                 Message::new(out).text(23, bytes);
             }),
         }
-        for arg in event.args {
-            self.arg(&mut to, strings, arg);
+        let mut args = event.args;
+        while !args.is_empty() {
+            let used = self.arg(&mut to, strings, args);
+            args = &args[used..];
         }
         for id in event.flows {
             to.pair(0xf9, 0x02);
@@ -287,14 +299,16 @@ impl Sequence {
 
     /// A `DebugAnnotation` (field 4): shorter than 128 bytes unless it holds a string.
     #[inline(always)]
-    fn arg(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
-        let name = match arg.name {
-            Name::Id(id) => id,
-            Name::Bytes(_) => return self.arg_by_value(to, strings, arg),
+    fn arg(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, args: &[Arg<'_>]) -> usize {
+        let arg = &args[0];
+        let name = match (arg.name, arg.value) {
+            (Name::Bytes(_), _)
+            | (
+                _,
+                Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_),
+            ) => return self.uncommon_arg(to, strings, args),
+            (Name::Id(id), _) => id,
         };
-        if let Value::Bytes(_) = arg.value {
-            return self.arg_by_value(to, strings, arg);
-        }
         let mut iid = self.arg_names.get(name);
         if iid == 0 {
             iid = introduce(&mut self.arg_names, &mut self.fresh, ARG_NAMES, strings, name);
@@ -329,30 +343,25 @@ impl Sequence {
                 to.pair(0x88, 0x01);
                 to.varint(iid.into());
             }
-            Value::Bytes(_) => {}
+            Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_) => {}
         }
         to.patch(start - 1, (to.position() - start) as u8);
+        1
     }
 
+    /// Returns how many of `args` were used up: more than one for a list or dictionary.
     #[cold]
-    fn arg_by_value(&mut self, to: &mut Cursor<'_>, strings: &impl Strings, arg: &Arg<'_>) {
+    fn uncommon_arg(
+        &mut self,
+        to: &mut Cursor<'_>,
+        strings: &impl Strings,
+        args: &[Arg<'_>],
+    ) -> usize {
+        let mut used = 0;
         to.nested(|out| {
-            Message::new(out).message(4, |a| {
-                match arg.name {
-                    Name::Id(id) => a.text(10, strings.text(id).bytes),
-                    Name::Bytes(bytes) => a.text(10, bytes),
-                };
-                match arg.value {
-                    Value::Bool(b) => a.uint(2, b.into()),
-                    Value::U64(n) => a.uint(3, n),
-                    Value::I64(n) => a.int(4, n),
-                    Value::F64(x) => a.double(5, x),
-                    Value::Pointer(p) => a.uint(7, p),
-                    Value::Str(id) => a.text(6, strings.text(id).bytes),
-                    Value::Bytes(bytes) => a.text(6, bytes),
-                };
-            });
+            Message::new(out).message(4, |a| used = self.annotation(a, strings, args, true));
         });
+        used
     }
 }
 

@@ -1,0 +1,145 @@
+//! Arguments: values of JSON into the hub.
+
+use std::collections::HashMap;
+
+use crate::json::{self, Kind, Str, number};
+use crate::trace::{Args, StrId, Trace, Value};
+
+/// Puts values into the hub. Remembers what came before, since traces repeat themselves.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    keys: Keys,
+    /// Lists and dictionaries by their text, when it is short: shapes of tensors.
+    seen: HashMap<Box<str>, Value>,
+    /// Items of the lists that are being read.
+    items: Vec<Value>,
+    entries: Vec<(StrId, Value)>,
+}
+
+/// Texts of lists that are remembered, and how long they may be.
+const SEEN: usize = 1 << 14;
+const SEEN_BYTES: usize = 200;
+
+impl Values {
+    /// The number of the name of an argument.
+    #[inline]
+    pub(super) fn key(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
+        self.keys.number(trace, key)
+    }
+
+    /// The value; text of JSON where the hub has no type for it.
+    #[inline]
+    pub(super) fn value(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
+        match value.kind() {
+            Kind::Int | Kind::Float => match number(value) {
+                Some(json::Number::Int(n)) => Value::I64(n),
+                Some(json::Number::Uint(n)) => Value::U64(n),
+                Some(json::Number::Float(x)) => Value::F64(x),
+                _ => text_of(trace, value),
+            },
+            Kind::String => Value::Str(intern(trace, value.as_str())),
+            Kind::True => Value::Bool(true),
+            Kind::False => Value::Bool(false),
+            Kind::Null => Value::Null,
+            Kind::Array | Kind::Object => self.known(trace, value),
+        }
+    }
+
+    fn known(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
+        let raw = value.raw();
+        if let Some(&seen) = self.seen.get(raw) {
+            return seen;
+        }
+        let result = self.nested(trace, value, Args::MAX_DEPTH - 1);
+        if raw.len() <= SEEN_BYTES && self.seen.len() < SEEN {
+            self.seen.insert(raw.into(), result);
+        }
+        result
+    }
+
+    fn nested(&mut self, trace: &mut Trace, value: json::Value<'_>, depth: usize) -> Value {
+        if depth == 0 {
+            return text_of(trace, value);
+        }
+        match value.kind() {
+            Kind::Array => {
+                let first = self.items.len();
+                for item in value.items() {
+                    let item = self.nested(trace, item, depth - 1);
+                    self.items.push(item);
+                }
+                let list = trace.args.list(&self.items[first..]);
+                self.items.truncate(first);
+                list
+            }
+            Kind::Object => {
+                let first = self.entries.len();
+                for (key, value) in value.fields() {
+                    let key = intern(trace, Some(key));
+                    let value = self.nested(trace, value, depth - 1);
+                    self.entries.push((key, value));
+                }
+                let dict = trace.args.dict(&self.entries[first..]);
+                self.entries.truncate(first);
+                dict
+            }
+            _ => self.value(trace, value),
+        }
+    }
+}
+
+/// The value as JSON text.
+pub(super) fn text_of(trace: &mut Trace, value: json::Value<'_>) -> Value {
+    let mut text = Vec::new();
+    json::write_value(&mut text, value);
+    Value::Json(trace.strings.intern(&String::from_utf8_lossy(&text)))
+}
+
+/// The number of a string; none for none.
+#[inline]
+pub(super) fn intern(trace: &mut Trace, text: Option<Str<'_>>) -> StrId {
+    match text {
+        None => StrId::NONE,
+        Some(text) if text.escaped() => trace.strings.intern(&text.text()),
+        Some(text) => trace.strings.intern(text.raw()),
+    }
+}
+
+/// Numbers of names. The names of one event's arguments nearly always follow each other as
+/// they did before, so the next one is guessed, and compared instead of looked up.
+#[derive(Debug, Default)]
+struct Keys {
+    /// Text, number, and the name that came after it.
+    known: Vec<(Box<str>, StrId, usize)>,
+    places: HashMap<StrId, usize>,
+    last: usize,
+}
+
+impl Keys {
+    #[inline]
+    fn number(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
+        if let Some(&(.., next)) = self.known.get(self.last) {
+            if let Some((text, id, _)) = self.known.get(next) {
+                if **text == *key.raw() && !key.escaped() {
+                    self.last = next;
+                    return *id;
+                }
+            }
+        }
+        self.look_up(trace, key)
+    }
+
+    fn look_up(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
+        let id = intern(trace, Some(key));
+        let known = &mut self.known;
+        let place = *self.places.entry(id).or_insert_with(|| {
+            known.push((trace.strings.get(id).into(), id, 0));
+            known.len() - 1
+        });
+        if let Some(last) = self.known.get_mut(self.last) {
+            last.2 = place;
+        }
+        self.last = place;
+        id
+    }
+}

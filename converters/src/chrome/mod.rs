@@ -1,0 +1,68 @@
+//! Traces in Chrome's JSON, which Kineto's is too.
+//!
+//! [`read()`] takes any of them: an array of events or an object that has one, of PyTorch,
+//! JAX, Chrome and whoever else writes the format. What only Kineto's events mean is in
+//! [`crate::kineto`]. [`write()`] writes the plain form, for viewers; what reads Kineto's files
+//! wants [`crate::kineto::write()`].
+//!
+//! How the format maps to the hub:
+//!
+//! | events | hub |
+//! |---|---|
+//! | `X`, `B` and `E` | a slice on the track of its `pid` and `tid` |
+//! | `b`, `e`, `n` | slices and moments on a track per process, category and name |
+//! | `i`, `I`, `R` | moments |
+//! | `C` | a sample for each argument |
+//! | `s`, `t`, `f` | points of flows, at the slices they bind to |
+//! | `M` | names, labels and order of processes and threads |
+//! | `P` and others | counted, not kept |
+//!
+//! | identity | hub |
+//! |---|---|
+//! | `pid` a number, also in quotes | a process |
+//! | `pid` another string, as `"Spans"` | a root track of that name |
+//! | `tid` a number under a process | a thread |
+//! | `tid` otherwise | a track of that name; [`ROW`] in its description where that is not clear |
+//!
+//! What the hub has no place for goes into arguments with the prefix [`FOREIGN`], and comes back
+//! from there when JSON is written: the id of an async event, the scope of a moment when it is
+//! not its thread, unknown members. Times are nanoseconds; the hub's clock is that of the file,
+//! and its relation to the time of day is in [`crate::trace::Facts::readings`].
+//!
+//! Some things come back in another form. They are: `B` and `E` as `X`; the arguments of an end
+//! with those of its beginning; numbers in quotes as numbers, where ids and times are meant;
+//! `I` and `R` as `i`, `S` and `F` as `b` and `e`;
+//! times finer than a nanosecond rounded; a missing `tid` as 0; arrows with one end not at all
+//! (they are counted); what [`crate::json`] repaired.
+
+mod args;
+mod arrows;
+mod counters;
+mod event;
+mod flows;
+mod line;
+mod members;
+mod metadata;
+mod open;
+mod places;
+mod read;
+mod rows;
+mod samples;
+mod write;
+
+pub use read::read;
+pub use write::write;
+
+pub(crate) use line::write_text;
+pub(crate) use write::{Style, first_time, write_in};
+
+/// Begins the name of an argument that holds what has no other place in the hub.
+pub const FOREIGN: &str = "chrome.";
+/// The description of a track whose `tid` cannot be told from its place.
+pub const ROW: &str = "tid";
+/// The description of a track of async events, where its place suggests something else.
+pub const ASYNC: &str = "async";
+/// The fact that holds metadata events, verbatim, that the hub cannot express.
+pub const METADATA_EVENTS: &str = "chrome.metadataEvents";
+/// The fact that holds the time, in nanoseconds of the hub's clock, that metadata events bear.
+pub const METADATA_TIME: &str = "chrome.metadataTime";

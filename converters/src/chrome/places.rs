@@ -1,0 +1,125 @@
+//! From the hub's tracks back to `pid` and `tid`.
+
+use super::{ASYNC, ROW};
+use crate::json::{write_int, write_string};
+use crate::trace::{QueueId, StrId, Trace, Track, TrackId, TrackKind};
+
+/// How a track is named in the file. The texts are pieces of JSON, made once for a track.
+#[derive(Clone, Debug)]
+pub(super) enum Row {
+    /// Events with a beginning and an end stand here as one: `"pid": 1, "tid": 2`.
+    Plain {
+        /// Both ids.
+        ids: String,
+        /// The scope that moments here have unless they say otherwise.
+        scope: char,
+    },
+    /// Events here may overlap, so they are async: `"pid": 1`.
+    Async(String),
+}
+
+/// Rows of all tracks and queues.
+#[derive(Debug)]
+pub(super) struct Places {
+    tracks: Vec<Row>,
+    queues: Vec<String>,
+}
+
+impl Places {
+    pub(super) fn new(trace: &Trace) -> Places {
+        let tracks = trace.tracks.iter().map(|(id, track)| row(trace, id, track)).collect();
+        let queues = trace.queues.iter().map(|(id, _)| queue_ids(trace, id)).collect();
+        Places { tracks, queues }
+    }
+
+    #[inline]
+    pub(super) fn track(&self, track: TrackId) -> &Row {
+        &self.tracks[track.index()]
+    }
+
+    #[inline]
+    pub(super) fn queue(&self, queue: QueueId) -> &str {
+        &self.queues[queue.index()]
+    }
+}
+
+/// The stream that a queue is. Its name knows; numbers are the trace's own.
+pub(super) fn stream(trace: &Trace, queue: QueueId) -> i64 {
+    let queue = trace.queues[queue];
+    let named = trace.strings.get(queue.name).strip_prefix("Stream ");
+    let named = named.and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());
+    named.unwrap_or(queue.number as i64)
+}
+
+fn queue_ids(trace: &Trace, queue: QueueId) -> String {
+    let device = trace.devices[trace.queues[queue].device].number;
+    numbers(device, stream(trace, queue))
+}
+
+fn numbers(pid: i64, tid: i64) -> String {
+    let mut out = b"\"pid\": ".to_vec();
+    write_int(&mut out, pid);
+    out.extend_from_slice(b", \"tid\": ");
+    write_int(&mut out, tid);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn row(trace: &Trace, id: TrackId, track: &Track) -> Row {
+    let plain = |ids, scope| Row::Plain { ids, scope };
+    if let Some(queue) = track.queue {
+        return plain(queue_ids(trace, queue), 't');
+    }
+    match track.kind {
+        TrackKind::Process(process) => plain(numbers(trace.processes[process].pid, 0), 'p'),
+        TrackKind::Thread(thread) => {
+            let thread = &trace.threads[thread];
+            plain(numbers(trace.processes[thread.process].pid, thread.tid), 't')
+        }
+        TrackKind::Counter(_) | TrackKind::Other => other(trace, id, track),
+    }
+}
+
+fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
+    let name = trace.strings.get(track.name);
+    let marked = |mark: &str| trace.strings.get(track.description) == mark;
+    if let Some(rest) = name.strip_prefix("Overhead") {
+        let tid = rest.trim_start().parse().ok().or_else(|| rest.is_empty().then_some(0));
+        if let Some(tid) = tid {
+            return Row::Plain { ids: numbers(-1, tid), scope: 't' };
+        }
+    }
+    let Some(parent) = track.parent else {
+        return Row::Plain { ids: format!("\"pid\": {}, \"tid\": 0", quoted(name)), scope: 'g' };
+    };
+    let tid = || match name.parse::<i64>() {
+        Ok(number) if marked(ROW) => number.to_string(),
+        _ => quoted(name),
+    };
+    let above = &trace.tracks[parent];
+    match above.kind {
+        TrackKind::Other if above.parent.is_none() && above.queue.is_none() && !marked(ASYNC) => {
+            let pid = quoted(trace.strings.get(above.name));
+            Row::Plain { ids: format!("\"pid\": {pid}, \"tid\": {}", tid()), scope: 'g' }
+        }
+        TrackKind::Process(process) if marked(ROW) => {
+            let pid = trace.processes[process].pid;
+            Row::Plain { ids: format!("\"pid\": {pid}, \"tid\": {}", quoted(name)), scope: 't' }
+        }
+        _ => Row::Async(pid_of(trace, id)),
+    }
+}
+
+/// The `pid` of whatever a track lies under.
+pub(super) fn pid_of(trace: &Trace, track: TrackId) -> String {
+    if let Some(process) = trace.process_of(track) {
+        return format!("\"pid\": {}", trace.processes[process].pid);
+    }
+    let root = trace.ancestors(track).last().map_or(StrId::NONE, |(_, root)| root.name);
+    format!("\"pid\": {}", quoted(trace.strings.get(root)))
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    write_string(&mut out, text);
+    String::from_utf8_lossy(&out).into_owned()
+}

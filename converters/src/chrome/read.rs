@@ -1,0 +1,618 @@
+//! The reader: events of JSON into the hub.
+
+use std::io::Read;
+
+use super::args::{Values, intern};
+use super::counters::{CounterRows, Row, counted};
+use super::event::{Event, time};
+use super::flows::{Call, FlowRows, Last, Pending};
+use super::metadata::{MetaRows, main_process};
+use super::open::Open;
+use super::rows::{Id, Place, RowKind, Rows};
+use super::{FOREIGN, members};
+use crate::json::{self, Document, Element, Error, Item, Kind, Limits, RepairKind};
+use crate::kineto::{self, Class, Work};
+use crate::trace::{
+    Activity, Api, ArgsId, ClockReading, Context, ContextId, Dim3, EventRef, Instant, Kernel,
+    KernelId, Launch, LaunchId, Nanos, Phase, Slice, SliceId, Stage, StageId, StrId, Trace, Value,
+};
+
+/// Reads a trace in Chrome's or Kineto's JSON, not compressed.
+///
+/// Damage is repaired or passed over where possible, and said in
+/// [`crate::trace::Facts::warnings`].
+///
+/// # Errors
+/// When the input is no trace, exceeds a limit or cannot be read.
+pub fn read(input: impl Read, limits: &Limits) -> Result<Trace, Error> {
+    let mut document = Document::new(input, *limits);
+    let mut reader = Reader::new();
+    while let Some(item) = document.next()? {
+        match item {
+            Item::Event(element) => {
+                if let Some(what) = reader.event(element) {
+                    reader.trace.facts.warn(what, Some(document.offset()));
+                }
+            }
+            Item::Member(key, element) => {
+                let Reader { trace, rows, values, .. } = &mut reader;
+                members::member(trace, rows, values, key, element);
+            }
+        }
+    }
+    for kind in RepairKind::ALL {
+        let count = document.repairs().count(kind);
+        if count > 0 {
+            let first = document.repairs().first().iter().find(|repair| repair.kind == kind);
+            let warnings = &mut reader.trace.facts.warnings;
+            let (what, offset) = (kind.phrase().to_owned(), first.map(|repair| repair.offset));
+            warnings.push(crate::trace::Warning { what, count, offset });
+        }
+    }
+    Ok(reader.finish())
+}
+
+/// Names that are looked for in every event.
+struct Names {
+    correlation: StrId,
+    context: StrId,
+    grid: StrId,
+    block: StrId,
+    registers: StrId,
+    shared: StrId,
+    id: StrId,
+    scope: StrId,
+    args: StrId,
+}
+
+struct Reader {
+    trace: Trace,
+    rows: Rows,
+    values: Values,
+    open: Open,
+    counters: CounterRows,
+    flows: FlowRows,
+    metadata: MetaRows,
+    names: Names,
+    /// Categories that came before, with their class: there are few.
+    classes: Vec<(Box<str>, StrId, Class)>,
+    stages: Vec<(StrId, Work, StageId)>,
+    kernels: hashbrown::HashMap<Kernel, KernelId>,
+    launches: hashbrown::HashMap<Launch, LaunchId>,
+    contexts: Vec<(u64, ContextId)>,
+    api: Api,
+    phases: [u64; 128],
+    entries: Vec<(StrId, Value)>,
+}
+
+/// A description of what could not be taken in.
+type Complaint = Option<&'static str>;
+
+impl Reader {
+    fn new() -> Reader {
+        let mut trace = Trace::default();
+        let mut name = |text: &str| trace.strings.intern(text);
+        let names = Names {
+            correlation: name("correlation"),
+            context: name("context"),
+            grid: name("grid"),
+            block: name("block"),
+            registers: name("registers per thread"),
+            shared: name("shared memory"),
+            id: name("chrome.id"),
+            scope: name("chrome.s"),
+            args: name("chrome.args"),
+        };
+        Reader {
+            trace,
+            rows: Rows::default(),
+            values: Values::default(),
+            open: Open::default(),
+            counters: CounterRows::default(),
+            flows: FlowRows::default(),
+            metadata: MetaRows::default(),
+            names,
+            classes: Vec::new(),
+            stages: Vec::new(),
+            kernels: hashbrown::HashMap::default(),
+            launches: hashbrown::HashMap::default(),
+            contexts: Vec::new(),
+            api: Api::Unknown,
+            phases: [0; 128],
+            entries: Vec::new(),
+        }
+    }
+
+    fn event(&mut self, element: Element<'_>) -> Complaint {
+        let Some(event) = Event::new(element) else { return Some("event that is no object") };
+        self.phases[usize::from(event.ph & 127)] += 1;
+        if event.ph == b'M' {
+            return self.meta(element, &event);
+        }
+        if !matches!(event.ph, b'X' | b'B' | b'E' | b'i' | b'I' | b'R' | b'C')
+            && !matches!(event.ph, b's' | b't' | b'f' | b'b' | b'e' | b'n' | b'S' | b'F')
+        {
+            return Some(match event.ph {
+                0 => "event without a phase",
+                b'P' => "sample, not kept",
+                _ => "event of a phase that is not known",
+            });
+        }
+        let pid = Id::new(&mut self.trace, event.pid);
+        let tid = Id::new(&mut self.trace, event.tid);
+        let Some(start) = time(event.ts) else { return Some("event without a time") };
+        match event.ph {
+            b'X' => self.complete(element, &event, (pid, tid), start),
+            b'B' => {
+                let slice = self.slice(element, &event, (pid, tid), start, Nanos::UNFINISHED);
+                self.open.begin(self.trace.slices.get(slice).track, slice);
+                None
+            }
+            b'E' => {
+                let track = self.rows.track(&mut self.trace, pid, tid);
+                let slice = self.open.end(track);
+                self.end(element, &event, slice, start)
+            }
+            b'b' | b'e' | b'n' | b'S' | b'F' => self.overlapping(element, &event, pid, tid, start),
+            b'C' => self.counter(&event, (pid, tid), start),
+            b's' | b't' | b'f' => self.flow(&event, (pid, tid), start),
+            _ => self.instant(element, &event, (pid, tid), start),
+        }
+    }
+
+    fn meta(&mut self, element: Element<'_>, event: &Event<'_>) -> Complaint {
+        let pid = Id::new(&mut self.trace, event.pid);
+        let tid = Id::new(&mut self.trace, event.tid);
+        let name = event.name.map(|name| name.text()).unwrap_or_default();
+        let about = (&*name, event.args);
+        self.metadata.add(&mut self.trace, element, (pid, tid), time(event.ts), about);
+        None
+    }
+
+    fn complete(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        (pid, tid): (Id, Id),
+        start: i64,
+    ) -> Complaint {
+        let dur = time(event.dur).filter(|dur| *dur >= 0);
+        let length = Nanos(dur.unwrap_or(Nanos::UNFINISHED.0));
+        let (category, class) = self.category(event);
+        let numbered = matches!((pid, tid), (Id::Int(_), Id::Int(_)));
+        match class {
+            Class::Work(work) if numbered && dur.is_some() => {
+                self.activity(element, event, (pid, tid), (start, length), (category, work));
+            }
+            _ => {
+                self.slice(element, event, (pid, tid), start, length);
+            }
+        }
+        dur.is_none().then_some("duration that is missing or negative")
+    }
+
+    /// A slice on the track that its class says.
+    fn slice(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        (pid, tid): (Id, Id),
+        start: i64,
+        dur: Nanos,
+    ) -> SliceId {
+        let (category, class) = self.category(event);
+        let numbered = matches!((pid, tid), (Id::Int(_), Id::Int(_)));
+        let kind = match class {
+            Class::Notes if numbered => RowKind::Notes,
+            Class::Sync if numbered => RowKind::Sync,
+            Class::Overhead if pid == Id::Int(-1) => RowKind::Overhead,
+            _ => RowKind::Host,
+        };
+        let trace = &mut self.trace;
+        let track = match self.rows.place(trace, kind, pid, tid) {
+            Place::Track(track) => track,
+            Place::Queue(_) => self.rows.track(trace, pid, tid),
+        };
+        let name = intern(trace, event.name);
+        let correlation = self.gather(element, event);
+        let args = self.trace.args.add(&self.entries);
+        let slice = Slice { name, category, args, ..Slice::new(track, Nanos(start), dur) };
+        let slice = self.trace.slices.push(slice);
+        match class {
+            Class::Call if correlation != 0 => {
+                let name = self.trace.strings.get(name);
+                let api = match name.get(..3) {
+                    Some("hip") => Api::Hip,
+                    Some(start) if start.starts_with("cu") => Api::Cuda,
+                    _ => Api::Unknown,
+                };
+                if self.api == Api::Unknown {
+                    self.api = api;
+                }
+                let driver = self.trace.strings.get(category).ends_with("driver");
+                self.flows.calls.push(Call { slice, correlation, api, driver });
+            }
+            Class::Sync if correlation != 0 => self.flows.waits.push((slice, correlation, start)),
+            _ => {}
+        }
+        let event = EventRef::Slice(slice);
+        self.flows.last = Some(Last { pid, tid, start, event, correlation });
+        slice
+    }
+
+    fn activity(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        (pid, tid): (Id, Id),
+        (start, dur): (i64, Nanos),
+        (category, work): (StrId, Work),
+    ) {
+        let place = self.rows.place(&mut self.trace, RowKind::Queue, pid, tid);
+        let Place::Queue(queue) = place else { return };
+        let name = intern(&mut self.trace, event.name);
+        let correlation = self.gather(element, event);
+        let context = self.context();
+        let (mut launch, mut kernel) = (None, None);
+        if work == Work::Kernel {
+            launch = self.launch();
+            kernel = Some(self.kernel(name));
+        }
+        let activity = Activity {
+            name,
+            stage: Some(self.stage(category, work)),
+            context,
+            kernel,
+            launch,
+            correlation,
+            args: self.trace.args.add(&self.entries),
+            ..Activity::new(queue, Nanos(start), dur)
+        };
+        let event = EventRef::Activity(self.trace.activities.push(activity));
+        self.flows.last = Some(Last { pid, tid, start, event, correlation });
+    }
+
+    /// Fills `entries` with the arguments, and gives the correlation number among them.
+    fn gather(&mut self, element: Element<'_>, event: &Event<'_>) -> u64 {
+        self.entries.clear();
+        let mut correlation = 0;
+        if let Some(args) = event.args {
+            if args.kind() != Kind::Object && args.kind() != Kind::Null {
+                let value = self.values.value(&mut self.trace, args);
+                self.entries.push((self.names.args, value));
+            }
+            for (key, value) in args.fields() {
+                let key = self.values.key(&mut self.trace, key);
+                let value = self.values.value(&mut self.trace, value);
+                if key == self.names.correlation {
+                    correlation = match value {
+                        Value::I64(n) => u64::try_from(n).unwrap_or(0),
+                        Value::U64(n) => n,
+                        _ => 0,
+                    };
+                }
+                self.entries.push((key, value));
+            }
+        }
+        if event.others {
+            for (key, value) in Event::others(element) {
+                let key = self.trace.strings.intern(&format!("{FOREIGN}{}", key.text()));
+                let value = self.values.value(&mut self.trace, value);
+                self.entries.push((key, value));
+            }
+        }
+        correlation
+    }
+
+    fn take(&mut self, key: StrId, wanted: impl Fn(&Trace, Value) -> bool) -> Option<Value> {
+        let at = self.entries.iter().position(|(name, _)| *name == key)?;
+        wanted(&self.trace, self.entries[at].1).then(|| self.entries.remove(at).1)
+    }
+
+    fn launch(&mut self) -> Option<LaunchId> {
+        let is_dim = |trace: &Trace, value| dim(trace, value).is_some();
+        let grid = self.take(self.names.grid, is_dim).and_then(|value| dim(&self.trace, value));
+        let block = self.take(self.names.block, is_dim).and_then(|value| dim(&self.trace, value));
+        let launch = Launch { grid, block };
+        if launch == Launch::default() {
+            return None;
+        }
+        Some(*self.launches.entry(launch).or_insert_with(|| self.trace.launches.push(launch)))
+    }
+
+    fn kernel(&mut self, name: StrId) -> KernelId {
+        let whole = |_: &Trace, value| matches!(value, Value::I64(_));
+        let mut own = Vec::new();
+        for key in [self.names.registers, self.names.shared] {
+            if let Some(value) = self.take(key, whole) {
+                own.push((key, value));
+            }
+        }
+        let args = self.trace.args.add(&own);
+        let kernel = Kernel { name, demangled: name, architecture: StrId::NONE, args };
+        *self.kernels.entry(kernel).or_insert_with(|| self.trace.kernels.push(kernel))
+    }
+
+    fn context(&mut self) -> Option<ContextId> {
+        let (_, value) = self.entries.iter().find(|(name, _)| *name == self.names.context)?;
+        let Value::I64(number) = *value else { return None };
+        let number = u64::try_from(number).ok()?;
+        if let Some((_, id)) = self.contexts.iter().find(|(known, _)| *known == number) {
+            return Some(*id);
+        }
+        // The process is put in at the end, when it is known which one that is.
+        let id = self.trace.contexts.push(Context { number, pid: 0, api: Api::Unknown });
+        self.contexts.push((number, id));
+        Some(id)
+    }
+
+    fn stage(&mut self, category: StrId, work: Work) -> StageId {
+        let known = self.stages.iter().find(|known| known.0 == category && known.1 == work);
+        if let Some(known) = known {
+            return known.2;
+        }
+        let text = self.trace.strings.get(category).to_owned();
+        let stage: Stage = work.stage(&mut self.trace, &text);
+        let id = self.trace.stages.push(stage);
+        self.stages.push((category, work, id));
+        id
+    }
+
+    fn category(&mut self, event: &Event<'_>) -> (StrId, Class) {
+        let Some(cat) = event.cat else { return (StrId::NONE, Class::Host) };
+        if let Some((_, id, class)) = self.classes.iter().find(|(text, ..)| **text == *cat.raw()) {
+            return (*id, *class);
+        }
+        let id = intern(&mut self.trace, Some(cat));
+        let class = kineto::class(&cat.text());
+        // Few categories are looked through faster than they are hashed; many are not kept.
+        if self.classes.len() < 64 && !cat.escaped() {
+            self.classes.push((cat.raw().into(), id, class));
+        }
+        (id, class)
+    }
+
+    fn end(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        slice: Option<SliceId>,
+        end: i64,
+    ) -> Complaint {
+        let Some(id) = slice else { return Some("end without a beginning") };
+        let mut slice = self.trace.slices.get(id);
+        slice.dur = Nanos(end.saturating_sub(slice.start.0).max(0));
+        self.gather(element, event);
+        let more = self.trace.args.add(&self.entries);
+        slice.args = self.trace.args.join(slice.args, more);
+        self.trace.slices.set(id, slice);
+        None
+    }
+
+    /// `b`, `e`, `n`, and `S` and `F`, as they were called once.
+    fn overlapping(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        pid: Id,
+        tid: Id,
+        start: i64,
+    ) -> Complaint {
+        let (category, _) = self.category(event);
+        let name = intern(&mut self.trace, event.name);
+        let root = element.root();
+        let id = event
+            .id
+            .or_else(|| root.get("id2"))
+            .map(|id| super::args::text_of(&mut self.trace, id));
+        let Some(Value::Json(id)) = id else { return Some("async event without an id") };
+        let scope = intern(&mut self.trace, root.get("scope").and_then(json::Value::as_str));
+        let key = (pid, category, scope, id);
+        if matches!(event.ph, b'e' | b'F') {
+            let slice = self.open.end_async(&key);
+            return self.end(element, event, slice, start);
+        }
+        let track = match self.open.overlapping.get(&key) {
+            Some((track, _)) => *track,
+            None => {
+                let kind = RowKind::Async(category, name);
+                match self.rows.place(&mut self.trace, kind, pid, Id::None) {
+                    Place::Track(track) => track,
+                    Place::Queue(_) => return None,
+                }
+            }
+        };
+        self.gather(element, event);
+        if event.id.is_some() {
+            self.entries.push((self.names.id, Value::Json(id)));
+        }
+        if tid != Id::None {
+            let tid = match tid {
+                Id::Int(n) => Value::I64(n),
+                Id::Text(text) => Value::Str(text),
+                Id::None => Value::Null,
+            };
+            let key = self.trace.strings.intern("chrome.tid");
+            self.entries.push((key, tid));
+        }
+        let args = self.trace.args.add(&self.entries);
+        if event.ph == b'n' {
+            let instant = Instant { track, time: Nanos(start), name, category, args };
+            self.trace.instants.push(instant);
+        } else {
+            let slice = Slice::new(track, Nanos(start), Nanos::UNFINISHED);
+            let slice = self.trace.slices.push(Slice { name, category, args, ..slice });
+            self.open.begin_async(key, track, slice);
+        }
+        None
+    }
+
+    fn instant(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        (pid, tid): (Id, Id),
+        time: i64,
+    ) -> Complaint {
+        let (category, _) = self.category(event);
+        let track = self.rows.track(&mut self.trace, pid, tid);
+        let name = intern(&mut self.trace, event.name);
+        self.gather(element, event);
+        // The scope that the row suggests needs no saying; see the writer.
+        let scope = event.scope.map_or("t", |scope| scope.raw());
+        let natural = if matches!(pid, Id::Text(_)) { "g" } else { "t" };
+        if scope != natural {
+            let scope = intern(&mut self.trace, event.scope);
+            let scope = if scope == StrId::NONE { self.trace.strings.intern("t") } else { scope };
+            self.entries.push((self.names.scope, Value::Str(scope)));
+        }
+        let args: Option<ArgsId> = self.trace.args.add(&self.entries);
+        let time = Nanos(time);
+        let id = self.trace.instants.push(Instant { track, time, name, category, args });
+        let event = EventRef::Instant(id);
+        self.flows.last = Some(Last { pid, tid, start: time.0, event, correlation: 0 });
+        None
+    }
+
+    fn counter(&mut self, event: &Event<'_>, (pid, tid): (Id, Id), time: i64) -> Complaint {
+        let Some(args) = event.args else { return Some("counter without values") };
+        let (cat, _) = self.category(event);
+        let mut name = intern(&mut self.trace, event.name);
+        if let Some(id) = event.id {
+            // Counters of one name and several ids are several counters.
+            let name_and_id = format!("{}[{}]", self.trace.strings.get(name), id.raw());
+            name = self.trace.strings.intern(&name_and_id);
+        }
+        let mut complaint = None;
+        let Reader { trace, rows, values, counters, .. } = self;
+        for (key, value) in args.fields() {
+            match counted(value) {
+                Some(number) => {
+                    let key = values.key(trace, key);
+                    let row = Row { pid, tid, cat, name };
+                    counters.sample(trace, rows, row, key, (Nanos(time), number));
+                }
+                None => complaint = Some("value of a counter that is no number"),
+            }
+        }
+        complaint
+    }
+
+    fn flow(&mut self, event: &Event<'_>, (pid, tid): (Id, Id), time: i64) -> Complaint {
+        let Some(id) = event.id.and_then(|id| self.flow_id(id)) else {
+            return Some("arrow without an id");
+        };
+        let (category, _) = self.category(event);
+        let mut name = intern(&mut self.trace, event.name);
+        if category != name {
+            // The hub has one name for a flow; Kineto's two are the same.
+            let strings = &mut self.trace.strings;
+            let both = format!("{}\t{}", strings.get(category), strings.get(name));
+            name = strings.intern(&both);
+        }
+        let phase = match event.ph {
+            b's' => Phase::Start,
+            b't' => Phase::Step,
+            _ => Phase::End,
+        };
+        let enclosing = phase != Phase::End || event.bind.is_some_and(|bind| bind.is("e"));
+        let launch = event.cat.is_some_and(|cat| cat.is("ac2g"));
+        let end = Pending { id, name, phase, enclosing, pid, tid, time };
+        self.flows.end(&mut self.trace, end, launch);
+        None
+    }
+
+    /// Numbers, also in quotes and hexadecimal; other texts by their number in the hub.
+    fn flow_id(&mut self, id: json::Value<'_>) -> Option<u64> {
+        if let Some(text) = id.as_str() {
+            let text = text.raw();
+            let number = match text.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => text.parse().ok(),
+            };
+            let named = |id: StrId| 1 << 63 | u64::from(id.0);
+            return Some(number.unwrap_or_else(|| named(self.trace.strings.intern(text))));
+        }
+        match json::number(id)? {
+            json::Number::Int(n) => Some(n as u64),
+            json::Number::Uint(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    fn finish(mut self) -> Trace {
+        let (api, phases) = (self.api, self.phases);
+        let Reader { trace, rows, flows, metadata, .. } = &mut self;
+        flows.finish(trace, rows);
+        std::mem::take(metadata).finish(trace, rows);
+        let main = main_process(trace);
+        let (parent, pid) = match main.map(|id| &trace.processes[id]) {
+            Some(process) => (Some(process.track), process.pid),
+            None => (None, 0),
+        };
+        for track in &rows.orphans {
+            trace.tracks[*track].parent = parent;
+        }
+        for (_, context) in trace.contexts.iter_mut() {
+            (context.pid, context.api) = (pid, api);
+        }
+        if trace.facts.readings.is_empty() && since_1970(trace) {
+            let realtime = Some(Nanos(0));
+            trace.facts.readings.push(ClockReading { realtime, ..ClockReading::default() });
+        }
+        let is = |key| trace.strings.find(key).is_some_and(|key| trace.facts.get(key).is_some());
+        let kineto = is("schemaVersion") || is("baseTimeNanoseconds") || !trace.devices.is_empty();
+        let producer = if kineto { "Kineto" } else { "Chrome JSON" };
+        trace.facts.producer = trace.strings.intern(producer);
+        const PHASES: [(u8, &str); 18] = [
+            (b'X', "X"),
+            (b'B', "B"),
+            (b'E', "E"),
+            (b'b', "b"),
+            (b'e', "e"),
+            (b'n', "n"),
+            (b'S', "S"),
+            (b'F', "F"),
+            (b'i', "i"),
+            (b'I', "I"),
+            (b'R', "R"),
+            (b'C', "C"),
+            (b's', "s"),
+            (b't', "t"),
+            (b'f', "f"),
+            (b'M', "M"),
+            (b'P', "P"),
+            (0, "no phase"),
+        ];
+        let mut other: u64 = phases.iter().sum();
+        for (phase, name) in PHASES {
+            let count = phases[usize::from(phase)];
+            other -= count;
+            if count > 0 {
+                trace.facts.kinds.insert(name.into(), count);
+            }
+        }
+        if other > 0 {
+            trace.facts.kinds.insert("other phases".into(), other);
+        }
+        self.trace
+    }
+}
+
+/// Whether times without a base are times of day: later than 2001, as those of old PyTorch.
+fn since_1970(trace: &Trace) -> bool {
+    let first = trace.slices.iter().map(|slice| slice.start).min();
+    let first = first.into_iter().chain(trace.activities.iter().map(|a| a.start)).min();
+    first.is_some_and(|first| first > Nanos(1_000_000_000_000_000_000))
+}
+
+/// Three dimensions, when a list holds them.
+fn dim(trace: &Trace, value: Value) -> Option<Dim3> {
+    let Value::List(list) = value else { return None };
+    let mut items = trace.args.items(list).map(|item| match item {
+        Value::I64(n) => u32::try_from(n).ok(),
+        _ => None,
+    });
+    let (x, y, z) = (items.next()??, items.next()??, items.next()??);
+    items.next().is_none().then_some(Dim3 { x, y, z })
+}

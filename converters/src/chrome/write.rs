@@ -1,0 +1,450 @@
+//! The writer: the hub as JSON, an event a line.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use super::arrows::{Arrows, End};
+use super::line::Line;
+use super::metadata::Generated;
+use super::places::{Places, Row};
+use super::{METADATA_EVENTS, METADATA_TIME, samples};
+use crate::json::{
+    self, Document, Item, Limits, write_int, write_micros, write_string, write_uint,
+};
+use crate::kineto::{self, work_category};
+use crate::trace::{
+    Activity, ActivityId, EventRef, Instant, InstantId, Phase, Slice, SliceId, StrId, Trace, Value,
+};
+
+/// For whom a file is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Style {
+    /// Viewers: events, and what says how to show them.
+    Chrome,
+    /// Readers of Kineto's files: its members around the events, its events around ours.
+    Kineto,
+}
+
+/// Writes a trace in Chrome's JSON, for viewers. `ts` and `dur` are microseconds with three
+/// decimals, of the hub's clock.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn write(trace: &Trace, out: impl Write) -> io::Result<()> {
+    write_in(trace, out, Style::Chrome)
+}
+
+pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Result<()> {
+    let members = kineto::members(trace, style);
+    let mut writer = Writer {
+        line: Line::new(trace, members.shift),
+        places: Places::new(trace),
+        arrows: Arrows::new(trace),
+        out: Output { to: out, text: Vec::with_capacity(FLUSH * 2), first: true },
+        names: Names::new(trace),
+        foreign_producer: members.json,
+    };
+    writer.out.text.extend_from_slice(members.before.as_bytes());
+    for id in trace.slices.ids() {
+        writer.slice(id)?;
+    }
+    for id in trace.instants.ids() {
+        writer.instant(id)?;
+    }
+    for id in trace.activities.ids() {
+        writer.activity(id)?;
+    }
+    let Output { to, text, first } = &mut writer.out;
+    samples::write(trace, members.shift, |line| {
+        separate(text, first);
+        text.extend_from_slice(line);
+        flush(to, text)
+    })?;
+    writer.metadata()?;
+    for line in &members.events {
+        writer.out.begin();
+        writer.out.text.extend_from_slice(line.as_bytes());
+    }
+    writer.out.text.extend_from_slice(members.after.as_bytes());
+    writer.out.to.write_all(&writer.out.text)?;
+    writer.out.to.flush()
+}
+
+/// Bytes that are gathered before they are written.
+const FLUSH: usize = 128 << 10;
+
+struct Output<W> {
+    to: W,
+    text: Vec<u8>,
+    first: bool,
+}
+
+impl<W: Write> Output<W> {
+    /// Begins a line. Every line but the last ends with a comma.
+    #[inline]
+    fn begin(&mut self) {
+        separate(&mut self.text, &mut self.first);
+    }
+
+    #[inline]
+    fn end(&mut self) -> io::Result<()> {
+        self.text.push(b'}');
+        flush(&mut self.to, &mut self.text)
+    }
+}
+
+#[inline]
+fn separate(text: &mut Vec<u8>, first: &mut bool) {
+    text.extend_from_slice(if *first { b"\n" } else { b",\n" });
+    *first = false;
+}
+
+#[inline]
+fn flush(to: &mut impl Write, text: &mut Vec<u8>) -> io::Result<()> {
+    if text.len() >= FLUSH {
+        to.write_all(text)?;
+        text.clear();
+    }
+    Ok(())
+}
+
+/// Names that activities are put together with.
+struct Names {
+    device: Option<StrId>,
+    stream: Option<StrId>,
+    correlation: Option<StrId>,
+    blocks_per_sm: Option<StrId>,
+    occupancy: Option<StrId>,
+}
+
+impl Names {
+    fn new(trace: &Trace) -> Names {
+        let find = |name| trace.strings.find(name);
+        Names {
+            device: find("device"),
+            stream: find("stream"),
+            correlation: find("correlation"),
+            blocks_per_sm: find("blocks per SM"),
+            occupancy: find("est. achieved occupancy %"),
+        }
+    }
+}
+
+struct Writer<'a, W> {
+    line: Line<'a>,
+    places: Places,
+    arrows: Arrows,
+    out: Output<W>,
+    names: Names,
+    /// The trace was JSON, which says everything in arguments.
+    foreign_producer: bool,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn slice(&mut self, id: SliceId) -> io::Result<()> {
+        let slice = self.line.trace.slices.get(id);
+        let event = EventRef::Slice(id);
+        let ids = match self.places.track(slice.track) {
+            Row::Plain { ids, .. } => ids,
+            Row::Async(pid) => {
+                let ids = pid.clone();
+                self.overlapping(id, slice, &ids)?;
+                return self.arrows(event, &ids, slice.start.0);
+            }
+        };
+        self.out.begin();
+        let out = &mut self.out.text;
+        let ph = if slice.dur.is_finished() { b'X' } else { b'B' };
+        let cat = self.line.trace.strings.get(slice.category);
+        self.line.head(out, ph, cat, None, slice.name);
+        out.extend_from_slice(ids.as_bytes());
+        self.line.time(out, slice.start.0);
+        if slice.dur.is_finished() {
+            out.extend_from_slice(b", \"dur\": ");
+            write_micros(out, slice.dur.0);
+        }
+        self.line.members(out, slice.args, &[]);
+        self.line.args(out, slice.args);
+        self.out.end()?;
+        if self.arrows.is_next(event) {
+            let ids = ids.clone();
+            self.arrows(event, &ids, slice.start.0)?;
+        }
+        Ok(())
+    }
+
+    /// A slice that others may overlap: a beginning and an end that an id joins.
+    fn overlapping(&mut self, id: SliceId, slice: Slice, pid: &str) -> io::Result<()> {
+        let moments = [(b'b', Some(slice.start)), (b'e', slice.end())];
+        for (ph, time) in moments {
+            let Some(time) = time else { continue };
+            self.async_head(ph, slice.category, slice.name, id.index() as u64 + 1, slice.args);
+            let out = &mut self.out.text;
+            out.extend_from_slice(pid.as_bytes());
+            self.line.time(out, time.0);
+            let except: &[&str] = if ph == b'b' { &["id", "args"] } else { &["id", "args", "s"] };
+            self.line.members(out, slice.args, except);
+            if ph == b'b' {
+                self.line.members_only(out, slice.args, "args");
+                self.line.args(out, slice.args);
+            }
+            self.out.end()?;
+        }
+        Ok(())
+    }
+
+    fn async_head(
+        &mut self,
+        ph: u8,
+        cat: StrId,
+        name: StrId,
+        id: u64,
+        args: Option<crate::trace::ArgsId>,
+    ) {
+        self.out.begin();
+        let out = &mut self.out.text;
+        self.line.head(out, ph, self.line.trace.strings.get(cat), None, name);
+        if self.line.find_foreign(args, "id2").is_some() {
+            return;
+        }
+        out.extend_from_slice(b"\"id\": ");
+        match self.line.find_foreign(args, "id") {
+            Some(id) => self.line.value(out, id),
+            None => write_uint(out, id),
+        }
+        out.extend_from_slice(b", ");
+    }
+
+    fn instant(&mut self, id: InstantId) -> io::Result<()> {
+        let instant: Instant = self.line.trace.instants.get(id);
+        let cat = self.line.trace.strings.get(instant.category);
+        let ids = match self.places.track(instant.track).clone() {
+            Row::Plain { ids, scope } => {
+                self.out.begin();
+                let given = match self.line.find_foreign(instant.args, "s") {
+                    Some(Value::Str(text)) => self.line.trace.strings.get(text).chars().next(),
+                    _ => None,
+                };
+                let given = given.filter(char::is_ascii_alphanumeric);
+                let out = &mut self.out.text;
+                self.line.head(out, b'i', cat, Some(given.unwrap_or(scope)), instant.name);
+                ids
+            }
+            Row::Async(pid) => {
+                let number = id.index() as u64 + 1;
+                self.async_head(b'n', instant.category, instant.name, number, instant.args);
+                pid
+            }
+        };
+        let out = &mut self.out.text;
+        out.extend_from_slice(ids.as_bytes());
+        self.line.time(out, instant.time.0);
+        self.line.members(out, instant.args, &["s", "id"]);
+        self.line.args(out, instant.args);
+        self.out.end()?;
+        self.arrows(EventRef::Instant(id), &ids, instant.time.0)
+    }
+
+    fn activity(&mut self, id: ActivityId) -> io::Result<()> {
+        let trace = self.line.trace;
+        let activity = trace.activities.get(id);
+        let stage = activity.stage.map(|stage| &trace.stages[stage]);
+        let kernel = activity.kernel.map(|kernel| trace.kernels[kernel].demangled);
+        let name = kernel.filter(|name| *name != StrId::NONE).unwrap_or(activity.name);
+        self.out.begin();
+        let ids = self.places.queue(activity.queue);
+        let out = &mut self.out.text;
+        self.line.head(out, b'X', work_category(trace, stage), None, name);
+        out.extend_from_slice(ids.as_bytes());
+        self.line.time(out, activity.start.0);
+        out.extend_from_slice(b", \"dur\": ");
+        write_micros(out, activity.dur.0.max(0));
+        self.line.members(out, activity.args, &[]);
+        self.activity_args(&activity);
+        self.out.end()?;
+        let event = EventRef::Activity(id);
+        let launch = self.arrows.launch(activity.correlation);
+        if launch.is_some() || self.arrows.is_next(event) {
+            let ids = ids_of(&self.places, &activity);
+            if let Some(id) = launch {
+                let (name, time) = (None, None);
+                let end = End { event, phase: Phase::End, id, name, time };
+                self.arrow(end, &ids, activity.start.0)?;
+            }
+            self.arrows(event, &ids, activity.start.0)?;
+        }
+        Ok(())
+    }
+
+    /// An activity's arguments, in Kineto's order: those of the kernel and of the launch lie
+    /// among the others.
+    fn activity_args(&mut self, activity: &Activity) {
+        let trace = self.line.trace;
+        let out = &mut self.out.text;
+        out.extend_from_slice(b", \"args\": {");
+        let first = out.len();
+        let mut kernel = activity.kernel.and_then(|kernel| trace.kernels[kernel].args);
+        let mut launch = activity.launch.map(|launch| trace.launches[launch]);
+        let has = |name: Option<StrId>| {
+            name.is_some_and(|name| trace.args.find(activity.args, name).is_some())
+        };
+        let missing = |out: &mut Vec<u8>, name: Option<StrId>, text: &str, value: i64| {
+            if !has(name) {
+                if out.len() > first {
+                    out.extend_from_slice(b", ");
+                }
+                write_string(out, text);
+                out.extend_from_slice(b": ");
+                write_int(out, value);
+            }
+        };
+        // Our own recording says these by other means.
+        if !self.foreign_producer {
+            let device = trace.devices[trace.queues[activity.queue].device].number;
+            missing(out, self.names.device, "device", device);
+            missing(out, self.names.stream, "stream", super::places::stream(trace, activity.queue));
+            if activity.correlation != 0 {
+                let correlation = activity.correlation as u32;
+                missing(out, self.names.correlation, "correlation", correlation.into());
+            }
+        }
+        for (name, value) in trace.args.entries(activity.args) {
+            if Some(name) == self.names.blocks_per_sm {
+                self.line.own(out, first, kernel.take());
+            }
+            if Some(name) == self.names.occupancy {
+                dims(out, first, launch.take());
+            }
+            self.line.arg(out, first, name, value);
+        }
+        self.line.own(out, first, kernel);
+        dims(out, first, launch);
+        out.push(b'}');
+    }
+
+    /// Writes the ends of arrows at an event.
+    fn arrows(&mut self, event: EventRef, ids: &str, start: i64) -> io::Result<()> {
+        while let Some(end) = self.arrows.next_at(event) {
+            self.arrow(end, ids, start)?;
+        }
+        Ok(())
+    }
+
+    fn arrow(&mut self, end: End, ids: &str, start: i64) -> io::Result<()> {
+        self.out.begin();
+        let out = &mut self.out.text;
+        let ph = match end.phase {
+            Phase::Start => b's',
+            Phase::Step => b't',
+            Phase::End => b'f',
+        };
+        out.extend_from_slice(b"{\"ph\": \"");
+        out.push(ph);
+        out.extend_from_slice(b"\", \"id\": ");
+        write_uint(out, end.id);
+        out.extend_from_slice(b", ");
+        out.extend_from_slice(ids.as_bytes());
+        if !ids.contains("\"tid\"") {
+            out.extend_from_slice(b", \"tid\": 0");
+        }
+        self.line.time(out, end.time.map_or(start, |time| time.0));
+        let name = match end.name {
+            None => "ac2g",
+            Some(StrId::NONE) => "fwdbwd",
+            Some(name) => self.line.trace.strings.get(name),
+        };
+        let (cat, name) = name.split_once('\t').unwrap_or((name, name));
+        out.extend_from_slice(b", \"cat\": ");
+        write_string(out, cat);
+        out.extend_from_slice(b", \"name\": ");
+        write_string(out, name);
+        if end.phase == Phase::End {
+            out.extend_from_slice(b", \"bp\": \"e\"");
+        }
+        self.out.end()
+    }
+
+    fn metadata(&mut self) -> io::Result<()> {
+        let trace = self.line.trace;
+        let fact = |name| trace.strings.find(name).and_then(|key| trace.facts.get(key));
+        let mut given = HashSet::new();
+        if let Some(Value::List(list)) = fact(METADATA_EVENTS) {
+            for item in trace.args.items(list) {
+                let Value::Json(text) = item else { continue };
+                let text = trace.strings.get(text);
+                given.extend(identity(text));
+                self.out.begin();
+                self.out.text.extend_from_slice(text.as_bytes());
+            }
+        }
+        let time = match fact(METADATA_TIME) {
+            Some(Value::I64(time)) => time,
+            _ => first_time(trace),
+        };
+        for entry in Generated::new(trace).entries {
+            if given.contains(&(entry.name.clone(), entry.pid.clone(), entry.tid.clone())) {
+                continue;
+            }
+            self.out.begin();
+            let out = &mut self.out.text;
+            out.extend_from_slice(b"{\"ph\": \"M\", \"name\": ");
+            write_string(out, &entry.name);
+            self.line.time(out, time);
+            let ids = format!(", \"pid\": {}, \"tid\": {}, \"args\": ", entry.pid, entry.tid);
+            out.extend_from_slice(ids.as_bytes());
+            out.extend_from_slice(entry.args.as_bytes());
+            self.out.end()?;
+        }
+        Ok(())
+    }
+}
+
+fn ids_of(places: &Places, activity: &Activity) -> String {
+    places.queue(activity.queue).to_owned()
+}
+
+/// Grid and block, as Kineto writes them.
+fn dims(out: &mut Vec<u8>, first: usize, launch: Option<crate::trace::Launch>) {
+    let Some(launch) = launch else { return };
+    for (name, dim) in [("grid", launch.grid), ("block", launch.block)] {
+        let Some(dim) = dim else { continue };
+        if out.len() > first {
+            out.extend_from_slice(b", ");
+        }
+        write_string(out, name);
+        out.extend_from_slice(b": [");
+        for (index, extent) in [dim.x, dim.y, dim.z].into_iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(b", ");
+            }
+            write_uint(out, extent.into());
+        }
+        out.push(b']');
+    }
+}
+
+/// What a metadata event is about: its name, `pid` and `tid`, as JSON.
+fn identity(text: &str) -> Option<(String, String, String)> {
+    let event = format!("[{text}]");
+    let mut document = Document::new(event.as_bytes(), Limits::default());
+    let Ok(Some(Item::Event(event))) = document.next() else { return None };
+    let event = event.root();
+    let id = |key| match event.get(key) {
+        Some(value) => {
+            let mut out = Vec::new();
+            json::write_value(&mut out, value);
+            String::from_utf8_lossy(&out).into_owned()
+        }
+        None => "0".to_owned(),
+    };
+    let name = event.get("name").and_then(json::Value::as_str)?.text().into_owned();
+    Some((name, id("pid"), id("tid")))
+}
+
+/// When the first event of a trace begins; 0 in an empty one.
+pub(crate) fn first_time(trace: &Trace) -> i64 {
+    let slices = trace.slices.iter().map(|slice| slice.start.0);
+    let activities = trace.activities.iter().map(|activity| activity.start.0);
+    let instants = trace.instants.iter().map(|instant| instant.time.0);
+    slices.chain(activities).chain(instants).min().unwrap_or(0)
+}

@@ -1,0 +1,457 @@
+//! The walk over a whole trace: members and events, one at a time.
+
+use std::io::Read;
+
+use super::problem::{Error, Limits, RepairKind, Repairs};
+use super::repair::{Outcome, Place, Repairer};
+use super::source::Source;
+use super::tape::{Stop, Tape};
+use super::value::Element;
+
+/// One part of a trace.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    /// An entry of the array of events; nearly always an object.
+    Event(Element<'a>),
+    /// A member of the outermost object other than `traceEvents`, escapes in its key decoded.
+    Member(&'a str, Element<'a>),
+}
+
+/// So many elements that cannot be read, and repair is no longer tried: the work it takes is
+/// bounded for an element, and this bounds it for the input.
+const TRIES: u64 = 1000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    Members,
+    /// In the array of events; `true` when that is the document itself.
+    Events(bool),
+    End,
+}
+
+/// Where the element that was found stands.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    Event(Text),
+    Member(Text),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Text {
+    /// In the window from this mark on.
+    Window(usize),
+    Repaired,
+}
+
+/// A trace that is being read.
+#[derive(Debug)]
+pub struct Document<R> {
+    source: Source<R>,
+    limits: Limits,
+    tape: Tape,
+    repairer: Repairer,
+    repairs: Repairs,
+    state: State,
+    key: String,
+    /// A comma has been read since the last element.
+    comma: bool,
+    /// Offset of the element that was found last.
+    offset: u64,
+}
+
+impl<R: Read> Document<R> {
+    /// Begins to read `input`, which is not compressed.
+    pub fn new(input: R, limits: Limits) -> Self {
+        Self {
+            source: Source::new(input),
+            limits,
+            tape: Tape::default(),
+            repairer: Repairer::default(),
+            repairs: Repairs::default(),
+            state: State::Start,
+            key: String::new(),
+            comma: true,
+            offset: 0,
+        }
+    }
+
+    /// What has been repaired so far.
+    pub fn repairs(&self) -> &Repairs {
+        &self.repairs
+    }
+
+    /// Where in the input the last item began, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next member or event; `None` at the end.
+    ///
+    /// # Errors
+    /// When the input is no trace at all, exceeds a limit, or cannot be read. Damage within a
+    /// trace is no error; see [`Document::repairs`].
+    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+        let found = loop {
+            match self.state {
+                State::Start => self.start()?,
+                State::Members => {
+                    if let Some(text) = self.member()? {
+                        break Found::Member(text);
+                    }
+                }
+                State::Events(alone) => {
+                    if let Some(text) = self.event(alone)? {
+                        break Found::Event(text);
+                    }
+                }
+                State::End => return Ok(None),
+            }
+        };
+        let (Found::Event(text) | Found::Member(text)) = found;
+        let text = match text {
+            Text::Window(mark) => self.source.at(mark),
+            Text::Repaired => &self.repairer.out,
+        };
+        let element = Element { text, tape: &self.tape };
+        Ok(Some(match found {
+            Found::Event(_) => Item::Event(element),
+            Found::Member(_) => Item::Member(&self.key, element),
+        }))
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        if self.token()?.is_some() && self.source.rest().starts_with('\u{feff}') {
+            self.source.consume('\u{feff}'.len_utf8());
+        }
+        self.state = match self.token()? {
+            Some(b'{') => State::Members,
+            Some(b'[') => State::Events(true),
+            _ => return Err(self.unexpected("`{` or `[`")),
+        };
+        self.source.consume(1);
+        Ok(())
+    }
+
+    fn member(&mut self) -> Result<Option<Text>, Error> {
+        match self.token()? {
+            Some(b',') => {
+                self.source.consume(1);
+                self.comma = true;
+            }
+            Some(b'}') => {
+                self.source.consume(1);
+                self.end()?;
+            }
+            Some(b'"') => {
+                self.comma = false;
+                return self.member_value();
+            }
+            Some(_) => {
+                self.repairs.note(RepairKind::Unreadable, self.source.offset(0));
+                self.resync(Place::Member)?;
+            }
+            None => self.missing_end(),
+        }
+        Ok(None)
+    }
+
+    fn member_value(&mut self) -> Result<Option<Text>, Error> {
+        let Some(text) = self.element(Place::Member)? else { return Ok(None) };
+        // A key is an element that is a string; repair may have taken it, but then it was one.
+        let key = match text {
+            Text::Window(mark) => Element { text: self.source.at(mark), tape: &self.tape },
+            Text::Repaired => Element { text: &self.repairer.out, tape: &self.tape },
+        };
+        let key = key.root().as_str().map(|key| key.text().into_owned());
+        self.key = key.unwrap_or_default();
+        if self.token()? != Some(b':') {
+            self.repairs.note(RepairKind::Unreadable, self.offset);
+            self.resync(Place::Member)?;
+            return Ok(None);
+        }
+        self.source.consume(1);
+        if self.token()? == Some(b'[') && self.key == "traceEvents" {
+            self.source.consume(1);
+            self.state = State::Events(false);
+            self.comma = true;
+            return Ok(None);
+        }
+        if self.source.rest().is_empty() {
+            self.repairs.note(RepairKind::Cut, self.source.offset(0));
+            return Ok(None);
+        }
+        self.element(Place::Member)
+    }
+
+    fn event(&mut self, alone: bool) -> Result<Option<Text>, Error> {
+        match self.token()? {
+            Some(b',') => {
+                self.source.consume(1);
+                self.comma = true;
+            }
+            Some(b']') => {
+                self.source.consume(1);
+                if alone {
+                    self.end()?;
+                } else {
+                    self.state = State::Members;
+                }
+            }
+            Some(_) => {
+                if !self.comma {
+                    self.repairs.note(RepairKind::MissingComma, self.source.offset(0));
+                }
+                self.comma = false;
+                return self.element(Place::Event);
+            }
+            None => self.missing_end(),
+        }
+        Ok(None)
+    }
+
+    fn missing_end(&mut self) {
+        self.repairs.note(RepairKind::MissingEnd, self.source.offset(0));
+        self.state = State::End;
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.state = State::End;
+        if self.token()?.is_some() {
+            self.repairs.note(RepairKind::Trailing, self.source.offset(0));
+        }
+        Ok(())
+    }
+
+    /// The next byte that is not white space, not consumed; `None` at the end of the input.
+    #[inline]
+    fn token(&mut self) -> Result<Option<u8>, Error> {
+        loop {
+            let rest = self.source.rest().as_bytes();
+            let space = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
+            let space = space.count();
+            let byte = rest.get(space).copied();
+            self.source.consume(space);
+            if byte.is_some() || self.source.ended() {
+                return Ok(byte);
+            }
+            self.source.fill(&self.limits, &mut self.repairs)?;
+        }
+    }
+
+    /// Puts the element that comes next on the tape and consumes it; `None` when it is lost.
+    fn element(&mut self, place: Place) -> Result<Option<Text>, Error> {
+        self.offset = self.source.offset(0);
+        loop {
+            let ended = self.source.ended();
+            match self.tape.parse(self.source.rest(), ended, &self.limits) {
+                Ok(len) => {
+                    for &(kind, at) in &self.tape.notes {
+                        self.repairs.note(kind, self.source.offset(at));
+                    }
+                    let mark = self.source.mark();
+                    self.source.consume(len);
+                    return Ok(Some(Text::Window(mark)));
+                }
+                Err(Stop::More) if !ended => {
+                    self.source.fill(&self.limits, &mut self.repairs)?;
+                }
+                Err(Stop::Limit { at, what }) => {
+                    return Err(Error::Limit { offset: self.source.offset(at), what });
+                }
+                Err(Stop::More | Stop::Bad { .. }) => return self.repair(place),
+            }
+        }
+    }
+
+    #[cold]
+    fn repair(&mut self, place: Place) -> Result<Option<Text>, Error> {
+        let tries = self.repairs.count(RepairKind::Unreadable) < TRIES;
+        while tries {
+            let rest = self.source.rest();
+            let short = rest.len() <= self.limits.repair_bytes;
+            let ended = self.source.ended() && short;
+            let window = &rest[..rest.floor_char_boundary(self.limits.repair_bytes)];
+            match self.repairer.repair(window, ended, place) {
+                Outcome::Repaired(len) => {
+                    let text = &self.repairer.out;
+                    if self.tape.parse(text, true, &self.limits).is_err() {
+                        break;
+                    }
+                    for &(kind, at) in &self.repairer.notes {
+                        self.repairs.note(kind, self.source.offset(at));
+                    }
+                    self.source.consume(len);
+                    return Ok(Some(Text::Repaired));
+                }
+                Outcome::More if short && !self.source.ended() => {
+                    self.source.fill(&self.limits, &mut self.repairs)?;
+                }
+                Outcome::More | Outcome::Hopeless => break,
+            }
+        }
+        let lost = self.source.offset(0);
+        let found = self.resync(place)?;
+        // At the end of the input the element was cut off rather than spoilt.
+        let kind = if found { RepairKind::Unreadable } else { RepairKind::Cut };
+        self.repairs.note(kind, lost);
+        Ok(None)
+    }
+
+    /// Skips to where an element seems to begin again; says whether there is such a place.
+    fn resync(&mut self, place: Place) -> Result<bool, Error> {
+        loop {
+            let rest = self.source.rest();
+            if let Some(at) = next_element(rest, place) {
+                self.source.consume(at);
+                self.comma = false;
+                return Ok(true);
+            }
+            // What may be the beginning of such a place stays.
+            let keep = rest.floor_char_boundary(rest.len().saturating_sub(SEAM));
+            let ended = self.source.ended();
+            let skip = if ended { rest.len() } else { keep };
+            self.source.consume(skip);
+            if ended {
+                return Ok(false);
+            }
+            self.source.fill(&self.limits, &mut self.repairs)?;
+        }
+    }
+
+    fn unexpected(&self, expected: &'static str) -> Error {
+        let found = match self.source.rest().chars().next() {
+            Some(_) => format!("`{}`", self.source.rest().chars().take(20).collect::<String>()),
+            None => "the end".to_owned(),
+        };
+        Error::Syntax { offset: self.source.offset(0), expected, found }
+    }
+}
+
+/// How much text is enough to recognise the beginning of an element.
+const SEAM: usize = 256;
+
+/// Keys that events begin with.
+const FIRST_KEYS: [&str; 10] = [
+    "\"ph\"", "\"name\"", "\"cat\"", "\"pid\"", "\"tid\"", "\"ts\"", "\"dur\"", "\"id\"",
+    "\"args\"", "\"s\"",
+];
+
+/// Where, after the first byte of `text`, the comma or bracket before the next element is.
+pub(super) fn next_element(text: &str, place: Place) -> Option<usize> {
+    let starts = |text: &str| {
+        let Some(text) = text.trim_start().strip_prefix('{') else { return false };
+        FIRST_KEYS.iter().any(|key| text.trim_start().starts_with(key))
+    };
+    let keyed = |text: &str| {
+        let name = text.trim_start().strip_prefix('"').unwrap_or("");
+        let name = name.split_once('"').filter(|(name, _)| name.len() < SEAM / 2);
+        name.is_some_and(|(name, rest)| !name.is_empty() && rest.trim_start().starts_with(':'))
+    };
+    let mut from = 1;
+    loop {
+        let at = from + text.get(from..)?.find([',', ']'])?;
+        let rest = &text[at + 1..];
+        let before = text[..at].trim_end();
+        let hit = match (place, text.as_bytes()[at]) {
+            (Place::Event, b',') => before.ends_with('}') && starts(rest),
+            (Place::Event, _) => {
+                let after = rest.trim_start();
+                before.ends_with(['}', ','])
+                    && after.strip_prefix(',').map_or(after.starts_with('}'), keyed)
+            }
+            (Place::Member, b',') => keyed(rest),
+            (Place::Member, _) => false,
+        };
+        if hit {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::RepairKind::*;
+
+    /// Reads in pieces of `step` bytes and says what there was.
+    fn read(text: &[u8], step: usize) -> (String, Vec<(RepairKind, u64)>) {
+        struct Pieces<'a>(&'a [u8], usize);
+        impl Read for Pieces<'_> {
+            fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+                let len = self.0.len().min(self.1).min(to.len());
+                to[..len].copy_from_slice(&self.0[..len]);
+                self.0 = &self.0[len..];
+                Ok(len)
+            }
+        }
+        let mut document = Document::new(Pieces(text, step), Limits::default());
+        let mut out = String::new();
+        loop {
+            match document.next() {
+                Ok(Some(Item::Event(event))) => out += event.root().raw(),
+                Ok(Some(Item::Member(key, value))) => {
+                    out += &format!("<{key}={}>", value.root().raw());
+                }
+                Ok(None) => break,
+                Err(error) => out += &format!("!{error}"),
+            }
+            if out.contains('!') {
+                break;
+            }
+        }
+        let repairs = document.repairs().first();
+        (out, repairs.iter().map(|repair| (repair.kind, repair.offset)).collect())
+    }
+
+    #[test]
+    fn every_shape_of_a_document() {
+        for (text, out, repairs) in [
+            ("[]", "", vec![]),
+            ("\u{feff} {}", "", vec![]),
+            (r#"[{"a":1},{"b":2}]"#, r#"{"a":1}{"b":2}"#, vec![]),
+            (r#"{"x":1,"traceEvents":[{"a":1}],"y":"z"}"#, r#"<x=1>{"a":1}<y=z>"#, vec![]),
+            (r#"[{"a":1},{"b":2},"#, r#"{"a":1}{"b":2}"#, vec![(MissingEnd, 17)]),
+            (r#"[{"a":1} {"b":2},]"#, r#"{"a":1}{"b":2}"#, vec![(MissingComma, 9)]),
+            (r#"[{"a":1},{"b":"#, r#"{"a":1}"#, vec![(Cut, 9), (MissingEnd, 14)]),
+            (r#"{"traceEvents":[{"a":1}"#, r#"{"a":1}"#, vec![(MissingEnd, 23)]),
+            (r#"[{"a":1,}]x"#, r#"{"a":1,}"#, vec![(TrailingComma, 8), (Trailing, 10)]),
+            (
+                r#"[{"a":"f("x")"},{"b":NaN}]"#,
+                r#"{"a":"f(\"x\")"}{"b":NaN}"#,
+                vec![(Quote, 9), (Quote, 11), (NotFinite, 21)],
+            ),
+            ("[{\"a\":\"b\nc\"}]", "{\"a\":\"b\nc\"}", vec![(Control, 8)]),
+            (r#"[{"a":"\x"}]"#, r#"{"a":"\x"}"#, vec![(Escape, 7)]),
+            (r#"[{"a"},{"ph":"X"}]"#, r#"{"ph":"X"}"#, vec![(Unreadable, 1)]),
+            (r#"{"a":?,"b":1}"#, "<b=1>", vec![(Unreadable, 5)]),
+            (r#"{"traceEvents":[{"a"}],"b":1}"#, "<b=1>", vec![(Unreadable, 16)]),
+            ("7", "!at byte 0: expected `{` or `[`, found `7`", vec![]),
+            ("", "!at byte 0: expected `{` or `[`, found the end", vec![]),
+        ] {
+            for step in [1, 2, 3, 7, 1000] {
+                let (got, noted) = read(text.as_bytes(), step);
+                assert_eq!(got, out, "{text} by {step}");
+                assert_eq!(noted, repairs, "{text} by {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_keep_their_place() {
+        for step in [1, 2, 3, 100] {
+            let (out, repairs) = read(b"[{\"a\":\"\xff\xc3\xa9\xe2\x82\"}]", step);
+            assert_eq!(out, "{\"a\":\"?\u{e9}??\"}", "{step}");
+            assert!(repairs.iter().all(|&(kind, at)| kind == Encoding && (7..12).contains(&at)));
+        }
+    }
+
+    #[test]
+    fn an_element_beyond_the_limit_ends_the_reading() {
+        let limits = Limits { element_bytes: 1 << 20, ..Limits::default() };
+        let text = std::io::repeat(b' ').take(0).chain(&b"[{\"a\":\""[..]);
+        let mut document = Document::new(text.chain(std::io::repeat(b'x')), limits);
+        assert!(matches!(document.next(), Err(Error::Limit { offset: 1, .. })));
+    }
+}

@@ -1,0 +1,174 @@
+//! Numbers, read from their digits: never through a float where nanoseconds are at stake.
+
+use super::value::{Kind, Value};
+
+/// A number of the input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// Fits in 64 bits with a sign.
+    Int(i64),
+    /// Fits in 64 bits without a sign only.
+    Uint(u64),
+    /// Has a fraction or an exponent, or is not finite.
+    Float(f64),
+    /// An integer that 64 bits do not hold; its digits are in [`Value::raw`].
+    Huge,
+}
+
+/// The number that `value` is; `None` when it is none.
+#[inline]
+pub fn number(value: Value<'_>) -> Option<Number> {
+    match value.kind() {
+        Kind::Int => Some(integer(value.raw())),
+        // "-nan" is what C writes and Rust does not read.
+        Kind::Float => Some(Number::Float(value.raw().parse().unwrap_or(f64::NAN))),
+        _ => None,
+    }
+}
+
+fn integer(raw: &str) -> Number {
+    let (negative, digits) = match raw.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, raw),
+    };
+    // Eighteen digits cannot overflow, and nearly every number has fewer.
+    if digits.len() <= 18 {
+        let value = digits.bytes().fold(0, |sum, digit| sum * 10 + i64::from(digit & 15));
+        return Number::Int(if negative { -value } else { value });
+    }
+    match (raw.parse(), raw.parse()) {
+        (Ok(value), _) => Number::Int(value),
+        (_, Ok(value)) => Number::Uint(value),
+        _ => Number::Huge,
+    }
+}
+
+/// Reads decimal microseconds, such as `4311694680926.841`, as nanoseconds. What is finer than
+/// a nanosecond is rounded to the nearest. `None` when `raw` is no decimal number or the result
+/// does not fit.
+#[inline]
+pub fn nanoseconds(raw: &str) -> Option<i64> {
+    let bytes = raw.as_bytes();
+    let mut at = usize::from(bytes.first() == Some(&b'-'));
+    let first = at;
+    let mut whole = 0i64;
+    while let Some(digit @ b'0'..=b'9') = bytes.get(at) {
+        // Fifteen digits are thirty years in microseconds; more take the careful way.
+        whole = whole.wrapping_mul(10).wrapping_add(i64::from(digit & 15));
+        at += 1;
+    }
+    let digits = at - first;
+    if digits == 0 || digits > 15 {
+        return carefully(raw);
+    }
+    let mut nanos = whole * 1000;
+    match *bytes.get(at..).unwrap_or_default() {
+        [] => {}
+        [b'.', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+            nanos += i64::from(a & 15) * 100 + i64::from(b & 15) * 10 + i64::from(c & 15);
+        }
+        _ => return carefully(raw),
+    }
+    Some(if first == 1 { -nanos } else { nanos })
+}
+
+/// The general case: any number of digits, an exponent.
+#[cold]
+fn carefully(raw: &str) -> Option<i64> {
+    let raw = raw.trim();
+    let (negative, rest) = match raw.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, raw.strip_prefix('+').unwrap_or(raw)),
+    };
+    let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (rest, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    // Where the unit digit of the nanoseconds is, counted from the first digit.
+    let point = i64::try_from(whole.len()).ok()? + i64::from(exponent) + 3;
+    let mut nanos = 0i64;
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    if !digits.clone().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    if point < 0 {
+        return Some(0);
+    }
+    let mut left = point;
+    while left > 0 {
+        let Some(digit) = digits.next() else { break };
+        nanos = nanos.checked_mul(10)?.checked_add(i64::from(digit & 15))?;
+        left -= 1;
+    }
+    while left > 0 && nanos != 0 {
+        nanos = nanos.checked_mul(10)?;
+        left -= 1;
+    }
+    if left == 0 && digits.next().is_some_and(|digit| digit >= b'5') {
+        nanos = nanos.checked_add(1)?;
+    }
+    Some(if negative { -nanos } else { nanos })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_keep_their_nanoseconds() {
+        for (raw, nanos) in [
+            ("4311694680926.841", Some(4_311_694_680_926_841)),
+            ("1682725898236567", Some(1_682_725_898_236_567_000)),
+            ("1682725898236567.001", Some(1_682_725_898_236_567_001)),
+            ("68.0", Some(68_000)),
+            ("0.5", Some(500)),
+            (".5", Some(500)),
+            ("5.", Some(5_000)),
+            ("-1.001", Some(-1_001)),
+            ("-0.0005", Some(-1)),
+            ("1.0004", Some(1_000)),
+            ("1.9995", Some(2_000)),
+            ("12.300000000000001", Some(12_300)),
+            ("1.5e3", Some(1_500_000)),
+            ("1.6827258982365672e15", Some(1_682_725_898_236_567_200)),
+            ("15E-3", Some(15)),
+            ("1e-9", Some(0)),
+            ("0e99999", Some(0)),
+            ("9223372036854775.807", Some(i64::MAX)),
+            ("9223372036854775.808", None),
+            ("1e400", None),
+            ("1e2147483647", None),
+            ("1e-2147483648", Some(0)),
+            ("", None),
+            ("-", None),
+            (".", None),
+            ("1e", None),
+            ("1.2.3", None),
+            ("nan", None),
+            ("12x", None),
+        ] {
+            assert_eq!(nanoseconds(raw), nanos, "{raw}");
+        }
+    }
+
+    #[test]
+    fn integers_of_any_length() {
+        for (raw, value) in [
+            ("0", Number::Int(0)),
+            ("-0", Number::Int(0)),
+            ("-12", Number::Int(-12)),
+            ("999999999999999999", Number::Int(999_999_999_999_999_999)),
+            ("9223372036854775807", Number::Int(i64::MAX)),
+            ("-9223372036854775808", Number::Int(i64::MIN)),
+            ("18446744073709551615", Number::Uint(u64::MAX)),
+            ("18446744073709551616", Number::Huge),
+            ("-9223372036854775809", Number::Huge),
+        ] {
+            assert_eq!(integer(raw), value, "{raw}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Looking at an element that is on the tape.
+
+use std::borrow::Cow;
+
+use super::tape::{Node, Tape};
+use super::text;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true`
+    True,
+    /// `false`
+    False,
+    /// A number without fraction and exponent, of any length.
+    Int,
+    /// A number with fraction or exponent, or one that is not finite.
+    Float,
+    /// A string.
+    String,
+    /// Keys and values.
+    Object,
+    /// Values.
+    Array,
+}
+
+/// One element: the text it stands in, and where its parts are.
+#[derive(Clone, Copy, Debug)]
+pub struct Element<'a> {
+    pub(super) text: &'a str,
+    pub(super) tape: &'a Tape,
+}
+
+impl<'a> Element<'a> {
+    /// The outermost value.
+    pub fn root(self) -> Value<'a> {
+        Value { element: self, index: 0 }
+    }
+}
+
+/// One value of an element. A copy of it is as cheap as an index.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a> {
+    element: Element<'a>,
+    index: u32,
+}
+
+impl<'a> Value<'a> {
+    #[inline]
+    fn node(self) -> &'a Node {
+        &self.element.tape.nodes[self.index as usize]
+    }
+
+    /// What it is.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        self.node().kind
+    }
+
+    /// The text of the value as it stands in the input; of a string, without its quotes and
+    /// with its escapes.
+    #[inline]
+    pub fn raw(self) -> &'a str {
+        let node = self.node();
+        let start = node.start as usize;
+        &self.element.text[start..start + node.len as usize]
+    }
+
+    /// The string, when it is one.
+    #[inline]
+    pub fn as_str(self) -> Option<Str<'a>> {
+        let node = self.node();
+        (node.kind == Kind::String).then(|| Str { raw: self.raw(), escaped: node.escaped })
+    }
+
+    /// The keys and values of an object; nothing for any other value.
+    #[inline]
+    pub fn fields(self) -> Fields<'a> {
+        let node = self.node();
+        let end = if node.kind == Kind::Object { node.end } else { self.index + 1 };
+        Fields { element: self.element, next: self.index + 1, end }
+    }
+
+    /// The values of an array; nothing for any other value.
+    #[inline]
+    pub fn items(self) -> Items<'a> {
+        let node = self.node();
+        let end = if node.kind == Kind::Array { node.end } else { self.index + 1 };
+        Items { element: self.element, next: self.index + 1, end }
+    }
+
+    /// The value under a key of an object.
+    pub fn get(self, key: &str) -> Option<Value<'a>> {
+        self.fields().find(|(name, _)| name.is(key)).map(|(_, value)| value)
+    }
+}
+
+/// A string of the input, its escapes not yet decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Str<'a> {
+    pub(super) raw: &'a str,
+    pub(super) escaped: bool,
+}
+
+impl<'a> Str<'a> {
+    /// The text. Allocates only where there are escapes.
+    #[inline]
+    pub fn text(self) -> Cow<'a, str> {
+        if self.escaped { Cow::Owned(text::unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
+    }
+
+    /// Whether it is this text, written without escapes.
+    #[inline]
+    pub fn is(self, text: &str) -> bool {
+        self.raw == text
+    }
+
+    /// The text as it stands in the input.
+    #[inline]
+    pub fn raw(self) -> &'a str {
+        self.raw
+    }
+
+    /// Whether there are escapes in it.
+    #[inline]
+    pub fn escaped(self) -> bool {
+        self.escaped
+    }
+}
+
+/// The keys and values of an object, in the order of the input, repeated keys included.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    element: Element<'a>,
+    next: u32,
+    end: u32,
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (Str<'a>, Value<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.end {
+            return None;
+        }
+        let key = Value { element: self.element, index: self.next };
+        let value = Value { element: self.element, index: self.next + 1 };
+        self.next = value.node().end;
+        Some((Str { raw: key.raw(), escaped: key.node().escaped }, value))
+    }
+}
+
+/// The values of an array.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    element: Element<'a>,
+    next: u32,
+    end: u32,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Value<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.end {
+            return None;
+        }
+        let value = Value { element: self.element, index: self.next };
+        self.next = value.node().end;
+        Some(value)
+    }
+}

@@ -1,0 +1,9 @@
+//! Perfetto's trace files.
+
+mod kinds;
+mod read;
+mod wire;
+mod write;
+
+pub use read::{Error, read};
+pub use write::{Written, write};

@@ -1,0 +1,180 @@
+//! Debug annotations: arguments of track events.
+
+use super::sequence::{Frame, Sequence, Source, Tables, intern_text};
+use crate::perfetto::wire::{Field, Fields};
+use crate::trace::{Args, StrId, StringTable, Value};
+
+/// Where values are put.
+pub struct Into<'a> {
+    pub args: &'a mut Args,
+    pub strings: &'a mut StringTable,
+    pub tables: &'a Tables,
+    /// Iids that were not in their table.
+    pub missing: &'a mut u64,
+    /// Values that lay too deep.
+    pub too_deep: &'a mut u64,
+}
+
+impl Into<'_> {
+    /// A `DebugAnnotation`.
+    pub fn annotation(&mut self, field: Field<'_>, depth: usize) -> (StrId, Value) {
+        let mut name = StrId::NONE;
+        let mut value = Value::Null;
+        let mut items = Vec::new();
+        let mut entries = Vec::new();
+        let mut message = None;
+        for (number, field) in field.fields() {
+            match number {
+                1 => name = self.known(self.tables.arg_names.get(field.uint())),
+                10 => name = intern_text(self.strings, field.bytes()),
+                2 => value = Value::Bool(field.uint() != 0),
+                3 => value = Value::U64(field.uint()),
+                4 => value = Value::I64(field.int()),
+                5 => value = Value::F64(field.double()),
+                6 => value = Value::Str(intern_text(self.strings, field.bytes())),
+                7 => value = Value::Pointer(field.uint()),
+                8 => value = self.nested(field.fields(), depth),
+                9 => value = self.json(field.bytes()),
+                17 => value = Value::Str(self.known(self.tables.strings.get(field.uint()))),
+                11 | 12 if depth >= Args::MAX_DEPTH => *self.too_deep += 1,
+                11 => entries.push(self.annotation(field, depth + 1)),
+                12 => items.push(self.annotation(field, depth + 1).1),
+                14 => message = Some(field.bytes()),
+                _ => {}
+            }
+        }
+        if !entries.is_empty() {
+            value = self.args.dict(&entries);
+        } else if !items.is_empty() {
+            value = self.args.list(&items);
+        } else if let (Value::Null, Some(message)) = (value, message) {
+            // Its type is described elsewhere; its bytes are kept.
+            let hex: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
+            value = Value::Str(self.strings.intern(&hex));
+        }
+        (name, value)
+    }
+
+    /// `DebugAnnotation.NestedValue`, how lists and dictionaries used to be written; and
+    /// still are when they are empty.
+    fn nested(&mut self, fields: Fields<'_>, depth: usize) -> Value {
+        let mut kind = 0;
+        let (mut keys, mut values, mut items) = (Vec::new(), Vec::new(), Vec::new());
+        let mut value = Value::Null;
+        for (number, field) in fields {
+            match number {
+                1 => kind = field.uint(),
+                2 => keys.push(intern_text(self.strings, field.bytes())),
+                3 | 4 if depth >= Args::MAX_DEPTH => *self.too_deep += 1,
+                3 => values.push(self.nested(field.fields(), depth + 1)),
+                4 => items.push(self.nested(field.fields(), depth + 1)),
+                5 => value = Value::I64(field.int()),
+                6 => value = Value::F64(field.double()),
+                7 => value = Value::Bool(field.uint() != 0),
+                8 => value = Value::Str(intern_text(self.strings, field.bytes())),
+                _ => {}
+            }
+        }
+        match kind {
+            1 => {
+                let entries: Vec<_> = keys.into_iter().zip(values).collect();
+                self.args.dict(&entries)
+            }
+            2 => self.args.list(&items),
+            _ => value,
+        }
+    }
+
+    fn json(&mut self, bytes: &[u8]) -> Value {
+        match bytes {
+            b"null" => Value::Null,
+            _ => Value::Json(intern_text(self.strings, bytes)),
+        }
+    }
+
+    fn known(&mut self, id: Option<&StrId>) -> StrId {
+        id.copied().unwrap_or_else(|| {
+            *self.missing += 1;
+            StrId::NONE
+        })
+    }
+
+    /// A line of source text, as a dictionary.
+    pub fn source(&mut self, source: Source) -> (StrId, Value) {
+        let mut entries = Vec::new();
+        if !source.file.is_none() {
+            entries.push((self.strings.intern("file_name"), Value::Str(source.file)));
+        }
+        if !source.function.is_none() {
+            entries.push((self.strings.intern("function_name"), Value::Str(source.function)));
+        }
+        if source.line != 0 {
+            entries.push((self.strings.intern("line_number"), Value::U64(source.line)));
+        }
+        (self.strings.intern("source"), self.args.dict(&entries))
+    }
+
+    /// The functions of an interned callstack, outermost first.
+    pub fn callstack(&mut self, iid: u64) -> (StrId, Value) {
+        let tables = self.tables;
+        let ids = tables.callstacks.get(iid);
+        *self.missing += u64::from(ids.is_none());
+        let frames: Vec<Value> = ids
+            .into_iter()
+            .flatten()
+            .map(|id| {
+                let frame = tables.frames.get(*id).copied().unwrap_or_default();
+                Value::Str(self.frame(frame))
+            })
+            .collect();
+        (self.strings.intern("callstack"), self.args.list(&frames))
+    }
+
+    fn frame(&mut self, frame: Frame) -> StrId {
+        let function = self.tables.functions.get(frame.function).copied();
+        let path = self.tables.source_paths.get(frame.source).copied();
+        self.framed(function, path, frame.line)
+    }
+
+    fn framed(&mut self, function: Option<StrId>, path: Option<StrId>, line: u64) -> StrId {
+        let function = function.unwrap_or_default();
+        let Some(path) = path else { return function };
+        let (function, path) = (self.strings.get(function), self.strings.get(path));
+        let text = match line {
+            0 => format!("{function} ({path})"),
+            line => format!("{function} ({path}:{line})"),
+        };
+        self.strings.intern(&text)
+    }
+
+    /// The functions of an `InlineCallstack`.
+    pub fn inline_callstack(&mut self, field: Field<'_>) -> (StrId, Value) {
+        let mut frames = Vec::new();
+        for (_, frame) in field.fields().filter(|(number, _)| *number == 1) {
+            let (mut function, mut path, mut line) = (None, None, 0);
+            for (number, field) in frame.fields() {
+                match number {
+                    1 => function = Some(intern_text(self.strings, field.bytes())),
+                    2 => path = Some(intern_text(self.strings, field.bytes())),
+                    3 => line = field.uint(),
+                    _ => {}
+                }
+            }
+            frames.push(Value::Str(self.framed(function, path, line)));
+        }
+        (self.strings.intern("callstack"), self.args.list(&frames))
+    }
+}
+
+impl Sequence {
+    /// Where values of this sequence's events are put.
+    pub fn into<'a>(
+        &'a self,
+        args: &'a mut Args,
+        strings: &'a mut StringTable,
+        missing: &'a mut u64,
+        too_deep: &'a mut u64,
+    ) -> Into<'a> {
+        Into { args, strings, tables: &self.tables, missing, too_deep }
+    }
+}

@@ -1,0 +1,109 @@
+//! What packets say about the job, the machine and losses.
+
+use super::Reader;
+use super::sequence::intern_text;
+use crate::perfetto::wire::Fields;
+use crate::trace::{Loss, Value};
+
+/// Attributes are numbers and texts. Under a key that begins so, the text is JSON: a value of
+/// another type.
+pub const JSON_KEY: &str = "json.";
+
+impl Reader {
+    /// A `TraceAttributes`.
+    pub(super) fn attributes(&mut self, bytes: &[u8]) {
+        let trace = &mut self.trace;
+        for (_, attribute) in Fields::new(bytes).filter(|(number, _)| *number == 1) {
+            let (mut key, mut value) = (None, Value::Null);
+            for (number, field) in attribute.fields() {
+                match number {
+                    1 => key = Some(String::from_utf8_lossy(field.bytes())),
+                    2 => value = Value::I64(field.int()),
+                    3 => value = Value::Str(intern_text(&mut trace.strings, field.bytes())),
+                    _ => {}
+                }
+            }
+            let Some(mut key) = key.as_deref() else { continue };
+            if let (Some(rest), Value::Str(text)) = (key.strip_prefix(JSON_KEY), value) {
+                (key, value) = (rest, Value::Json(text));
+            }
+            let key = trace.strings.intern(key);
+            trace.facts.metadata.push((key, value));
+        }
+    }
+
+    /// A `TraceStats`: each holds the totals, so the last one counts.
+    pub(super) fn stats(&mut self, bytes: &[u8]) {
+        let (mut writers, mut overwritten, mut patches) = (0u64, 0u64, 0u64);
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                1 => {
+                    for (number, field) in field.fields() {
+                        match number {
+                            19 => writers = writers.saturating_add(field.uint()),
+                            3 => overwritten = overwritten.saturating_add(field.uint()),
+                            6 => patches = patches.saturating_add(field.uint()),
+                            _ => {}
+                        }
+                    }
+                }
+                8 => overwritten = overwritten.saturating_add(field.uint()),
+                _ => {}
+            }
+        }
+        self.trace.facts.losses = [
+            ("records without room in a writer's buffer", writers),
+            ("chunks overwritten or discarded in the trace buffer", overwritten),
+            ("chunks that were never completed", patches),
+        ]
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| Loss { what: what.to_owned(), count })
+        .collect();
+    }
+
+    /// A `TraceUuid`.
+    pub(super) fn uuid(&mut self, bytes: &[u8]) {
+        let (mut msb, mut lsb) = (0, 0);
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                1 => msb = field.uint(),
+                2 => lsb = field.uint(),
+                _ => {}
+            }
+        }
+        self.fact("trace_uuid", &format!("{msb:016x}{lsb:016x}"));
+    }
+
+    /// A `SystemInfo`.
+    pub(super) fn system(&mut self, bytes: &[u8]) {
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                1 => {
+                    let names = ["", "sysname", "version", "release", "machine"];
+                    for (number, field) in field.fields() {
+                        if let Some(name) = names.get(number as usize) {
+                            let text = String::from_utf8_lossy(field.bytes());
+                            self.fact(&format!("system_{name}"), &text);
+                        }
+                    }
+                }
+                4 => {
+                    let version = intern_text(&mut self.trace.strings, field.bytes());
+                    self.trace.facts.producer = version;
+                }
+                17 => {
+                    let text = String::from_utf8_lossy(field.bytes());
+                    self.fact("system_machine_name", &text);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn fact(&mut self, key: &str, text: &str) {
+        let trace = &mut self.trace;
+        let (key, text) = (trace.strings.intern(key), trace.strings.intern(text));
+        trace.facts.metadata.push((key, Value::Str(text)));
+    }
+}

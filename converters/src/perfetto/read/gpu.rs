@@ -1,0 +1,527 @@
+//! Device activity, counters and inventory.
+
+use hashbrown::HashMap;
+
+use super::Reader;
+use super::sequence::{Tables, iid, intern_text};
+use crate::perfetto::wire::{Field, Fields};
+use crate::trace::{
+    Activity, Api, Context, ContextId, Device, DeviceId, Dim3, EventRef, Kernel, KernelId, Launch,
+    LaunchId, LaunchKind, LaunchLink, Nanos, Number, Queue, QueueId, Sample, Series, SeriesId,
+    SeriesKind, Stage, StageId, StageKind, StrId, StringTable, Trace, Unit, Value,
+};
+
+/// Rows of the hub, by what they say.
+#[derive(Debug, Default)]
+pub struct Gpu {
+    devices: HashMap<(u32, i64), DeviceId>,
+    queues: HashMap<Queue, QueueId>,
+    contexts: HashMap<Context, ContextId>,
+    stages: HashMap<Stage, StageId>,
+    kernels: HashMap<Kernel, KernelId>,
+    launches: HashMap<Launch, LaunchId>,
+    /// Counters whose descriptor stands in the event, by device and Perfetto's id.
+    counters: HashMap<(DeviceId, u64), SeriesId>,
+    memory: HashMap<(DeviceId, i64), SeriesId>,
+    frequency: HashMap<DeviceId, SeriesId>,
+}
+
+impl Gpu {
+    /// The device with this number; a new one if there is none.
+    pub fn device(&mut self, trace: &mut Trace, machine: u32, number: i64) -> DeviceId {
+        *self
+            .devices
+            .entry((machine, number))
+            .or_insert_with(|| trace.devices.push(Device { machine, ..Device::new(number) }))
+    }
+
+    fn context(&mut self, trace: &mut Trace, tables: &Tables, iid: u64) -> ContextId {
+        let unknown = Context { number: iid, pid: 0, api: Api::Unknown };
+        let context = tables.contexts.get(iid).copied().unwrap_or(unknown);
+        *self.contexts.entry(context).or_insert_with(|| trace.contexts.push(context))
+    }
+
+    fn queue(&mut self, trace: &mut Trace, queue: Queue) -> QueueId {
+        *self.queues.entry(queue).or_insert_with(|| trace.queues.push(queue))
+    }
+
+    fn stage(&mut self, trace: &mut Trace, stage: Stage) -> StageId {
+        *self.stages.entry(stage).or_insert_with(|| trace.stages.push(stage))
+    }
+
+    fn launch(&mut self, trace: &mut Trace, launch: Launch) -> LaunchId {
+        *self.launches.entry(launch).or_insert_with(|| trace.launches.push(launch))
+    }
+}
+
+/// A `GpuRenderStageEvent`'s references.
+#[derive(Default)]
+struct Refs {
+    has_id: bool,
+    gpu: i64,
+    context: Option<u64>,
+    queue: Option<u64>,
+    stage: Option<u64>,
+    kernel: Option<u64>,
+    waits: Vec<u64>,
+}
+
+/// Numbers that only graphics has, kept as arguments under trace_processor's names.
+pub const GRAPHICS: [(u32, &str); 5] = [
+    (8, "render_target"),
+    (9, "render_pass"),
+    (10, "submission_id"),
+    (12, "command_buffer"),
+    (16, "render_pass_instance_id"),
+];
+
+impl Reader {
+    /// A `GpuRenderStageEvent` on the sequence in row `row`.
+    pub(super) fn render_stage(&mut self, row: usize, machine: u32, time: i64, bytes: &[u8]) {
+        let mut refs = Refs::default();
+        let mut launch = None;
+        let mut name = StrId::NONE;
+        let mut correlation = 0;
+        let mut dur = 0;
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.clear();
+        let sequence = &self.sequences[row];
+        let strings = &mut self.trace.strings;
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                1 => (correlation, refs.has_id) = (field.uint(), true),
+                2 => dur = i64::try_from(field.uint()).unwrap_or(i64::MAX),
+                5 => refs.context = Some(field.uint()),
+                6 => entries.push(extra_fact(field, strings)),
+                11 => refs.gpu = i64::from(field.int() as i32),
+                13 => refs.queue = Some(field.uint()),
+                14 => refs.stage = Some(field.uint()),
+                17 => name = intern_text(strings, field.bytes()),
+                18 => refs.waits.extend(field.numbers()),
+                19 => refs.kernel = Some(field.uint()),
+                20 => match sequence.tables.names.get(field.uint()) {
+                    Some(id) => name = *id,
+                    None => self.oddities.missing_iids += 1,
+                },
+                21 => {
+                    let missing = &mut self.oddities.missing_iids;
+                    launch = read_launch(field, &sequence.tables, strings, &mut entries, missing);
+                }
+                0 => self.oddities.damaged += 1,
+                _ => match GRAPHICS.iter().find(|(n, _)| *n == number) {
+                    Some((_, name)) if field.uint() != 0 => {
+                        entries.push((strings.intern(name), Value::U64(field.uint())));
+                    }
+                    _ => {}
+                },
+            }
+        }
+        let trace = &mut self.trace;
+        let args = trace.args.add(&entries);
+        self.entries = entries;
+        if !refs.has_id {
+            self.odd("device activity without an id, which viewers leave out");
+        }
+        let queue = self.queue_row(row, machine, &refs);
+        let stage = refs.stage.and_then(|iid| self.stage_row(row, iid));
+        let trace = &mut self.trace;
+        let tables = &self.sequences[row].tables;
+        let context = refs.context.map(|iid| self.gpu.context(trace, tables, iid));
+        let kernel = refs.kernel.and_then(|iid| tables.kernels.get(iid).copied());
+        if refs.kernel.is_some() && kernel.is_none() {
+            self.oddities.missing_iids += 1;
+        }
+        let launch = launch.map(|launch| self.gpu.launch(trace, launch));
+        let (start, dur) = (Nanos(time), Nanos(dur));
+        let activity =
+            Activity { queue, start, dur, name, stage, context, kernel, launch, correlation, args };
+        let id = trace.activities.push(activity);
+        trace.flows.links.extend(refs.waits.into_iter().map(|correlation| LaunchLink {
+            event: EventRef::Activity(id),
+            correlation,
+            kind: LaunchKind::Wait,
+            api: Api::Unknown,
+        }));
+    }
+
+    fn queue_row(&mut self, row: usize, machine: u32, refs: &Refs) -> QueueId {
+        let number = refs.queue.unwrap_or(0);
+        let key = (refs.gpu, number);
+        if let Some(queue) = self.sequences[row].tables.queue_rows.get(&key) {
+            return *queue;
+        }
+        let device = self.gpu.device(&mut self.trace, machine, refs.gpu);
+        let spec = self.sequences[row].tables.stages.get(number).copied();
+        if spec.is_none() {
+            self.odd("device activity on an unknown queue, which viewers leave out");
+        }
+        let (name, description) = spec.map_or_else(Default::default, |s| (s.name, s.description));
+        let queue = Queue { device, number, name, description };
+        let queue = self.gpu.queue(&mut self.trace, queue);
+        self.sequences[row].tables.queue_rows.insert(key, queue);
+        queue
+    }
+
+    fn stage_row(&mut self, row: usize, iid: u64) -> Option<StageId> {
+        let tables = &mut self.sequences[row].tables;
+        if let Some(stage) = tables.stage_rows.get(iid) {
+            return Some(*stage);
+        }
+        let Some(stage) = tables.stages.get(iid).copied() else {
+            self.oddities.missing_iids += 1;
+            return None;
+        };
+        let stage = self.gpu.stage(&mut self.trace, stage);
+        self.sequences[row].tables.stage_rows.insert(iid, stage);
+        Some(stage)
+    }
+
+    /// An entry of `InternedData` about devices; returns false if it is about something
+    /// else. Kernels refer to other entries of the same packet and come after them.
+    pub(super) fn intern_gpu(&mut self, row: usize, number: u32, field: Field<'_>) -> bool {
+        let tables = &mut self.sequences[row].tables;
+        let strings = &mut self.trace.strings;
+        match number {
+            23 => {
+                let mut context = Context { number: iid(field), pid: 0, api: Api::Unknown };
+                for (number, field) in field.fields() {
+                    match number {
+                        2 => context.pid = i64::from(field.int() as i32),
+                        3 => context.api = Api::from_number(field.uint()),
+                        _ => {}
+                    }
+                }
+                tables.contexts.insert(context.number, context);
+            }
+            24 => {
+                let (name, description) = (StrId::NONE, StrId::NONE);
+                let mut stage = Stage { name, description, kind: StageKind::Other };
+                for (number, field) in field.fields() {
+                    match number {
+                        2 => stage.name = intern_text(strings, field.bytes()),
+                        3 => stage.description = intern_text(strings, field.bytes()),
+                        4 => {
+                            stage.kind = match field.uint() {
+                                1 => StageKind::Graphics,
+                                2 => StageKind::Compute,
+                                _ => StageKind::Other,
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                tables.stages.insert(iid(field), stage);
+            }
+            1000 => {
+                let kernel = self.read_kernel(row, field);
+                let kernels = &mut self.gpu.kernels;
+                let id = *kernels.entry(kernel).or_insert_with(|| self.trace.kernels.push(kernel));
+                self.sequences[row].tables.kernels.insert(iid(field), id);
+            }
+            47 => {
+                let gpu = field.fields().find(|(n, _)| *n == 3).map_or(0, |(_, f)| f.int());
+                let descriptor = field.fields().find(|(n, _)| *n == 2);
+                let device = self.gpu.device(&mut self.trace, 0, i64::from(gpu as i32));
+                let series = descriptor.map_or_else(Vec::new, |(_, descriptor)| {
+                    counters(&mut self.trace, device, descriptor)
+                });
+                self.sequences[row].tables.counters.insert(iid(field), series);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn read_kernel(&mut self, row: usize, field: Field<'_>) -> Kernel {
+        let (mut name, mut demangled, mut architecture) = Default::default();
+        let mut entries = Vec::new();
+        let tables = &self.sequences[row].tables;
+        let strings = &mut self.trace.strings;
+        for (number, field) in field.fields() {
+            match number {
+                2 => name = intern_text(strings, field.bytes()),
+                3 => demangled = intern_text(strings, field.bytes()),
+                4 => architecture = intern_text(strings, field.bytes()),
+                5 => {
+                    let missing = &mut self.oddities.missing_iids;
+                    entries.push(compute_arg(field, tables, strings, missing));
+                }
+                _ => {}
+            }
+        }
+        Kernel { name, demangled, architecture, args: self.trace.args.add(&entries) }
+    }
+
+    /// A `GpuCounterEvent`.
+    pub(super) fn gpu_counters(&mut self, row: usize, machine: u32, time: i64, bytes: &[u8]) {
+        let (mut gpu, mut descriptor, mut inline) = (0, None, None);
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                1 => inline = Some(field),
+                3 => gpu = i64::from(field.int() as i32),
+                4 => descriptor = Some(field.uint()),
+                _ => {}
+            }
+        }
+        let device = self.gpu.device(&mut self.trace, machine, gpu);
+        if let Some(inline) = inline {
+            for (id, series) in counters(&mut self.trace, device, inline) {
+                self.gpu.counters.entry((device, id)).or_insert(series);
+            }
+        }
+        for (_, counter) in Fields::new(bytes).filter(|(number, _)| *number == 2) {
+            let (mut id, mut value) = (0, None);
+            for (number, field) in counter.fields() {
+                match number {
+                    1 => id = field.uint(),
+                    2 => value = Some(Number::I64(field.int())),
+                    3 => value = Some(Number::F64(field.double())),
+                    _ => {}
+                }
+            }
+            let series = match descriptor {
+                Some(iid) => {
+                    let known = self.sequences[row].tables.counters.get(iid);
+                    known.and_then(|list| list.iter().find(|(n, _)| *n == id)).map(|(_, s)| *s)
+                }
+                None => self.gpu.counters.get(&(device, id)).copied(),
+            };
+            match (series, value) {
+                (Some(series), Some(value)) => {
+                    self.trace.counters.push(Sample { series, time: Nanos(time), value });
+                }
+                _ => self.odd("a value of a device counter that is not described"),
+            }
+        }
+    }
+
+    /// A `GpuInfo`.
+    pub(super) fn gpu_info(&mut self, machine: u32, bytes: &[u8]) {
+        let gpus = Fields::new(bytes).filter(|(number, _)| *number == 1);
+        for (number, (_, gpu)) in gpus.enumerate() {
+            let id = self.gpu.device(&mut self.trace, machine, number as i64);
+            let trace = &mut self.trace;
+            let mut extra = Vec::new();
+            for (number, field) in gpu.fields() {
+                let device = &mut trace.devices[id];
+                match number {
+                    1 => device.name = intern_text(&mut trace.strings, field.bytes()),
+                    2 => device.vendor = intern_text(&mut trace.strings, field.bytes()),
+                    3 => device.model = intern_text(&mut trace.strings, field.bytes()),
+                    4 => device.architecture = intern_text(&mut trace.strings, field.bytes()),
+                    5 => device.uuid = field.bytes().try_into().ok(),
+                    6 => extra.push(extra_data(field, &mut trace.strings)),
+                    7 => device.pci = intern_text(&mut trace.strings, field.bytes()),
+                    _ => {}
+                }
+            }
+            trace.devices[id].properties = trace.args.add(&extra);
+        }
+    }
+
+    /// A `GpuMemTotalEvent` or `GenericGpuFrequencyEvent`.
+    pub(super) fn gpu_total(&mut self, kind: u32, machine: u32, time: i64, bytes: &[u8]) {
+        let (mut gpu, mut second, mut size) = (0, 0, 0);
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                1 => gpu = i64::from(field.int() as i32),
+                2 => second = field.int(),
+                3 => size = field.int(),
+                _ => {}
+            }
+        }
+        let trace = &mut self.trace;
+        let device = self.gpu.device(trace, machine, gpu);
+        let mut series = |kind, name: &str, unit| {
+            let (name, description) = (trace.strings.intern(name), StrId::NONE);
+            trace.counters.series.push(Series { kind, name, description, unit })
+        };
+        let (series, value) = if kind == 71 {
+            let kind = SeriesKind::DeviceMemory { device, pid: second };
+            let new = || series(kind, "GPU Memory", Unit::Bytes);
+            (*self.gpu.memory.entry((device, second)).or_insert_with(new), size)
+        } else {
+            let kind = SeriesKind::DeviceFrequency { device };
+            let new = || series(kind, "GPU Frequency", Unit::None);
+            (*self.gpu.frequency.entry(device).or_insert_with(new), second)
+        };
+        let value = Number::I64(value);
+        trace.counters.push(Sample { series, time: Nanos(time), value });
+    }
+}
+
+/// A name and a text, as `ExtraData` and `KeyValue` have them.
+fn extra_data(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
+    let (mut name, mut value) = (StrId::NONE, Value::Null);
+    for (number, field) in field.fields() {
+        match number {
+            1 => name = intern_text(strings, field.bytes()),
+            2 => value = Value::Str(intern_text(strings, field.bytes())),
+            _ => {}
+        }
+    }
+    (name, value)
+}
+
+/// An activity's `ExtraData`: a text, which is JSON where a value has no other form there.
+fn extra_fact(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
+    let (name, value) = extra_data(field, strings);
+    let Value::Str(text) = value else { return (name, value) };
+    let value = match strings.get(text) {
+        "null" => Value::Null,
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        json if json.starts_with(['[', '{']) => Value::Json(text),
+        _ => value,
+    };
+    (name, value)
+}
+
+fn read_launch(
+    field: Field<'_>,
+    tables: &Tables,
+    strings: &mut StringTable,
+    entries: &mut Vec<(StrId, Value)>,
+    missing: &mut u64,
+) -> Option<Launch> {
+    let mut launch = Launch::default();
+    for (number, field) in field.fields() {
+        match number {
+            1 => launch.grid = Some(dim3(field)),
+            2 => launch.block = Some(dim3(field)),
+            3 => entries.push(compute_arg(field, tables, strings, missing)),
+            _ => {}
+        }
+    }
+    (launch != Launch::default()).then_some(launch)
+}
+
+fn dim3(field: Field<'_>) -> Dim3 {
+    let mut dim = Dim3::default();
+    for (number, field) in field.fields() {
+        match number {
+            1 => dim.x = field.uint() as u32,
+            2 => dim.y = field.uint() as u32,
+            3 => dim.z = field.uint() as u32,
+            _ => {}
+        }
+    }
+    dim
+}
+
+/// An `ExtraComputeArg`.
+fn compute_arg(
+    field: Field<'_>,
+    tables: &Tables,
+    strings: &mut StringTable,
+    missing: &mut u64,
+) -> (StrId, Value) {
+    let (mut name, mut value) = (StrId::NONE, Value::Null);
+    let mut known = |id: Option<&StrId>| {
+        id.copied().unwrap_or_else(|| {
+            *missing += 1;
+            StrId::NONE
+        })
+    };
+    for (number, field) in field.fields() {
+        match number {
+            1 => name = known(tables.compute_args.get(field.uint())),
+            2 => name = intern_text(strings, field.bytes()),
+            3 => value = Value::I64(field.int()),
+            4 => value = Value::U64(field.uint()),
+            5 => value = Value::F64(field.double()),
+            6 => value = Value::Str(intern_text(strings, field.bytes())),
+            7 => value = Value::Str(known(tables.strings.get(field.uint()))),
+            _ => {}
+        }
+    }
+    (name, value)
+}
+
+/// The counters of a `GpuCounterDescriptor`, by Perfetto's ids.
+fn counters(trace: &mut Trace, device: DeviceId, field: Field<'_>) -> Vec<(u64, SeriesId)> {
+    let mut all = Vec::new();
+    for (_, spec) in field.fields().filter(|(number, _)| *number == 1) {
+        let (mut id, mut groups, mut forwards) = (0, 0, false);
+        let (mut name, mut description) = (StrId::NONE, StrId::NONE);
+        let (mut over, mut under) = (Vec::new(), Vec::new());
+        for (number, field) in spec.fields() {
+            match number {
+                1 => id = field.uint(),
+                2 => name = intern_text(&mut trace.strings, field.bytes()),
+                3 => description = intern_text(&mut trace.strings, field.bytes()),
+                7 => over.extend(field.numbers()),
+                8 => under.extend(field.numbers()),
+                10 => field.numbers().for_each(|n| groups |= 1 << n.min(31)),
+                11 => forwards = field.uint() == 2,
+                _ => {}
+            }
+        }
+        let unit = unit(trace, &over, &under);
+        let kind = SeriesKind::Device { device, groups, forwards };
+        all.push((id, trace.counters.series.push(Series { kind, name, description, unit })));
+    }
+    all
+}
+
+/// Names of `MeasureUnit`, by number.
+pub const UNITS: [&str; 41] = [
+    "",
+    "bit",
+    "Kbit",
+    "Mbit",
+    "Gbit",
+    "Tbit",
+    "Pbit",
+    "B",
+    "KB",
+    "MB",
+    "GB",
+    "TB",
+    "PB",
+    "Hz",
+    "KHz",
+    "MHz",
+    "GHz",
+    "THz",
+    "PHz",
+    "ns",
+    "us",
+    "ms",
+    "s",
+    "min",
+    "h",
+    "vertices",
+    "pixels",
+    "triangles",
+    "mW",
+    "W",
+    "KW",
+    "J",
+    "V",
+    "A",
+    "C",
+    "F",
+    "K",
+    "%",
+    "primitives",
+    "fragments",
+    "instructions",
+];
+
+fn unit(trace: &mut Trace, over: &[u64], under: &[u64]) -> Unit {
+    let names = |units: &[u64]| {
+        let name = |unit: &u64| UNITS.get(*unit as usize).copied().unwrap_or("?");
+        units.iter().map(name).collect::<Vec<_>>().join("*")
+    };
+    match (over, under) {
+        ([], []) | ([0], []) => Unit::None,
+        ([7], []) => Unit::Bytes,
+        ([19], []) => Unit::Nanoseconds,
+        (over, []) => Unit::Named(trace.strings.intern(&names(over))),
+        (over, under) => {
+            let text = format!("{}/{}", names(over), names(under));
+            Unit::Named(trace.strings.intern(&text))
+        }
+    }
+}

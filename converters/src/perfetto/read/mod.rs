@@ -1,0 +1,417 @@
+//! Perfetto's trace files → the hub.
+//!
+//! ```text
+//! file ─► Unpacked ─► frames ─► packet ─┬─► sequence state (interned data, defaults)
+//!         gz, zst     0a len …          ├─► clocks ─► time
+//!                        ▲              ├─► event, gpu, tracks, facts ─► Trace
+//!                        └── packed packets
+//! ```
+//! The file is read once, front to back; apart from the hub only one packet and the state
+//! of the sequences are in memory, and a few bytes for each end of a slice ([`nesting`]).
+//!
+//! What a packet means follows trace_processor (google/perfetto
+//! `src/trace_processor/importers/proto`), with one difference: what that drops without a
+//! word is kept here, and everything that is passed over is counted in
+//! [`crate::trace::Facts::warnings`].
+
+mod annotation;
+mod clocks;
+mod event;
+mod facts;
+mod frames;
+mod gpu;
+mod nesting;
+mod sequence;
+mod tracks;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Read};
+
+use hashbrown::HashMap;
+
+use super::kinds;
+use super::wire::Fields;
+use crate::packed::{Limits, Unpacked};
+use crate::trace::{StrId, Trace, Value};
+use clocks::{Clocks, Unrelated};
+use frames::{Frame, Frames};
+use gpu::Gpu;
+use nesting::Nesting;
+use sequence::Sequence;
+use tracks::Tracks;
+
+pub(super) use facts::JSON_KEY;
+pub(super) use gpu::{GRAPHICS, UNITS};
+
+/// Why there is no trace.
+#[derive(Debug)]
+pub enum Error {
+    /// The file cannot be read.
+    Io(io::Error),
+    /// It is no Perfetto trace: what is at its beginning instead.
+    NotATrace(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io(error) => error.fmt(f),
+            Error::NotATrace(what) => write!(f, "not a Perfetto trace: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(error) => Some(error),
+            Error::NotATrace(_) => None,
+        }
+    }
+}
+
+/// Reads a trace, plain or packed. `limits` bound what a packed one unpacks to.
+///
+/// A file that is cut off or damaged is read up to there; a warning says where that is.
+///
+/// # Errors
+///
+/// When the file cannot be read, or nothing in it is a packet.
+pub fn read(file: impl Read, limits: Limits) -> Result<Trace, Error> {
+    let file = Unpacked::new(file, limits).map_err(Error::Io)?;
+    let mut frames = Frames::new(file);
+    let mut reader = Reader::new(limits);
+    loop {
+        match frames.next() {
+            Ok(Some(Frame::Packet(bytes, offset))) => {
+                reader.offset = offset;
+                reader.packet(bytes, 0);
+            }
+            Ok(Some(Frame::Other(field))) => reader.odd(&format!("field {field} of the file")),
+            Ok(None) => break,
+            Err(damage) if reader.packets == 0 => {
+                return Err(match damage.io {
+                    Some(error) => Error::Io(error),
+                    None => Error::NotATrace(damage.to_string()),
+                });
+            }
+            Err(damage) => {
+                reader.trace.facts.warn(damage.to_string(), Some(damage.offset));
+                break;
+            }
+        }
+    }
+    Ok(reader.finish())
+}
+
+/// Counts of what was passed over, by reason.
+#[derive(Debug, Default)]
+struct Oddities {
+    missing_iids: u64,
+    too_deep: u64,
+    damaged: u64,
+    without_state: u64,
+    dropped: u64,
+    unrelated_times: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+struct Reader {
+    trace: Trace,
+    clocks: Clocks,
+    tracks: Tracks,
+    nesting: Nesting,
+    gpu: Gpu,
+    sequences: Vec<Sequence>,
+    rows: HashMap<u32, usize>,
+    limits: Limits,
+    /// Bytes that packed packets unpacked to.
+    unpacked: u64,
+    /// The last time of any packet, for packets that have none.
+    latest: i64,
+    packets: u64,
+    /// Packets by the field that makes them; the last is for all higher ones.
+    kinds: [u64; KINDS],
+    oddities: Oddities,
+    /// Where the packet at hand begins in the unpacked file.
+    offset: u64,
+    /// Arguments of the event at hand; kept for their memory.
+    entries: Vec<(StrId, Value)>,
+    args_in_progress: Vec<(StrId, Value)>,
+}
+
+const KINDS: usize = 1024;
+/// Packed packets within packed packets.
+const DEEPEST_PACKING: usize = 4;
+/// Bytes that the packets of one packet may unpack to.
+const LARGEST_PACKING: u64 = 256 << 20;
+
+/// The fields of a `TracePacket`.
+#[derive(Default)]
+struct Packet<'a> {
+    timestamp: Option<u64>,
+    clock: Option<u32>,
+    sequence: u32,
+    flags: u64,
+    cleared: bool,
+    dropped: bool,
+    machine: u32,
+    interned: Option<&'a [u8]>,
+    defaults: Option<&'a [u8]>,
+    data: (u32, &'a [u8]),
+    damaged: bool,
+}
+
+impl Reader {
+    fn new(limits: Limits) -> Reader {
+        Reader {
+            trace: Trace::default(),
+            clocks: Clocks::new(),
+            tracks: Tracks::default(),
+            nesting: Nesting::default(),
+            gpu: Gpu::default(),
+            sequences: Vec::new(),
+            rows: HashMap::new(),
+            limits,
+            unpacked: 0,
+            latest: 0,
+            packets: 0,
+            kinds: [0; KINDS],
+            oddities: Oddities::default(),
+            offset: 0,
+            entries: Vec::new(),
+            args_in_progress: Vec::new(),
+        }
+    }
+
+    fn packet(&mut self, bytes: &[u8], depth: usize) {
+        self.packets += 1;
+        let packet = parse(bytes);
+        if packet.damaged {
+            self.damaged("a damaged packet");
+        }
+        let row = self.row(packet.sequence);
+        self.sequence_state(row, &packet);
+        let (kind, data) = packet.data;
+        self.kinds[(kind as usize).min(KINDS - 1)] += u64::from(kind != 0);
+        if kind == 6 {
+            if let Some(reading) = self.clocks.snapshot(packet.sequence, data) {
+                self.trace.facts.readings.push(reading);
+            }
+            return;
+        }
+        if packet.flags & NEEDS_STATE != 0 && !self.sequences[row].valid {
+            self.oddities.without_state += 1;
+            return;
+        }
+        let time = self.time(row, &packet);
+        let machine = packet.machine;
+        match kind {
+            0 => {}
+            11 => self.track_event(row, machine, time, data),
+            53 => self.render_stage(row, machine, time, data),
+            60 if self.tracks.describe(&mut self.trace, machine, data) => {}
+            60 => {}
+            52 => self.gpu_counters(row, machine, time, data),
+            71 | 129 => self.gpu_total(kind, machine, time, data),
+            128 => self.gpu_info(machine, data),
+            126 => self.attributes(data),
+            35 => self.stats(data),
+            89 => self.uuid(data),
+            45 => self.system(data),
+            2 => self.tracks.process_tree(&mut self.trace, machine, data),
+            43 | 44 => self.legacy_descriptor(row, kind, machine, data),
+            50 | 133 => self.packed_packets(kind, data, depth),
+            kind if kinds::says_nothing(kind) => {}
+            kind => match kinds::name(kind) {
+                Some(name) => self.odd(&format!("a packet of type {name}")),
+                None => self.odd(&format!("a packet of the unknown type {kind}")),
+            },
+        }
+    }
+
+    fn row(&mut self, sequence: u32) -> usize {
+        *self.rows.entry(sequence).or_insert_with(|| {
+            // What is on no sequence needs no state.
+            self.sequences.push(Sequence { id: sequence, ..Sequence::default() });
+            self.sequences.len() - 1
+        })
+    }
+
+    /// What a packet says about its sequence.
+    fn sequence_state(&mut self, row: usize, packet: &Packet<'_>) {
+        if packet.cleared || packet.flags & CLEARED != 0 {
+            self.oddities.dropped += u64::from(packet.dropped && self.sequences[row].was_valid);
+            self.sequences[row].clear();
+        } else if packet.dropped {
+            self.oddities.dropped += u64::from(self.sequences[row].was_valid);
+            self.sequences[row].valid = false;
+        }
+        if let Some(bytes) = packet.defaults {
+            self.sequences[row].defaults(bytes);
+        }
+        let Some(bytes) = packet.interned else { return };
+        let mut refers = false;
+        for (number, field) in Fields::new(bytes) {
+            refers |= number == KERNELS;
+            if number == KERNELS
+                || self.sequences[row].intern(number, field, &mut self.trace.strings)
+                || self.intern_gpu(row, number, field)
+            {
+                continue;
+            }
+            match number {
+                0 => self.damaged("damaged interned data"),
+                // Mappings and what belongs to samples of other kinds.
+                16 | 17 | 19 | 27 => {}
+                _ => self.odd(&format!("interned data of type {number}")),
+            }
+        }
+        if refers {
+            for (_, field) in Fields::new(bytes).filter(|(number, _)| *number == KERNELS) {
+                self.intern_gpu(row, KERNELS, field);
+            }
+        }
+    }
+
+    fn time(&mut self, row: usize, packet: &Packet<'_>) -> i64 {
+        let Some(timestamp) = packet.timestamp else {
+            return self.latest;
+        };
+        let clock = packet.clock.unwrap_or(self.sequences[row].clock);
+        let time = self.clocks.convert(packet.sequence, clock, timestamp);
+        let time = time.unwrap_or_else(|Unrelated(time)| {
+            self.oddities.unrelated_times += 1;
+            time
+        });
+        self.latest = self.latest.max(time);
+        time
+    }
+
+    /// `ProcessDescriptor` and `ThreadDescriptor` as packets: how traces said where events
+    /// lie before there were track descriptors.
+    fn legacy_descriptor(&mut self, row: usize, kind: u32, machine: u32, bytes: &[u8]) {
+        let (mut pid, mut second, mut name) = (0, 0, StrId::NONE);
+        let name_field = if kind == 43 { 6 } else { 5 };
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                1 => pid = i64::from(field.int() as i32),
+                2 if kind == 44 => second = field.int(),
+                n if n == name_field => {
+                    name = sequence::intern_text(&mut self.trace.strings, field.bytes());
+                }
+                _ => {}
+            }
+        }
+        if kind == 43 {
+            let process = self.tracks.process(&mut self.trace, machine, pid);
+            if !name.is_none() {
+                self.trace.processes[process].name = name;
+            }
+        } else {
+            let thread = self.tracks.thread(&mut self.trace, machine, pid, second);
+            self.sequences[row].thread = Some((pid, second));
+            if !name.is_none() {
+                self.trace.threads[thread].name = name;
+            }
+        }
+    }
+
+    /// `compressed_packets` and `zstd_compressed_packets`: a packed trace in a packet.
+    fn packed_packets(&mut self, kind: u32, data: &[u8], depth: usize) {
+        if depth >= DEEPEST_PACKING {
+            return self.odd("packets packed more often than any writer does");
+        }
+        let unpacked = match frames::unpack(kind == 133, data, LARGEST_PACKING) {
+            Ok(unpacked) => unpacked,
+            Err((unpacked, error)) => {
+                self.odd(&format!("packed packets that are damaged ({error})"));
+                unpacked
+            }
+        };
+        self.unpacked += unpacked.len() as u64;
+        let read = self.offset + data.len() as u64;
+        if self.unpacked > self.limits.bytes.max(self.limits.ratio.saturating_mul(read)) {
+            return self.odd("packed packets that unpack to more than a trace does");
+        }
+        for (number, field) in Fields::new(&unpacked) {
+            match number {
+                1 => self.packet(field.bytes(), depth + 1),
+                0 => self.damaged("packed packets that are cut off"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes something that was passed over.
+    #[cold]
+    fn odd(&mut self, what: &str) {
+        self.trace.facts.warn(what, Some(self.offset));
+    }
+
+    #[cold]
+    fn damaged(&mut self, what: &str) {
+        self.oddities.damaged += 1;
+        self.odd(what);
+    }
+
+    fn finish(mut self) -> Trace {
+        let nesting = self.nesting.finish(&mut self.trace);
+        let undescribed = self.tracks.finish(&mut self.trace);
+        let facts = &mut self.trace.facts;
+        for (what, count) in [
+            ("ends of slices that had not begun", nesting.unmatched),
+            ("slices that were still open when one around them ended", nesting.misplaced),
+            ("tracks that nothing describes", undescribed),
+            ("references to interned data that is missing", self.oddities.missing_iids),
+            ("values nested too deep", self.oddities.too_deep),
+            ("packets whose sequence had lost its state", self.oddities.without_state),
+            ("gaps in sequences, where packets were dropped", self.oddities.dropped),
+            ("times of clocks that no snapshot relates", self.oddities.unrelated_times),
+            ("sets of arguments without room", self.trace.args.unstored()),
+        ] {
+            if count > 0 {
+                let what = what.to_owned();
+                facts.warnings.push(crate::trace::Warning { what, count, offset: None });
+            }
+        }
+        for (kind, count) in self.kinds.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let name = match kinds::name(kind as u32) {
+                Some(name) => Cow::Borrowed(name),
+                None => Cow::Owned(format!("type {kind}")),
+            };
+            facts.kinds.insert(name, *count);
+        }
+        self.trace
+    }
+}
+
+/// `SequenceFlags`.
+const CLEARED: u64 = 1;
+const NEEDS_STATE: u64 = 2;
+/// Field of `InternedData` whose entries refer to others.
+const KERNELS: u32 = 1000;
+
+fn parse(bytes: &[u8]) -> Packet<'_> {
+    let mut packet = Packet::default();
+    for (number, field) in Fields::new(bytes) {
+        match number {
+            8 => packet.timestamp = Some(field.uint()),
+            58 => packet.clock = Some(field.uint() as u32),
+            10 => packet.sequence = field.uint() as u32,
+            13 => packet.flags = field.uint(),
+            12 => packet.interned = Some(field.bytes()),
+            59 => packet.defaults = Some(field.bytes()),
+            41 => packet.cleared = field.uint() != 0,
+            42 => packet.dropped = field.uint() != 0,
+            98 => packet.machine = field.uint() as u32,
+            // Who wrote it, and where a sequence begins.
+            3 | 79 | 87 | 88 | 99 => {}
+            0 => packet.damaged = true,
+            _ => packet.data = (number, field.bytes()),
+        }
+    }
+    packet
+}

@@ -1,0 +1,345 @@
+//! Tracks of the host, and what lies on them.
+
+use std::io::{self, Write};
+
+use kymograph_protos::device::GpuApi;
+use kymograph_protos::packet::{AnyTrack, Correlation, Event, EventType, Name, Sequence, TrackOf};
+
+use super::lanes::{self, Lane};
+use super::{FACTS, FULL, Writer};
+use crate::trace::{
+    EventRef, Instant, InstantId, Order, Slice, SliceId, Trace, TrackId, TrackKind, Unit,
+};
+
+/// A track with at least this many events gets a sequence of its own.
+const MANY: usize = 64;
+/// Sequences of their own at most: larger ids make larger packets.
+const MOST: u32 = 100;
+
+impl<W: Write> Writer<'_, W> {
+    pub(super) fn host(&mut self) -> io::Result<()> {
+        for (track, _) in self.trace.tracks.iter() {
+            self.describe(track, uuid(self.trace, track));
+            self.flush(FULL)?;
+        }
+        let slices = self.trace.slices.by_track();
+        let mut instants: Vec<InstantId> = self.trace.instants.ids().collect();
+        instants.sort_by_key(|id| {
+            let instant = self.trace.instants.get(*id);
+            (instant.track, instant.time)
+        });
+        let (mut slices, mut instants) = (slices.as_slice(), instants.as_slice());
+        let mut shared = self.sequence();
+        while let Some(track) = next_track(self.trace, slices, instants) {
+            let is_here = |id: &SliceId| self.trace.slices.get(*id).track == track;
+            let (here, others) = slices.split_at(slices.partition_point(is_here));
+            slices = others;
+            let is_here = |id: &InstantId| self.trace.instants.get(*id).track == track;
+            let (moments, others) = instants.split_at(instants.partition_point(is_here));
+            instants = others;
+            self.track(track, here, moments, &mut shared)?;
+        }
+        Ok(())
+    }
+
+    /// The events of one track.
+    fn track(
+        &mut self,
+        track: TrackId,
+        slices: &[SliceId],
+        instants: &[InstantId],
+        shared: &mut Sequence,
+    ) -> io::Result<()> {
+        let uuid = uuid(self.trace, track);
+        let mut lanes = lanes::deal(&self.trace.slices, slices);
+        if lanes.is_empty() {
+            lanes.push(Lane::new());
+        }
+        for (number, lane) in lanes.iter().enumerate() {
+            let instants = if number == 0 { instants } else { &[] };
+            let lane_uuid = if number == 0 { uuid } else { mix(&[uuid, number as u64]) };
+            if number > 0 {
+                self.describe_lane(track, lane_uuid);
+                self.written.moved += lane.len() as u64;
+            }
+            if lane.len() * 2 + instants.len() >= MANY && self.next_sequence < MOST {
+                let mut own = self.sequence();
+                self.lane(lane, instants, lane_uuid, lane_uuid, &mut own)?;
+            } else {
+                self.lane(lane, instants, lane_uuid, 0, shared)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The events of one lane; `default` is the track of `sequence`.
+    fn lane(
+        &mut self,
+        lane: &[SliceId],
+        instants: &[InstantId],
+        uuid: u64,
+        default: u64,
+        sequence: &mut Sequence,
+    ) -> io::Result<()> {
+        let mut lane = Open { uuid, default, sequence, open: Vec::new(), slices: lane };
+        let mut instants = instants.iter().peekable();
+        while let Some((first, rest)) = lane.slices.split_first() {
+            let slice = self.trace.slices.get(*first);
+            // Of what happens at one moment: ends, beginnings, moments.
+            while let Some(id) =
+                instants.next_if(|id| self.trace.instants.get(**id).time < slice.start)
+            {
+                self.instant(&mut lane, *id)?;
+            }
+            self.close(&mut lane, slice.start.0)?;
+            lane.slices = rest;
+            if let Some(time) = self.time(slice.start) {
+                self.begin(&mut lane, *first, &slice, time)?;
+            }
+        }
+        for id in instants {
+            self.instant(&mut lane, *id)?;
+        }
+        self.close(&mut lane, i64::MAX)
+    }
+
+    fn begin(
+        &mut self,
+        lane: &mut Open<'_>,
+        id: SliceId,
+        slice: &Slice,
+        time: u64,
+    ) -> io::Result<()> {
+        self.event(lane, EventRef::Slice(id), &Said::from(slice), EventType::Begin, time)?;
+        lane.open.push((id, *slice));
+        Ok(())
+    }
+
+    fn instant(&mut self, lane: &mut Open<'_>, id: InstantId) -> io::Result<()> {
+        let instant = self.trace.instants.get(id);
+        self.close(lane, instant.time.0.saturating_sub(1))?;
+        match self.time(instant.time) {
+            Some(time) => self.event(
+                lane,
+                EventRef::Instant(id),
+                &Said::from(&instant),
+                EventType::Instant,
+                time,
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the slices that have ended by `time`.
+    fn close(&mut self, lane: &mut Open<'_>, time: i64) -> io::Result<()> {
+        while let Some((id, slice)) = lane.open.last().copied() {
+            let Some(end) = slice.end().filter(|end| end.0 <= time) else { break };
+            lane.open.pop();
+            let said = Said { args: None, ..Said::from(&slice) };
+            self.event(lane, EventRef::Slice(id), &said, EventType::End, end.0 as u64)?;
+        }
+        Ok(())
+    }
+
+    fn event(
+        &mut self,
+        lane: &mut Open<'_>,
+        of: EventRef,
+        said: &Said,
+        ty: EventType,
+        time: u64,
+    ) -> io::Result<()> {
+        let mut args = Vec::new();
+        self.args(said.args, &mut args);
+        let (mut flows, mut flow_ends) = (Vec::new(), Vec::new());
+        for point in self.arrows.points(of) {
+            // Flows touch a slice when it ends, or else when it begins.
+            let at_end = said.start != said.end && point.time.0 == said.end;
+            if at_end == (ty == EventType::End) {
+                if point.ends { &mut flow_ends } else { &mut flows }.push(point.id);
+            }
+        }
+        let launches = if ty == EventType::End { None } else { self.launches(of) };
+        let gpu = launches.as_ref().map(|launches| Correlation {
+            launched: &launches.submitted,
+            waited: &launches.waited,
+            api: GpuApi::from_u8(launches.api),
+        });
+        let track = if lane.default == 0 { lane.uuid } else { 0 };
+        self.ready(lane.sequence, lane.default, time);
+        let event = Event {
+            ty,
+            time,
+            track,
+            // An end is found by its name; its category would only take room.
+            category: if ty == EventType::End { Default::default() } else { said.category },
+            name: Name::Id(said.name),
+            args: &args,
+            flows: &flows,
+            flow_ends: &flow_ends,
+            gpu,
+            counter: None,
+        };
+        lane.sequence.event(&mut self.packets, &self.trace.strings, &event);
+        self.flush(FULL)
+    }
+
+    /// Describes a track under its uuid.
+    fn describe(&mut self, id: TrackId, uuid: u64) {
+        let trace = self.trace;
+        let track = &trace.tracks[id];
+        let text = |id| trace.strings.get(id).as_bytes();
+        let texts = |ids: &[_]| ids.iter().map(|id| text(*id)).collect::<Vec<_>>();
+        let (command, labels);
+        let of = match track.kind {
+            TrackKind::Process(process) => {
+                let process = &trace.processes[process];
+                (command, labels) = (texts(&process.command), texts(&process.labels));
+                TrackOf::Process {
+                    pid: process.pid,
+                    name: text(process.name),
+                    command: &command,
+                    started: process.started.map(|started| started.0),
+                    labels: &labels,
+                    sort_index: process.sort_index,
+                }
+            }
+            TrackKind::Thread(thread) => {
+                let thread = &trace.threads[thread];
+                TrackOf::Thread {
+                    pid: trace.processes[thread.process].pid,
+                    tid: thread.tid,
+                    name: text(thread.name),
+                    sort_index: thread.sort_index,
+                }
+            }
+            TrackKind::Counter(unit) => counter_of(trace, unit),
+            TrackKind::Other => TrackOf::Other,
+        };
+        let described = AnyTrack {
+            uuid,
+            parent: track.parent.map_or(0, |parent| self::uuid(trace, parent)),
+            name: (!track.name.is_none()).then(|| text(track.name)),
+            description: text(track.description),
+            of,
+            order: match track.order {
+                Order::Unknown => 0,
+                Order::ByName => 1,
+                Order::ByTime => 2,
+                Order::ByRank => 3,
+            },
+            rank: track.rank,
+        };
+        described.write(&mut self.packets, FACTS);
+    }
+
+    /// Describes a lane beside a track: for a process or thread one below it.
+    fn describe_lane(&mut self, id: TrackId, uuid: u64) {
+        let trace = self.trace;
+        let track = &trace.tracks[id];
+        let own = self::uuid(trace, id);
+        let (parent, name) = match track.kind {
+            TrackKind::Process(process) => (own, trace.processes[process].name),
+            TrackKind::Thread(thread) => (own, trace.threads[thread].name),
+            _ => (track.parent.map_or(0, |parent| self::uuid(trace, parent)), track.name),
+        };
+        let described = AnyTrack {
+            uuid,
+            parent,
+            name: (!name.is_none()).then(|| trace.strings.get(name).as_bytes()),
+            description: trace.strings.get(track.description).as_bytes(),
+            of: TrackOf::Other,
+            order: 0,
+            rank: track.rank,
+        };
+        described.write(&mut self.packets, FACTS);
+    }
+}
+
+/// A lane being written.
+struct Open<'a> {
+    uuid: u64,
+    /// The track of the sequence; 0 if it has none of its own.
+    default: u64,
+    sequence: &'a mut Sequence,
+    /// What has begun and not ended.
+    open: Vec<(SliceId, Slice)>,
+    /// What has not begun.
+    slices: &'a [SliceId],
+}
+
+/// What a slice and a moment have in common.
+struct Said {
+    name: crate::trace::StrId,
+    category: crate::trace::StrId,
+    args: Option<crate::trace::ArgsId>,
+    start: i64,
+    end: i64,
+}
+
+impl From<&Slice> for Said {
+    fn from(slice: &Slice) -> Said {
+        Said {
+            name: slice.name,
+            category: slice.category,
+            args: slice.args,
+            start: slice.start.0,
+            end: slice.end().unwrap_or(slice.start).0,
+        }
+    }
+}
+
+impl From<&Instant> for Said {
+    fn from(instant: &Instant) -> Said {
+        let Instant { name, category, args, time, .. } = *instant;
+        Said { name, category, args, start: time.0, end: time.0 }
+    }
+}
+
+/// The track that comes next, of two lists that are in the order of tracks.
+fn next_track(trace: &Trace, slices: &[SliceId], instants: &[InstantId]) -> Option<TrackId> {
+    let slice = slices.first().map(|id| trace.slices.get(*id).track);
+    let instant = instants.first().map(|id| trace.instants.get(*id).track);
+    slice.into_iter().chain(instant).min()
+}
+
+/// The uuid of a track: its own, or one made of what it is.
+pub(super) fn uuid(trace: &Trace, id: TrackId) -> u64 {
+    let track = &trace.tracks[id];
+    if track.uuid != 0 {
+        return track.uuid;
+    }
+    match track.kind {
+        TrackKind::Process(process) => {
+            let process = &trace.processes[process];
+            mix(&[1, process.pid as u64, process.machine.into(), id.index() as u64])
+        }
+        TrackKind::Thread(thread) => {
+            let thread = &trace.threads[thread];
+            let pid = trace.processes[thread.process].pid;
+            mix(&[2, pid as u64, thread.tid as u64, id.index() as u64])
+        }
+        _ => mix(&[3, id.index() as u64, trace.tracks.len() as u64]),
+    }
+}
+
+pub(super) fn counter_of(trace: &Trace, unit: Unit) -> TrackOf<'_> {
+    let (unit, name) = match unit {
+        Unit::None => (0, ""),
+        Unit::Nanoseconds => (1, ""),
+        Unit::Count => (2, ""),
+        Unit::Bytes => (3, ""),
+        Unit::Named(name) => (0, trace.strings.get(name)),
+    };
+    TrackOf::Counter { unit, unit_name: name.as_bytes() }
+}
+
+/// A number that others hardly get, and never 0.
+pub(super) fn mix(parts: &[u64]) -> u64 {
+    let mut hash = 0x9e37_79b9_7f4a_7c15u64;
+    for part in parts {
+        hash = (hash ^ part).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash ^= hash >> 32;
+    }
+    hash.max(1)
+}

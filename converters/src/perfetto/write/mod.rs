@@ -1,0 +1,238 @@
+//! The hub → Perfetto's trace files, through the encoder that live recordings use.
+//!
+//! Tracks are written one after the other, each in the order of time: readers sort. A track
+//! with many events gets a packet sequence of its own, on which its uuid need not be
+//! repeated; the others share one. Slices that cross go to sibling tracks ([`lanes`]).
+
+mod counters;
+mod device;
+mod flows;
+mod host;
+mod lanes;
+
+use std::io::{self, Write};
+
+use kymograph_protos::packet::{self, Arg, Fact, Name, Sequence, Snapshot, Value as Wire};
+
+use super::read::JSON_KEY;
+use crate::trace::{Args, EventRef, Nanos, Trace, Value};
+use flows::Arrows;
+
+/// What became of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// Slices, moments, activities and samples that were written.
+    pub events: u64,
+    /// Those of a time before the clock's zero, which the format cannot hold.
+    pub before_zero: u64,
+    /// Slices on sibling tracks, because they cross others of their track.
+    pub moved: u64,
+    /// Ends of flows that had not begun, which were left out.
+    pub flow_ends: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Writes a trace.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(trace: &Trace, out: impl Write) -> io::Result<Written> {
+    let mut writer = Writer {
+        trace,
+        arrows: Arrows::new(trace),
+        out,
+        packets: Vec::with_capacity(FULL + (1 << 16)),
+        next_sequence: SHARED,
+        written: Written::default(),
+        snapshots: snapshots(trace),
+    };
+    writer.written.flow_ends = writer.arrows.unbegun;
+    writer.facts()?;
+    writer.devices()?;
+    writer.host()?;
+    writer.activities()?;
+    writer.counters()?;
+    writer.losses()?;
+    writer.flush(0)?;
+    writer.out.flush()?;
+    Ok(writer.written)
+}
+
+/// Packets are handed on when there are this many bytes of them.
+const FULL: usize = 1 << 20;
+/// The sequence of facts and descriptions.
+const FACTS: u32 = 1;
+/// The first of those of events.
+const SHARED: u32 = 2;
+
+/// See the module.
+struct Writer<'a, W> {
+    trace: &'a Trace,
+    arrows: Arrows,
+    out: W,
+    packets: Vec<u8>,
+    next_sequence: u32,
+    written: Written,
+    /// What the clocks showed, in the order of time.
+    snapshots: Vec<Snapshot>,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn sequence(&mut self) -> Sequence {
+        self.next_sequence += 1;
+        Sequence::new(self.next_sequence - 1)
+    }
+
+    /// Makes a sequence ready for an event at `time`; says whether it started over.
+    fn ready(&mut self, sequence: &mut Sequence, track: u64, time: u64) -> bool {
+        let stale = sequence.is_stale(time);
+        if stale {
+            let clocks = self.clocks(time);
+            sequence.restart(&mut self.packets, track, &clocks, false);
+        }
+        stale
+    }
+
+    /// What the clocks showed at `time`.
+    fn clocks(&self, time: u64) -> Snapshot {
+        let after = self.snapshots.partition_point(|snapshot| snapshot.boottime <= time);
+        let Some(near) = self.snapshots.get(after.saturating_sub(1)) else {
+            return Snapshot { boottime: time, ..Snapshot::default() };
+        };
+        let moved = |clock: u64| match clock {
+            0 => 0,
+            clock => clock.wrapping_add(time).wrapping_sub(near.boottime),
+        };
+        Snapshot {
+            boottime: time,
+            realtime: moved(near.realtime),
+            monotonic: moved(near.monotonic),
+        }
+    }
+
+    /// Hands packets on, if there are more than `most` bytes.
+    fn flush(&mut self, most: usize) -> io::Result<()> {
+        if self.packets.len() > most {
+            self.out.write_all(&self.packets)?;
+            self.written.bytes += self.packets.len() as u64;
+            self.packets.clear();
+        }
+        Ok(())
+    }
+
+    /// A time as it is written; `None`, and counted, if it cannot be.
+    fn time(&mut self, time: Nanos) -> Option<u64> {
+        let time = u64::try_from(time.0).ok();
+        match time {
+            Some(_) => self.written.events += 1,
+            None => self.written.before_zero += 1,
+        }
+        time
+    }
+
+    fn facts(&mut self) -> io::Result<()> {
+        for snapshot in &self.snapshots {
+            packet::clock_snapshot(&mut self.packets, FACTS, snapshot);
+        }
+        let trace = self.trace;
+        let mut facts: Vec<(String, String)> = Vec::new();
+        for (key, value) in &trace.facts.metadata {
+            let key = trace.strings.get(*key);
+            match *value {
+                Value::I64(n) => {
+                    let fact = [(key, Fact::Number(n))];
+                    packet::trace_attributes(&mut self.packets, FACTS, &fact);
+                }
+                Value::Str(text) => {
+                    let fact = [(key, Fact::Text(trace.strings.get(text)))];
+                    packet::trace_attributes(&mut self.packets, FACTS, &fact);
+                }
+                value => facts.push((format!("{JSON_KEY}{key}"), trace.json(value))),
+            }
+        }
+        for warning in &trace.facts.warnings {
+            let text = match warning.count {
+                1 => warning.what.clone(),
+                count => format!("{count} × {}", warning.what),
+            };
+            facts.push(("kymograph.source_warning".to_owned(), text));
+        }
+        for (key, text) in &facts {
+            packet::trace_attributes(&mut self.packets, FACTS, &[(key, Fact::Text(text))]);
+        }
+        self.flush(FULL)
+    }
+
+    fn losses(&mut self) -> io::Result<()> {
+        let lost = self.trace.facts.losses.iter().map(|loss| loss.count).sum();
+        if lost > 0 {
+            packet::trace_stats(&mut self.packets, FACTS, 0, lost, &[]);
+        }
+        self.flush(FULL)
+    }
+
+    /// The arguments of an event in the encoder's form, appended to `out`.
+    fn args<'b>(&self, set: Option<crate::trace::ArgsId>, out: &mut Vec<Arg<'b>>) {
+        let args = &self.trace.args;
+        for (name, value) in args.entries(set) {
+            flatten(args, Name::Id(name), value, out);
+        }
+    }
+
+    /// What an event has to do with activities, in the encoder's form.
+    fn launches(&self, event: EventRef) -> Option<flows::Launches> {
+        self.arrows.launches(self.trace, event)
+    }
+}
+
+fn flatten<'b>(args: &Args, name: Name<'b>, value: Value, out: &mut Vec<Arg<'b>>) {
+    let at = out.len();
+    out.push(Arg { name, value: Wire::Null });
+    let mut items = 0;
+    let value = match value {
+        Value::Null => Wire::Null,
+        Value::Bool(b) => Wire::Bool(b),
+        Value::I64(n) => Wire::I64(n),
+        Value::U64(n) => Wire::U64(n),
+        Value::F64(x) => Wire::F64(x),
+        Value::Str(id) => Wire::Str(id),
+        Value::Pointer(p) => Wire::Pointer(p),
+        Value::Json(id) => Wire::Json(id),
+        Value::List(list) => {
+            for item in args.items(list) {
+                items += 1;
+                flatten(args, Name::Bytes(&[]), item, out);
+            }
+            Wire::List(items)
+        }
+        Value::Dict(dict) => {
+            for (name, value) in args.entries_of(dict) {
+                items += 1;
+                flatten(args, Name::Id(name), value, out);
+            }
+            Wire::Dict(items)
+        }
+    };
+    out[at].value = value;
+}
+
+fn snapshots(trace: &Trace) -> Vec<Snapshot> {
+    let time = |time: Option<Nanos>| time.map_or(0, |time| time.0.max(0) as u64);
+    let mut snapshots: Vec<Snapshot> = trace
+        .facts
+        .readings
+        .iter()
+        .filter(|reading| reading.trace.0 >= 0)
+        .map(|reading| Snapshot {
+            boottime: reading.trace.0 as u64,
+            realtime: time(reading.realtime),
+            monotonic: time(reading.monotonic),
+        })
+        .filter(|snapshot| snapshot.realtime != 0 || snapshot.monotonic != 0)
+        .collect();
+    snapshots.sort_by_key(|snapshot| snapshot.boottime);
+    snapshots.dedup();
+    snapshots
+}

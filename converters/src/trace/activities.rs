@@ -1,0 +1,133 @@
+//! What devices did.
+
+use super::{ActivityId, ArgsId, ContextId, KernelId, LaunchId, Nanos, QueueId, StageId, StrId};
+
+/// Work on a queue of a device: a kernel, a copy, a collective. Activities of one queue
+/// may overlap.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Activity {
+    /// Where it ran.
+    pub queue: QueueId,
+    /// When it began.
+    pub start: Nanos,
+    /// How long it took.
+    pub dur: Nanos,
+    /// What it is called; may be none.
+    pub name: StrId,
+    /// What kind of work it was.
+    pub stage: Option<StageId>,
+    /// The context that it belonged to.
+    pub context: Option<ContextId>,
+    /// The kernel that ran.
+    pub kernel: Option<KernelId>,
+    /// The dimensions of its launch.
+    pub launch: Option<LaunchId>,
+    /// What joins it with the call that launched it ([`super::Flows::links`]): several
+    /// activities may share one (a graph). 0 if there is none.
+    pub correlation: u64,
+    /// Its arguments, without those of its kernel.
+    pub args: Option<ArgsId>,
+}
+
+impl Activity {
+    /// An activity without name, kind and arguments.
+    pub fn new(queue: QueueId, start: Nanos, dur: Nanos) -> Activity {
+        Activity {
+            queue,
+            start,
+            dur,
+            name: StrId::NONE,
+            stage: None,
+            context: None,
+            kernel: None,
+            launch: None,
+            correlation: 0,
+            args: None,
+        }
+    }
+
+    /// When it ended.
+    pub fn end(&self) -> Nanos {
+        self.start + self.dur
+    }
+}
+
+/// The table of activities: a vector per column.
+#[derive(Clone, Debug, Default)]
+pub struct Activities {
+    starts: Vec<i64>,
+    durs: Vec<i64>,
+    correlations: Vec<u64>,
+    queues: Vec<QueueId>,
+    names: Vec<StrId>,
+    stages: Vec<Option<StageId>>,
+    contexts: Vec<Option<ContextId>>,
+    kernels: Vec<Option<KernelId>>,
+    launches: Vec<Option<LaunchId>>,
+    args: Vec<Option<ArgsId>>,
+}
+
+impl Activities {
+    /// Adds an activity.
+    pub fn push(&mut self, activity: Activity) -> ActivityId {
+        self.starts.push(activity.start.0);
+        self.durs.push(activity.dur.0);
+        self.correlations.push(activity.correlation);
+        self.queues.push(activity.queue);
+        self.names.push(activity.name);
+        self.stages.push(activity.stage);
+        self.contexts.push(activity.context);
+        self.kernels.push(activity.kernel);
+        self.launches.push(activity.launch);
+        self.args.push(activity.args);
+        ActivityId::at(self.starts.len() - 1)
+    }
+
+    /// The activity.
+    ///
+    /// # Panics
+    ///
+    /// When it is not in this table.
+    pub fn get(&self, id: ActivityId) -> Activity {
+        let row = id.index();
+        Activity {
+            queue: self.queues[row],
+            start: Nanos(self.starts[row]),
+            dur: Nanos(self.durs[row]),
+            name: self.names[row],
+            stage: self.stages[row],
+            context: self.contexts[row],
+            kernel: self.kernels[row],
+            launch: self.launches[row],
+            correlation: self.correlations[row],
+            args: self.args[row],
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// All activities, in the order in which they were added.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Activity> + '_ {
+        self.ids().map(|id| self.get(id))
+    }
+
+    /// The handles of all activities.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = ActivityId> + use<> {
+        (0..self.len()).map(ActivityId::at)
+    }
+
+    /// The handles of all activities, queue by queue and on each in the order of time.
+    pub fn by_queue(&self) -> Vec<ActivityId> {
+        let mut order: Vec<ActivityId> = self.ids().collect();
+        order.sort_by_key(|id| (self.queues[id.index()], self.starts[id.index()]));
+        order
+    }
+}

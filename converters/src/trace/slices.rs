@@ -1,0 +1,160 @@
+//! Slices of the host.
+
+use super::{ArgsId, Nanos, SliceId, StrId, TrackId};
+
+/// Something on a track that has a beginning and, mostly, an end. Slices of one track may
+/// lie in any order and may overlap; writers make them nest.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Slice {
+    /// Where it lies.
+    pub track: TrackId,
+    /// When it begins.
+    pub start: Nanos,
+    /// How long it takes; [`Nanos::UNFINISHED`] when its end is not in the trace.
+    pub dur: Nanos,
+    /// What it is called; may be none.
+    pub name: StrId,
+    /// Its category; several are joined by commas. May be none.
+    pub category: StrId,
+    /// Its arguments.
+    pub args: Option<ArgsId>,
+}
+
+impl Slice {
+    /// A slice without name, category and arguments.
+    pub fn new(track: TrackId, start: Nanos, dur: Nanos) -> Slice {
+        Slice { track, start, dur, name: StrId::NONE, category: StrId::NONE, args: None }
+    }
+
+    /// When it ends; `None` when that is not in the trace.
+    pub fn end(&self) -> Option<Nanos> {
+        self.dur.is_finished().then(|| self.start + self.dur)
+    }
+}
+
+/// The table of slices: a vector per column.
+#[derive(Clone, Debug, Default)]
+pub struct Slices {
+    starts: Vec<i64>,
+    durs: Vec<i64>,
+    tracks: Vec<TrackId>,
+    names: Vec<StrId>,
+    categories: Vec<StrId>,
+    args: Vec<Option<ArgsId>>,
+}
+
+impl Slices {
+    /// Adds a slice.
+    pub fn push(&mut self, slice: Slice) -> SliceId {
+        self.starts.push(slice.start.0);
+        self.durs.push(slice.dur.0);
+        self.tracks.push(slice.track);
+        self.names.push(slice.name);
+        self.categories.push(slice.category);
+        self.args.push(slice.args);
+        SliceId::at(self.starts.len() - 1)
+    }
+
+    /// The slice.
+    ///
+    /// # Panics
+    ///
+    /// When it is not in this table.
+    #[inline]
+    pub fn get(&self, id: SliceId) -> Slice {
+        let row = id.index();
+        Slice {
+            track: self.tracks[row],
+            start: Nanos(self.starts[row]),
+            dur: Nanos(self.durs[row]),
+            name: self.names[row],
+            category: self.categories[row],
+            args: self.args[row],
+        }
+    }
+
+    /// Changes a slice.
+    ///
+    /// # Panics
+    ///
+    /// When it is not in this table.
+    pub fn set(&mut self, id: SliceId, slice: Slice) {
+        let row = id.index();
+        self.tracks[row] = slice.track;
+        self.starts[row] = slice.start.0;
+        self.durs[row] = slice.dur.0;
+        self.names[row] = slice.name;
+        self.categories[row] = slice.category;
+        self.args[row] = slice.args;
+    }
+
+    /// Says how long a slice took.
+    pub fn set_dur(&mut self, id: SliceId, dur: Nanos) {
+        self.durs[id.index()] = dur.0;
+    }
+
+    /// How many slices there are.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are no slices.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// All slices, in the order in which they were added.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Slice> + '_ {
+        self.ids().map(|id| self.get(id))
+    }
+
+    /// The handles of all slices.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = SliceId> + use<> {
+        (0..self.len()).map(SliceId::at)
+    }
+
+    /// The handles of all slices, track by track and on each in the order of time; of
+    /// those that begin together, the longest first, then the order in which they came. A
+    /// slice comes after those around it.
+    pub fn by_track(&self) -> Vec<SliceId> {
+        let mut order: Vec<SliceId> = self.ids().collect();
+        // Unfinished slices last to the end of the trace.
+        let length = |row: usize| if self.durs[row] < 0 { i64::MAX } else { self.durs[row] };
+        order.sort_by_key(|id| {
+            let row = id.index();
+            (self.tracks[row], self.starts[row], std::cmp::Reverse(length(row)))
+        });
+        order
+    }
+
+    /// Bytes of memory in use.
+    pub fn bytes(&self) -> usize {
+        self.starts.capacity() * 16 + self.tracks.capacity() * 16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_takes_32_bytes() {
+        let mut slices = Slices::default();
+        for n in 0..1024 {
+            slices.push(Slice::new(TrackId::at(0), Nanos(n), Nanos(1)));
+        }
+        assert_eq!(slices.bytes(), 1024 * 32);
+    }
+
+    #[test]
+    fn by_track_puts_a_slice_after_those_around_it() {
+        let mut slices = Slices::default();
+        let mut push = |track, start, dur| {
+            slices.push(Slice::new(TrackId::at(track), Nanos(start), Nanos(dur))).index()
+        };
+        let given = [push(1, 5, 2), push(0, 7, 1), push(1, 5, 9), push(1, 5, -1), push(1, 0, 100)];
+        assert_eq!(given, [0, 1, 2, 3, 4]);
+        let order: Vec<usize> = slices.by_track().iter().map(|id| id.index()).collect();
+        assert_eq!(order, [1, 4, 3, 2, 0]);
+    }
+}

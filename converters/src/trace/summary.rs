@@ -1,0 +1,270 @@
+//! What is in a trace, in figures.
+
+use std::collections::BTreeMap;
+
+use super::json::put_text;
+use super::{Nanos, StrId, Trace, Value, Warning};
+
+/// See the module.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Summary {
+    /// What made the trace, if it says so.
+    pub producer: String,
+    /// When the first event begins, and the last one ends.
+    pub span: Option<(Nanos, Nanos)>,
+    /// When the first event begins, in nanoseconds since 1970, if that is known.
+    pub began_unix: Option<i64>,
+    /// Slices of the host.
+    pub slices: u64,
+    /// Those of them without an end.
+    pub unfinished: u64,
+    /// Moments.
+    pub instants: u64,
+    /// Activities of devices.
+    pub activities: u64,
+    /// Samples of counters.
+    pub samples: u64,
+    /// Arrows of both kinds.
+    pub arrows: u64,
+    /// The processes.
+    pub processes: Vec<ProcessSummary>,
+    /// The devices.
+    pub devices: Vec<DeviceSummary>,
+    /// Host events by category, and activities by stage; the most frequent first.
+    pub categories: Vec<(String, u64)>,
+    /// Packets or events of the file by kind.
+    pub kinds: Vec<(String, u64)>,
+    /// What is said about the job; long values are cut.
+    pub metadata: Vec<(String, String)>,
+    /// What was lost, as the trace says.
+    pub losses: Vec<(String, u64)>,
+    /// What the reader had to pass over.
+    pub warnings: Vec<Warning>,
+}
+
+/// A process in figures.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProcessSummary {
+    /// The kernel's id.
+    pub pid: i64,
+    /// Its name.
+    pub name: String,
+    /// Its threads.
+    pub threads: u64,
+    /// Slices and moments on its tracks.
+    pub events: u64,
+}
+
+/// A device in figures.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeviceSummary {
+    /// Its number.
+    pub number: i64,
+    /// Its name.
+    pub name: String,
+    /// Its queues.
+    pub queues: u64,
+    /// What it did.
+    pub activities: u64,
+}
+
+/// Characters of a value that are shown.
+const SHOWN: usize = 100;
+
+impl Summary {
+    /// Counts.
+    pub fn of(trace: &Trace) -> Summary {
+        let text = |id: StrId| trace.strings.get(id).to_owned();
+        let span = trace.time_span();
+        let offset = trace.facts.realtime_offset();
+        Summary {
+            producer: text(trace.facts.producer),
+            span,
+            began_unix: span.zip(offset).map(|((start, _), offset)| (start + offset).0),
+            slices: trace.slices.len() as u64,
+            unfinished: trace.slices.iter().filter(|s| !s.dur.is_finished()).count() as u64,
+            instants: trace.instants.len() as u64,
+            activities: trace.activities.len() as u64,
+            samples: trace.counters.len() as u64,
+            arrows: (trace.flow_arrows().len() + trace.launch_arrows().len()) as u64,
+            processes: processes(trace),
+            devices: devices(trace),
+            categories: categories(trace),
+            kinds: trace.facts.kinds.iter().map(|(k, n)| (k.to_string(), *n)).collect(),
+            metadata: trace
+                .facts
+                .metadata
+                .iter()
+                .map(|(k, v)| (text(*k), shown(trace, *v)))
+                .collect(),
+            losses: trace.facts.losses.iter().map(|l| (l.what.clone(), l.count)).collect(),
+            warnings: trace.facts.warnings.clone(),
+        }
+    }
+
+    /// How long the trace takes, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.span.map_or(0.0, |(start, end)| (end - start).0 as f64 / 1e9)
+    }
+
+    /// All of it as one JSON object, on several lines.
+    pub fn to_json(&self) -> String {
+        let mut out = Object::default();
+        out.text("producer", &self.producer);
+        if let Some((start, end)) = self.span {
+            out.raw("start_ns", start.0).raw("end_ns", end.0);
+        }
+        if let Some(began) = self.began_unix {
+            out.raw("began_unix_ns", began);
+        }
+        out.raw("slices", self.slices).raw("unfinished", self.unfinished);
+        out.raw("instants", self.instants).raw("activities", self.activities);
+        out.raw("samples", self.samples).raw("arrows", self.arrows);
+        out.raw(
+            "processes",
+            list(&self.processes, |p, o| {
+                o.raw("pid", p.pid).text("name", &p.name);
+                o.raw("threads", p.threads).raw("events", p.events);
+            }),
+        );
+        out.raw(
+            "devices",
+            list(&self.devices, |d, o| {
+                o.raw("number", d.number).text("name", &d.name);
+                o.raw("queues", d.queues).raw("activities", d.activities);
+            }),
+        );
+        for (name, rows) in
+            [("categories", &self.categories), ("packets", &self.kinds), ("lost", &self.losses)]
+        {
+            let mut object = Object::default();
+            for (key, count) in rows {
+                object.raw(key, count);
+            }
+            out.raw(name, object.close());
+        }
+        let mut metadata = Object::default();
+        for (key, value) in &self.metadata {
+            metadata.text(key, value);
+        }
+        out.raw("metadata", metadata.close());
+        out.raw(
+            "warnings",
+            list(&self.warnings, |w, o| {
+                o.text("what", &w.what).raw("count", w.count);
+                if let Some(offset) = w.offset {
+                    o.raw("offset", offset);
+                }
+            }),
+        );
+        out.close() + "\n"
+    }
+}
+
+fn processes(trace: &Trace) -> Vec<ProcessSummary> {
+    let mut rows: Vec<ProcessSummary> = trace
+        .processes
+        .iter()
+        .map(|(_, process)| ProcessSummary {
+            pid: process.pid,
+            name: trace.strings.get(process.name).to_owned(),
+            ..ProcessSummary::default()
+        })
+        .collect();
+    for (_, thread) in trace.threads.iter() {
+        rows[thread.process.index()].threads += 1;
+    }
+    let mut of_track = vec![0u64; trace.tracks.len()];
+    trace.slices.iter().for_each(|slice| of_track[slice.track.index()] += 1);
+    trace.instants.iter().for_each(|instant| of_track[instant.track.index()] += 1);
+    for ((id, _), events) in trace.tracks.iter().zip(of_track) {
+        if let Some(process) = trace.process_of(id) {
+            rows[process.index()].events += events;
+        }
+    }
+    rows
+}
+
+fn devices(trace: &Trace) -> Vec<DeviceSummary> {
+    let mut rows: Vec<DeviceSummary> = trace
+        .devices
+        .iter()
+        .map(|(_, device)| DeviceSummary {
+            number: device.number,
+            name: trace.strings.get(device.name).to_owned(),
+            ..DeviceSummary::default()
+        })
+        .collect();
+    for (_, queue) in trace.queues.iter() {
+        rows[queue.device.index()].queues += 1;
+    }
+    for activity in trace.activities.iter() {
+        rows[trace.queues[activity.queue].device.index()].activities += 1;
+    }
+    rows
+}
+
+fn categories(trace: &Trace) -> Vec<(String, u64)> {
+    let mut counts: BTreeMap<StrId, u64> = BTreeMap::new();
+    trace.slices.iter().for_each(|slice| *counts.entry(slice.category).or_default() += 1);
+    trace.instants.iter().for_each(|instant| *counts.entry(instant.category).or_default() += 1);
+    for activity in trace.activities.iter() {
+        let stage = activity.stage.map_or(StrId::NONE, |stage| trace.stages[stage].name);
+        *counts.entry(stage).or_default() += 1;
+    }
+    let name = |id: StrId| match trace.strings.get(id) {
+        "" => "(none)".to_owned(),
+        name => name.to_owned(),
+    };
+    let mut rows: Vec<_> = counts.into_iter().map(|(id, count)| (name(id), count)).collect();
+    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    rows
+}
+
+fn shown(trace: &Trace, value: Value) -> String {
+    let text = match value {
+        Value::Str(id) => trace.strings.get(id).to_owned(),
+        value => trace.json(value),
+    };
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// A JSON object in the making.
+#[derive(Default)]
+struct Object(String);
+
+impl Object {
+    fn key(&mut self, key: &str) {
+        self.0.push_str(if self.0.is_empty() { "{" } else { ", " });
+        put_text(&mut self.0, key);
+        self.0.push_str(": ");
+    }
+
+    fn raw(&mut self, key: &str, value: impl ToString) -> &mut Self {
+        self.key(key);
+        self.0.push_str(&value.to_string());
+        self
+    }
+
+    fn text(&mut self, key: &str, value: &str) -> &mut Self {
+        self.key(key);
+        put_text(&mut self.0, value);
+        self
+    }
+
+    fn close(self) -> String {
+        if self.0.is_empty() { "{}".to_owned() } else { self.0 + "}" }
+    }
+}
+
+fn list<T>(rows: &[T], fill: impl Fn(&T, &mut Object)) -> String {
+    let object = |row: &T| {
+        let mut object = Object::default();
+        fill(row, &mut object);
+        object.close()
+    };
+    format!("[{}]", rows.iter().map(object).collect::<Vec<_>>().join(", "))
+}
