@@ -38,9 +38,9 @@ macro_rules! interpose {
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 guard(false, || recording::flush_active(EXEC_PATIENCE));
                 let real = real::$name.load(Ordering::Relaxed);
-                let real: Option<unsafe extern "C" fn($($ty),*) -> c_int> =
-                    // SAFETY: what `dlsym` found under this name has this type; null is `None`.
-                    unsafe { std::mem::transmute(real) };
+                type Real = Option<unsafe extern "C" fn($($ty),*) -> c_int>;
+                // SAFETY: what `dlsym` found under this name has this type; null is `None`.
+                let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
                 match real {
                     // SAFETY: the caller's own arguments.
                     Some(real) => unsafe { real($($arg),*) },
