@@ -114,6 +114,11 @@ impl Activities {
         self.starts.is_empty()
     }
 
+    /// Bytes of memory in use.
+    pub fn bytes(&self) -> usize {
+        self.starts.capacity() * 24 + self.queues.capacity() * 28
+    }
+
     /// All activities, in the order in which they were added.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Activity> + '_ {
         self.ids().map(|id| self.get(id))

@@ -106,6 +106,11 @@ impl Counters {
         self.times.is_empty()
     }
 
+    /// Bytes of memory in use.
+    pub fn bytes(&self) -> usize {
+        self.times.capacity() * 16 + self.of.capacity() * 4
+    }
+
     /// All samples, in the order in which they were added.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Sample> + '_ {
         (0..self.len()).map(|row| Sample {

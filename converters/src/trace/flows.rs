@@ -82,6 +82,14 @@ pub struct Flows {
     pub links: Vec<LaunchLink>,
 }
 
+impl Flows {
+    /// Bytes of memory in use.
+    pub fn bytes(&self) -> usize {
+        self.points.capacity() * size_of::<FlowPoint>()
+            + self.links.capacity() * size_of::<LaunchLink>()
+    }
+}
+
 impl Trace {
     /// The arrows between host events: each flow joins its points in the order of time.
     pub fn flow_arrows(&self) -> Vec<Arrow> {

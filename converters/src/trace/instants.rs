@@ -64,6 +64,11 @@ impl Instants {
         self.times.is_empty()
     }
 
+    /// Bytes of memory in use.
+    pub fn bytes(&self) -> usize {
+        self.times.capacity() * 8 + self.tracks.capacity() * 16
+    }
+
     /// All moments, in the order in which they were added.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Instant> + '_ {
         self.ids().map(|id| self.get(id))

@@ -13,7 +13,7 @@
 //! | [`tracks`](Trace::tracks), [`processes`](Trace::processes), [`threads`](Trace::threads) | where events lie | |
 //! | [`slices`](Trace::slices) | something on a host track that has a beginning and, mostly, an end | 32 bytes |
 //! | [`instants`](Trace::instants) | a moment on a host track | 24 bytes |
-//! | [`activities`](Trace::activities) | work on a queue of a device | 56 bytes |
+//! | [`activities`](Trace::activities) | work on a queue of a device | 52 bytes |
 //! | [`devices`](Trace::devices), [`queues`](Trace::queues), [`contexts`](Trace::contexts), [`stages`](Trace::stages), [`kernels`](Trace::kernels), [`launches`](Trace::launches) | what activities refer to | |
 //! | [`counters`](Trace::counters) | series, and their samples | 20 bytes |
 //! | [`flows`](Trace::flows) | an event that an arrow passes through; a call and what it launched | |
@@ -115,4 +115,17 @@ pub struct Trace {
     pub flows: Flows,
     /// Facts about the job and the file.
     pub facts: Facts,
+}
+
+impl Trace {
+    /// Bytes of memory that the tables of bulk take.
+    pub fn bytes(&self) -> usize {
+        self.strings.bytes()
+            + self.args.bytes()
+            + self.slices.bytes()
+            + self.instants.bytes()
+            + self.activities.bytes()
+            + self.counters.bytes()
+            + self.flows.bytes()
+    }
 }
