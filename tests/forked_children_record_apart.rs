@@ -230,7 +230,7 @@ fn in_a_storm() {
                         // Names of its own, until the interner has no room for more.
                         drop(Scope::named(&kymograph::APP, &format!("{thread} {n}")));
                         n += 1;
-                        if n % 64 == 0 {
+                        if n.is_multiple_of(64) {
                             std::thread::yield_now();
                         }
                     }

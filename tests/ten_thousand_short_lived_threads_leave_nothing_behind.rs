@@ -17,7 +17,7 @@ fn live(n: u64) -> (i64, String) {
     }
     let mut name = format!("short {n}");
     // Some call themselves something else before they go.
-    if n % 10 == 0 {
+    if n.is_multiple_of(10) {
         name = format!("a longer name than the system keeps {n}");
         set_thread_name(&name);
     }

@@ -335,7 +335,10 @@ fn decode(packets: Vec<TracePacket>, sequence: u32) -> Vec<Said> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 3 } else { 128 },
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn events_decode_as_they_were_given(
@@ -356,7 +359,7 @@ fn the_buffer_grows_with_what_is_in_it() {
     let mut sequence = Sequence::new(1);
     let mut out = Vec::new();
     sequence.restart(&mut out, 99, &Snapshot::default(), false);
-    for time in 0..2000 {
+    for time in 0..if cfg!(miri) { 100 } else { 2000 } {
         let name = Name::Bytes(b"by value");
         let args = [Arg { name, value: Value::Bytes(b"also by value") }];
         let event = Event { name, args: &args, ..Event::new(EventType::Instant, time) };
