@@ -334,7 +334,7 @@ pub(crate) fn check(cupti: &Cupti, what: &str, result: sys::Code) -> Result<(), 
 }
 
 /// An error of CUPTI's in words.
-fn describe(cupti: &Cupti, result: sys::Code) -> String {
+pub(crate) fn describe(cupti: &Cupti, result: sys::Code) -> String {
     let mut text: *const c_char = ptr::null();
     if let Some(string) = cupti.result_string {
         // SAFETY: stores a pointer to a static C string, or leaves it.
@@ -348,7 +348,7 @@ fn describe(cupti: &Cupti, result: sys::Code) -> String {
 }
 
 /// Who else may have subscribed, by the libraries in the process.
-fn other_tool() -> Option<&'static str> {
+pub(crate) fn other_tool() -> Option<&'static str> {
     const TOOLS: [(&str, &str); 5] = [
         ("libToolsInjection", "Nsight Systems"),
         ("libcuda-injection", "Nsight Compute"),

@@ -16,6 +16,7 @@
 //! | `layout`, `decode`, `waits`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
+//! | `probe` | what `kymo doctor` says |
 //! | `collect`, `session` | start and stop, and the thread in between |
 
 mod buffers;
@@ -30,8 +31,10 @@ mod layout;
 mod library;
 mod names;
 mod occupancy;
+mod probe;
 mod session;
 mod sys;
 mod waits;
 
 pub use collect::{NVIDIA, Nvidia, injected};
+pub use probe::{Findings, probe};

@@ -156,6 +156,7 @@ functions! {
     /// libcuda.so.1.
     Cuda
     required {
+        init = c"cuInit": fn(c_uint) -> c_int;
         driver_version = c"cuDriverGetVersion": fn(*mut c_int) -> c_int;
         device_count = c"cuDeviceGetCount": fn(*mut c_int) -> c_int;
         device = c"cuDeviceGet": fn(*mut c_int, c_int) -> c_int;
