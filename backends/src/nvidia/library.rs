@@ -41,6 +41,22 @@ pub(crate) fn driver(load: bool) -> Option<&'static Cuda> {
     Some(DRIVER.get_or_init(|| found))
 }
 
+static PRESENT: OnceLock<Cupti> = OnceLock::new();
+
+/// The CUPTI that the process has, without asking it anything: for calls that the program
+/// makes itself.
+pub(crate) fn present() -> Option<&'static Cupti> {
+    if let Some(cupti) = PRESENT.get() {
+        return Some(cupti);
+    }
+    let found = Cupti::find(in_process()?).ok()?;
+    Some(PRESENT.get_or_init(|| found))
+}
+
+fn in_process() -> Option<Library> {
+    SONAMES.iter().map(|(_, name)| *name).chain([c"libcupti.so"]).find_map(Library::present)
+}
+
 /// CUPTI, or why there is none. What was found stays.
 pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static Found, String> {
     static FOUND: OnceLock<Found> = OnceLock::new();
@@ -52,6 +68,7 @@ pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static F
     let shown = path.as_deref().unwrap_or(Path::new("libcupti")).display().to_string();
     let cupti = Cupti::find(library)
         .map_err(|missing| format!("{shown} has no {}", missing.to_string_lossy()))?;
+    let cupti = *PRESENT.get_or_init(|| cupti);
     let mut version = 0;
     // SAFETY: stores a number.
     let result = unsafe { (cupti.version)(&mut version) };
@@ -66,9 +83,7 @@ pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static F
 
 /// The library, and whether the process had it.
 fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool), String> {
-    let plain = c"libcupti.so";
-    let present = SONAMES.iter().map(|(_, name)| *name).chain([plain]).find_map(Library::present);
-    if let Some(library) = present {
+    if let Some(library) = in_process() {
         return Ok((library, true));
     }
     if let Some(path) = configured {

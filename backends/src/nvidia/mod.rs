@@ -16,6 +16,7 @@
 //! | `layout`, `decode`, `waits`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
+//! | `share`, `subscription` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
 //! | `collect`, `session` | start and stop, and the thread in between |
 
@@ -33,8 +34,11 @@ mod names;
 mod occupancy;
 mod probe;
 mod session;
+pub mod share;
+pub mod subscription;
 mod sys;
 mod waits;
 
 pub use collect::{NVIDIA, Nvidia, injected};
 pub use probe::{Findings, probe};
+pub use sys::{BufferCompleted, BufferRequested, Callback, Code, TimestampCallback};
