@@ -76,6 +76,12 @@ impl Clock {
         Clock { steps: vec![(0, offset)], width, foreign: None }
     }
 
+    /// CUPTI's times are those of `CLOCK_BOOTTIME`.
+    #[cfg(test)]
+    pub(crate) fn same() -> Clock {
+        Clock { steps: vec![(0, 0)], width: 0, foreign: None }
+    }
+
     /// Of CUPTI on the clock of another user of it. Takes a moment, to learn its rate.
     pub(crate) fn foreign(theirs: TimestampCallback) -> Clock {
         let first = compare(theirs);

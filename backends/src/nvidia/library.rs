@@ -5,7 +5,7 @@
 //! configured; then the configured one; then the one that belongs to the CUDA runtime in
 //! the process or, failing that, to the driver's version.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -54,7 +54,19 @@ pub(crate) fn present() -> Option<&'static Cupti> {
 }
 
 fn in_process() -> Option<Library> {
-    SONAMES.iter().map(|(_, name)| *name).chain([c"libcupti.so"]).find_map(Library::present)
+    let names = SONAMES.iter().map(|(_, name)| *name).chain([c"libcupti.so"]);
+    names.into_iter().find_map(Library::present).or_else(mapped)
+}
+
+/// One of a version that is not understood, or loaded by a path: the program's own calls
+/// must reach it all the same.
+fn mapped() -> Option<Library> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let path = maps.lines().find_map(|line| {
+        let path = &line[line.find('/')?..];
+        path.rsplit('/').next()?.starts_with("libcupti.so").then_some(path)
+    })?;
+    Library::present(&CString::new(path).ok()?)
 }
 
 /// CUPTI, or why there is none. What was found stays.
