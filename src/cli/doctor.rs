@@ -128,9 +128,14 @@ fn injection(checks: &mut Vec<Check>) {
             "build kymograph on this machine, or on an older one",
         ),
     });
-    let hooks = [("NVTX", "nvtx", "NVTX_INJECTION64_PATH"), ("ITT", "itt", "INTEL_LIBITTNOTIFY64")];
+    let hooks = [
+        ("NVTX", "nvtx", "NVTX_INJECTION64_PATH"),
+        ("ITT", "itt", "INTEL_LIBITTNOTIFY64"),
+        ("CUDA hook", "cuda", "CUDA_INJECTION64_PATH"),
+    ];
     for (name, key, variable) in hooks {
         checks.push(match (answer(key), std::env::var_os(variable)) {
+            (Some(_), None) if key == "cuda" => good(name, "the driver will find the library"),
             (Some(_), None) => good(name, "annotations of programs are recorded"),
             (Some(_), Some(value)) => not(
                 State::Bad,
@@ -154,6 +159,69 @@ fn injection(checks: &mut Vec<Check>) {
                 not(State::Absent, name, "no driver library", &advice)
             }
         });
+    }
+    nvidia::checks(checks, answer);
+}
+
+/// What is asked of NVIDIA's libraries once the driver was found.
+mod nvidia {
+    use kymograph_backends::nvidia;
+
+    use super::{Check, Config, State, good, not, print};
+
+    /// In the child.
+    pub(super) fn probe() {
+        let (config, _) = Config::from_env();
+        let found = nvidia::probe(config.cupti_path.as_deref());
+        let parts = [
+            ("cuda.driver", found.driver),
+            ("cuda.cupti", found.cupti),
+            ("cuda.free", found.free.map(|free| free.map(|()| String::new()))),
+        ];
+        for (key, part) in parts {
+            match part {
+                None => {}
+                Some(Ok(text)) => print(&format!("{key}={text}\n")),
+                Some(Err(why)) => print(&format!("{key}.error={}\n", why.replace('\n', " "))),
+            }
+        }
+        if let Some(restricted) = found.counters_restricted {
+            print(&format!("cuda.restricted={restricted}\n"));
+        }
+    }
+
+    /// What the child said. `None` where it had nothing to ask.
+    pub(super) fn checks(checks: &mut Vec<Check>, answer: impl Fn(&str) -> Option<String>) {
+        if let Some(driver) = answer("cuda.driver") {
+            checks.push(good("CUDA driver", driver));
+        } else if let Some(why) = answer("cuda.driver.error") {
+            checks.push(not(State::Absent, "CUDA driver", why, "no CUDA program runs here"));
+        }
+        if let Some(cupti) = answer("cuda.cupti") {
+            checks.push(good("CUPTI", cupti));
+        } else if let Some(why) = answer("cuda.cupti.error") {
+            let advice = "programs that bring their own (PyTorch does) are recorded all the same";
+            checks.push(not(State::Absent, "CUPTI", why, advice));
+        }
+        if answer("cuda.free").is_some() {
+            let names = "kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, \
+                         overhead, external_correlation, graph_trace, memory, memory_pool, \
+                         unified_memory";
+            checks.push(good("CUDA activity", format!("{names} can be recorded")));
+        } else if let Some(who) = answer("cuda.free.error") {
+            let advice = "CUPTI serves one tool at a time: stop the other one";
+            checks.push(not(State::Bad, "CUDA activity", who, advice));
+        }
+        match answer("cuda.restricted").as_deref() {
+            Some("false") => checks.push(good("GPU counters", "everybody may read them")),
+            Some(_) => checks.push(not(
+                State::Absent,
+                "GPU counters",
+                "only administrators may read them",
+                "activities need none; for counters set NVreg_RestrictProfilingToAdminUsers=0",
+            )),
+            None => {}
+        }
     }
 }
 
@@ -182,7 +250,11 @@ impl Probe {
         match load(&self.library.to_string_lossy()) {
             Err(error) => print(&format!("error={}\n", error.replace('\n', " "))),
             Ok(handle) => {
-                let hooks = [("nvtx", c"InitializeInjectionNvtx2"), ("itt", c"__itt_api_init")];
+                let hooks = [
+                    ("nvtx", c"InitializeInjectionNvtx2"),
+                    ("itt", c"__itt_api_init"),
+                    ("cuda", c"InitializeInjection"),
+                ];
                 for (key, symbol) in hooks {
                     // SAFETY: a handle from dlopen that is never closed, and a C string.
                     if !unsafe { libc::dlsym(handle, symbol.as_ptr()) }.is_null() {
@@ -196,6 +268,7 @@ impl Probe {
                 print(&format!("{name}={found}\n"));
             }
         }
+        nvidia::probe();
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
+use super::share;
 use crate::annotate::guarded;
 
 /// Bytes of a buffer: some 5,000 kernels. CUPTI recommends 1 to 10 MB.
@@ -168,6 +169,9 @@ pub(crate) unsafe extern "C" fn requested(
 }
 
 fn provide() -> (*mut u8, usize) {
+    if let Some(theirs) = share::request() {
+        return theirs;
+    }
     REQUESTED.fetch_add(1, Ordering::Relaxed);
     let Some(pool) = POOL.get() else { return (ptr::null_mut(), 0) };
     if let Some(Free(buffer)) = pool.free.pop() {
@@ -189,8 +193,8 @@ fn provide() -> (*mut u8, usize) {
 
 /// CUPTI gives a buffer back.
 pub(crate) unsafe extern "C" fn completed(
-    _context: *mut c_void,
-    _stream: u32,
+    context: *mut c_void,
+    stream: u32,
     buffer: *mut u8,
     size: usize,
     valid: usize,
@@ -204,9 +208,14 @@ pub(crate) unsafe extern "C" fn completed(
             .any(|known| known == buffer);
         if !ours || (size != BYTES && size != SCRATCH_BYTES) {
             // Of somebody who registered callbacks before us. It is not ours to free.
+            if !buffer.is_null() && share::complete(context, stream, buffer, size, valid) {
+                return;
+            }
             FOREIGN.fetch_add(u64::from(!buffer.is_null()), Ordering::Relaxed);
             return;
         }
+        // SAFETY: CUPTI is done with the buffer, and it is in no queue.
+        unsafe { share::deliver(context, stream, buffer, valid.min(size)) };
         if let Some(pool) = POOL.get() {
             let _ = pool.full.push(Full { start: buffer, valid: valid.min(size), size });
         }

@@ -18,6 +18,7 @@ use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
 use super::kinds;
 use super::names;
+use super::subscription;
 use super::sys::{
     API_ENTER, CallbackData, Cupti, DOMAIN_DRIVER, DOMAIN_RESOURCE, DOMAIN_RUNTIME, DOMAIN_STATE,
     RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, ResourceData, SUCCESS, StateData,
@@ -112,8 +113,43 @@ fn domain(
     Domain { category, calls: calls.into(), mark: 0 }
 }
 
+/// What was enabled: bit 0 the runtime's calls, bit 1 the driver's, bit 2 anything.
+static ENABLED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a callback is one that we asked for.
+pub(crate) fn is_ours(domain: c_int, id: u32) -> bool {
+    let Some(calls) = CALLS.get() else { return false };
+    let enabled = ENABLED.load(Ordering::Acquire);
+    let known =
+        |domain: &Domain| domain.calls.get(id as usize).is_some_and(|call| !call.site.is_none());
+    match domain {
+        DOMAIN_RUNTIME => enabled & 1 != 0 && known(&calls.runtime),
+        DOMAIN_DRIVER => enabled & 2 != 0 && known(&calls.driver),
+        DOMAIN_RESOURCE | DOMAIN_STATE => enabled & 4 != 0,
+        _ => false,
+    }
+}
+
+/// Enables what we asked for once more: somebody else disabled a whole domain.
+pub(crate) fn enable_again(cupti: &Cupti, subscriber: *mut c_void) {
+    match ENABLED.load(Ordering::Acquire) {
+        0 => {}
+        enabled => {
+            ask(cupti, subscriber, enabled & 1 != 0, enabled & 2 != 0);
+        }
+    }
+}
+
 /// Lets CUPTI call us. Returns how many functions it refused to watch.
 pub(crate) fn enable(cupti: &Cupti, subscriber: *mut c_void, selection: kinds::Selection) -> u32 {
+    let enabled = u64::from(selection.runtime) | u64::from(selection.driver) << 1 | 4;
+    ENABLED.store(enabled, Ordering::Release);
+    let refused = ask(cupti, subscriber, selection.runtime, selection.driver);
+    ON.store(true, Ordering::Release);
+    refused
+}
+
+fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u32 {
     let Some(calls) = CALLS.get() else { return 0 };
     let mut refused = 0;
     let mut enable = |domain, id: u32| {
@@ -124,10 +160,8 @@ pub(crate) fn enable(cupti: &Cupti, subscriber: *mut c_void, selection: kinds::S
     for id in [RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING] {
         enable(DOMAIN_RESOURCE, id);
     }
-    let domains = [
-        (DOMAIN_RUNTIME, &calls.runtime, selection.runtime),
-        (DOMAIN_DRIVER, &calls.driver, selection.driver),
-    ];
+    let domains =
+        [(DOMAIN_RUNTIME, &calls.runtime, runtime), (DOMAIN_DRIVER, &calls.driver, driver)];
     for (number, domain, wanted) in domains {
         let ids =
             domain.calls.iter().enumerate().filter(|(_, call)| wanted && !call.site.is_none());
@@ -136,7 +170,6 @@ pub(crate) fn enable(cupti: &Cupti, subscriber: *mut c_void, selection: kinds::S
     // Appeared in CUDA 12.2; before that it is refused, which is no loss.
     // SAFETY: as above.
     unsafe { (cupti.enable_domain)(1, subscriber, DOMAIN_STATE) };
-    ON.store(true, Ordering::Release);
     refused
 }
 
@@ -181,6 +214,8 @@ pub(crate) unsafe extern "C" fn callback(
     data: *const c_void,
 ) {
     guarded((), || {
+        // SAFETY: passed on from CUPTI.
+        unsafe { subscription::pass_on(domain, id, data) };
         let Some(calls) = CALLS.get() else { return };
         // SAFETY: CUPTI passes the struct that belongs to the domain, valid for the call
         // (cupti_callbacks.h: `CUpti_CallbackFunc`).
@@ -204,6 +239,10 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     // SAFETY: the caller's promise; the invocation's word outlives the callback.
     let (data, word) = unsafe { (&*data, (*data).correlation_data.as_mut()) };
     let (Some(call), Some(word)) = (domain.calls.get(id as usize), word) else { return };
+    if call.site.is_none() {
+        // Enabled by another user of CUPTI.
+        return;
+    }
     let correlation = data.correlation_id;
     let mark = domain.mark | u64::from(correlation);
     if data.site != API_ENTER {

@@ -11,6 +11,11 @@
 //! (release notes of 13.1): there, and in all versions that cannot be told apart from
 //! those, the default stays.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::share::Fit;
+use super::sys::TimestampCallback;
+
 /// A clock of the system in nanoseconds.
 pub(crate) fn system(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -22,6 +27,22 @@ pub(crate) fn system(clock: libc::clockid_t) -> u64 {
 /// Whether this version of CUPTI can be given a clock.
 pub(crate) fn can_be_chosen(version: u32) -> bool {
     !(24..130_100).contains(&version)
+}
+
+/// Whether CUPTI was given it.
+static CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// CUPTI was given `CLOCK_BOOTTIME`.
+pub(crate) fn choose() {
+    CHOSEN.store(true, Ordering::Release);
+}
+
+/// CUPTI's clock.
+pub(crate) fn cupti() -> u64 {
+    system(match CHOSEN.load(Ordering::Acquire) {
+        true => libc::CLOCK_BOOTTIME,
+        false => libc::CLOCK_REALTIME,
+    })
 }
 
 /// The clock that CUPTI gets. Takes no lock; runs on any thread, at any time, for ever.
@@ -41,23 +62,39 @@ pub(crate) struct Clock {
     steps: Vec<(u64, i64)>,
     /// How long reading both clocks took for the newest step.
     width: u64,
+    /// CUPTI's clock is one that another user of it chose: that, and how they compare.
+    foreign: Option<(TimestampCallback, (u64, u64), Fit)>,
 }
 
 impl Clock {
-    /// CUPTI uses `CLOCK_BOOTTIME`.
-    pub(crate) fn same() -> Clock {
-        Clock { steps: vec![(0, 0)], width: 0 }
+    /// Of CUPTI as it was set up: on a clock of ours or on its own.
+    pub(crate) fn own() -> Clock {
+        if CHOSEN.load(Ordering::Acquire) {
+            return Clock { steps: vec![(0, 0)], width: 0, foreign: None };
+        }
+        let (_, offset, width) = read();
+        Clock { steps: vec![(0, offset)], width, foreign: None }
     }
 
-    /// CUPTI uses `CLOCK_REALTIME`.
-    pub(crate) fn realtime() -> Clock {
-        let (_, offset, width) = read();
-        Clock { steps: vec![(0, offset)], width }
+    /// CUPTI's times are those of `CLOCK_BOOTTIME`.
+    #[cfg(test)]
+    pub(crate) fn same() -> Clock {
+        Clock { steps: vec![(0, 0)], width: 0, foreign: None }
+    }
+
+    /// Of CUPTI on the clock of another user of it. Takes a moment, to learn its rate.
+    pub(crate) fn foreign(theirs: TimestampCallback) -> Clock {
+        let first = compare(theirs);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let fit = Fit::through(first, compare(theirs));
+        Clock { steps: vec![(0, 0)], width: 0, foreign: Some((theirs, first, fit)) }
     }
 
     /// Looks whether the clock was set.
     pub(crate) fn look(&mut self) {
-        if self.steps[0] != (0, 0) {
+        if let Some((theirs, first, fit)) = &mut self.foreign {
+            *fit = Fit::through(*first, compare(*theirs));
+        } else if self.steps[0] != (0, 0) {
             let (real, offset, width) = read();
             self.compare(real, offset, width);
         }
@@ -84,9 +121,24 @@ impl Clock {
     /// A time of CUPTI's in nanoseconds of `CLOCK_BOOTTIME`.
     #[inline]
     pub(crate) fn nanos(&self, time: u64) -> u64 {
+        if let Some((_, _, fit)) = &self.foreign {
+            return fit.at(time);
+        }
         let after = self.steps.partition_point(|step| step.0 <= time);
         time.saturating_add_signed(self.steps[after.saturating_sub(1)].1)
     }
+}
+
+/// The same moment on another's clock and on `CLOCK_BOOTTIME`.
+fn compare(theirs: TimestampCallback) -> (u64, u64) {
+    let once = || {
+        let before = system(libc::CLOCK_BOOTTIME);
+        // SAFETY: a clock, which may be asked at any time.
+        let their = unsafe { theirs() };
+        let width = system(libc::CLOCK_BOOTTIME) - before;
+        (width, (their, before + width / 2))
+    };
+    (0..8).map(|_| once()).min_by_key(|(width, _)| *width).map_or((0, 0), |(_, both)| both)
 }
 
 /// `CLOCK_REALTIME`, what BOOTTIME is more, and how long it took to read them.
@@ -106,7 +158,7 @@ mod tests {
 
     #[test]
     fn times_keep_the_difference_of_their_time() {
-        let mut clock = Clock { steps: vec![(0, -1_000)], width: 50 };
+        let mut clock = Clock { steps: vec![(0, -1_000)], width: 50, foreign: None };
         clock.compare(5_000_000, -1_030, 60);
         assert_eq!(clock.nanos(4_000_000), 3_999_000);
         clock.compare(5_100_000, -990, 40);
@@ -122,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_real_clocks_agree() {
-        let mut clock = Clock::realtime();
+        let mut clock = Clock::own();
         clock.look();
         let (real, offset, _) = read();
         let boot = real.saturating_add_signed(offset);

@@ -23,6 +23,8 @@ use super::kinds::Selection;
 use super::layout::Sizes;
 use super::library::{self, Found};
 use super::session::{self, Session};
+use super::share;
+use super::subscription;
 use super::sys::{self, Cuda, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
@@ -46,8 +48,6 @@ static STATE: AtomicU8 = AtomicU8::new(IDLE);
 static PID: AtomicU32 = AtomicU32::new(0);
 /// Whether the driver called us while it initialised.
 static INJECTED: AtomicBool = AtomicBool::new(false);
-/// Whether CUPTI uses `CLOCK_BOOTTIME`.
-static OWN_CLOCK: AtomicBool = AtomicBool::new(false);
 /// The pipeline, for who has no session at hand.
 static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
 /// Whether it was said that a stop took too long.
@@ -169,30 +169,24 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     prepare(found);
     let cupti = &found.cupti;
     let mut subscriber: *mut c_void = ptr::null_mut();
-    // Before anything that a tool that is there already could notice: with V1 of CUPTI's
-    // interface one process has one subscriber, and buffers go to who asked last.
-    // SAFETY: stores a handle; the callback lives for ever.
-    let result =
-        unsafe { (cupti.subscribe)(&mut subscriber, callbacks::callback, ptr::null_mut()) };
+    // Before anything that a tool that is there already could notice.
+    let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
         let who = other_tool().unwrap_or("another tool");
         return Err(format!("{who} uses CUPTI in this process, which serves one tool"));
     }
     check(cupti, "cuptiSubscribe", result)?;
     callbacks::learn(cupti, recorder);
+    share::registering();
     // SAFETY: the functions live for ever.
     let result = unsafe { (cupti.register_callbacks)(buffers::requested, buffers::completed) };
     let registered = check(cupti, "cuptiActivityRegisterCallbacks", result);
     if let Err(why) = registered {
-        // SAFETY: subscribed above.
-        unsafe { (cupti.unsubscribe)(subscriber) };
+        subscription::give_up(subscriber);
         return Err(why);
     }
     let sizes = Sizes::learn(cupti, found.version);
-    let clock = match OWN_CLOCK.load(Ordering::Relaxed) {
-        true => Clock::same(),
-        false => Clock::realtime(),
-    };
+    let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
     enable_kinds(cupti, recorder, selection);
     let refused = callbacks::enable(cupti, subscriber, selection);
     if refused > 0 {
@@ -211,14 +205,18 @@ fn prepare(found: &Found) {
         // Not "zeroed buffers", which would save a memset: it is said for the process, and
         // buffers of another user of CUPTI would not be zeroed.
         buffers::prepare(found.version);
-        // Never again: records of a session whose clock was set anew have wrong times.
-        let chosen = clock::can_be_chosen(found.version)
-            && cupti.register_timestamp.is_some_and(|register| {
-                // SAFETY: the function lives for ever.
-                let result = unsafe { register(clock::boottime) };
-                result == SUCCESS
-            });
-        OWN_CLOCK.store(chosen, Ordering::Relaxed);
+        // Never again, and not at all if another user has: records of a session whose clock
+        // was set anew have wrong times.
+        if clock::can_be_chosen(found.version)
+            && share::their_clock().is_none()
+            && let Some(register) = cupti.register_timestamp
+        {
+            // SAFETY: the function lives for ever.
+            let result = unsafe { register(clock::boottime) };
+            if result == SUCCESS {
+                clock::choose();
+            }
+        }
     });
 }
 
@@ -229,6 +227,8 @@ fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
             Some(dump) if kind == kind::STREAM => dump,
             _ => cupti.enable,
         };
+        // Sooner, so that nobody disables it in between.
+        share::enabled(kind);
         // SAFETY: a number.
         let result = unsafe { enable(kind) };
         if result != SUCCESS && kind != kind::STREAM {
@@ -317,6 +317,7 @@ fn watch_process() {
 /// CUDA and CUPTI do not survive a fork: nothing of them is touched in the child.
 extern "C" fn in_child() {
     callbacks::disable();
+    subscription::after_fork();
     STATE.store(DEAD, Ordering::Release);
 }
 
@@ -334,7 +335,7 @@ pub(crate) fn check(cupti: &Cupti, what: &str, result: sys::Code) -> Result<(), 
 }
 
 /// An error of CUPTI's in words.
-fn describe(cupti: &Cupti, result: sys::Code) -> String {
+pub(crate) fn describe(cupti: &Cupti, result: sys::Code) -> String {
     let mut text: *const c_char = ptr::null();
     if let Some(string) = cupti.result_string {
         // SAFETY: stores a pointer to a static C string, or leaves it.
@@ -348,7 +349,7 @@ fn describe(cupti: &Cupti, result: sys::Code) -> String {
 }
 
 /// Who else may have subscribed, by the libraries in the process.
-fn other_tool() -> Option<&'static str> {
+pub(crate) fn other_tool() -> Option<&'static str> {
     const TOOLS: [(&str, &str); 5] = [
         ("libToolsInjection", "Nsight Systems"),
         ("libcuda-injection", "Nsight Compute"),

@@ -34,20 +34,6 @@ impl Sizes {
         sizes
     }
 
-    /// The sizes of CUDA 11.8, for tests.
-    #[cfg(test)]
-    pub(crate) fn least(version: u32) -> Sizes {
-        let mut sizes = [0; kind::END as usize];
-        (0..kind::END).for_each(|k| sizes[k as usize] = floor(k).unwrap_or(0) as u16);
-        Sizes { sizes, version }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn with(mut self, kind: u32, size: u16) -> Sizes {
-        self.sizes[kind as usize] = size;
-        self
-    }
-
     /// The size of records of this kind; 0 if it is not one that is read.
     pub(crate) fn of(&self, kind: u32) -> usize {
         self.sizes.get(kind as usize).map_or(0, |size| usize::from(*size))

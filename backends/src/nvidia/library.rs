@@ -5,7 +5,7 @@
 //! configured; then the configured one; then the one that belongs to the CUDA runtime in
 //! the process or, failing that, to the driver's version.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -41,6 +41,34 @@ pub(crate) fn driver(load: bool) -> Option<&'static Cuda> {
     Some(DRIVER.get_or_init(|| found))
 }
 
+static PRESENT: OnceLock<Cupti> = OnceLock::new();
+
+/// The CUPTI that the process has, without asking it anything: for calls that the program
+/// makes itself.
+pub(crate) fn present() -> Option<&'static Cupti> {
+    if let Some(cupti) = PRESENT.get() {
+        return Some(cupti);
+    }
+    let found = Cupti::find(in_process()?).ok()?;
+    Some(PRESENT.get_or_init(|| found))
+}
+
+fn in_process() -> Option<Library> {
+    let names = SONAMES.iter().map(|(_, name)| *name).chain([c"libcupti.so"]);
+    names.into_iter().find_map(Library::present).or_else(mapped)
+}
+
+/// One of a version that is not understood, or loaded by a path: the program's own calls
+/// must reach it all the same.
+fn mapped() -> Option<Library> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let path = maps.lines().find_map(|line| {
+        let path = &line[line.find('/')?..];
+        path.rsplit('/').next()?.starts_with("libcupti.so").then_some(path)
+    })?;
+    Library::present(&CString::new(path).ok()?)
+}
+
 /// CUPTI, or why there is none. What was found stays.
 pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static Found, String> {
     static FOUND: OnceLock<Found> = OnceLock::new();
@@ -52,6 +80,7 @@ pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static F
     let shown = path.as_deref().unwrap_or(Path::new("libcupti")).display().to_string();
     let cupti = Cupti::find(library)
         .map_err(|missing| format!("{shown} has no {}", missing.to_string_lossy()))?;
+    let cupti = *PRESENT.get_or_init(|| cupti);
     let mut version = 0;
     // SAFETY: stores a number.
     let result = unsafe { (cupti.version)(&mut version) };
@@ -66,9 +95,7 @@ pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static F
 
 /// The library, and whether the process had it.
 fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool), String> {
-    let plain = c"libcupti.so";
-    let present = SONAMES.iter().map(|(_, name)| *name).chain([plain]).find_map(Library::present);
-    if let Some(library) = present {
+    if let Some(library) = in_process() {
         return Ok((library, true));
     }
     if let Some(path) = configured {

@@ -16,6 +16,8 @@
 //! | `layout`, `decode`, `waits`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
+//! | `share`, `subscription` | another user of CUPTI in the program |
+//! | `probe` | what `kymo doctor` says |
 //! | `collect`, `session` | start and stop, and the thread in between |
 
 mod buffers;
@@ -30,8 +32,13 @@ mod layout;
 mod library;
 mod names;
 mod occupancy;
+mod probe;
 mod session;
+pub mod share;
+pub mod subscription;
 mod sys;
 mod waits;
 
 pub use collect::{NVIDIA, Nvidia, injected};
+pub use probe::{Findings, probe};
+pub use sys::{BufferCompleted, BufferRequested, Callback, Code, TimestampCallback};

@@ -16,6 +16,8 @@ use super::device;
 use super::kinds::Selection;
 use super::layout::{Raw, Sizes};
 use super::library::Found;
+use super::share;
+use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
 
@@ -125,16 +127,16 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
-        // SAFETY: subscribed when the session began. Calls that are under way may still
-        // come to us; they find that nothing begins any more.
-        unsafe { (self.found.cupti.unsubscribe)(self.subscriber) };
+        subscription::give_up(self.subscriber);
         self.state(started);
     }
 
     fn disable(&self, which: impl Fn(u32) -> bool) {
         for kind in self.selection.kinds().filter(|kind| which(*kind)) {
-            // SAFETY: a number.
-            unsafe { (self.found.cupti.disable)(kind) };
+            if share::disabled(kind) {
+                // SAFETY: a number.
+                unsafe { (self.found.cupti.disable)(kind) };
+            }
         }
     }
 
@@ -290,6 +292,7 @@ impl Session {
             ("buffers_refused", now.refused - self.before.refused),
             ("buffers_of_others", now.foreign - self.before.foreign),
             ("buffers_broken", self.broken),
+            ("records_shared", share::copied()),
             ("errors", errors),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];

@@ -10,8 +10,10 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use crate::load::functions;
 
 /// `CUptiResult`.
-pub(crate) type Code = c_int;
+pub type Code = c_int;
 pub(crate) const SUCCESS: Code = 0;
+pub(crate) const ERROR_INVALID_PARAMETER: Code = 1;
+pub(crate) const ERROR_NOT_INITIALIZED: Code = 15;
 pub(crate) const ERROR_MULTIPLE_SUBSCRIBERS: Code = 39;
 
 /// `CUpti_ActivityKind`.
@@ -22,6 +24,7 @@ pub(crate) mod kind {
     pub(crate) const DRIVER: u32 = 4;
     pub(crate) const RUNTIME: u32 = 5;
     pub(crate) const CONCURRENT_KERNEL: u32 = 10;
+    pub(crate) const MARKER: u32 = 12;
     pub(crate) const OVERHEAD: u32 = 17;
     pub(crate) const MEMCPY2: u32 = 22;
     pub(crate) const UNIFIED_MEMORY_COUNTER: u32 = 25;
@@ -89,18 +92,18 @@ pub(crate) struct StateData {
 
 const _: () = assert!(std::mem::offset_of!(StateData, message) == 8);
 
-pub(crate) type Callback =
+pub type Callback =
     unsafe extern "C" fn(user: *mut c_void, domain: c_int, id: u32, data: *const c_void);
-pub(crate) type BufferRequested =
+pub type BufferRequested =
     unsafe extern "C" fn(buffer: *mut *mut u8, size: *mut usize, records: *mut usize);
-pub(crate) type BufferCompleted = unsafe extern "C" fn(
+pub type BufferCompleted = unsafe extern "C" fn(
     context: *mut c_void,
     stream: u32,
     buffer: *mut u8,
     size: usize,
     valid: usize,
 );
-pub(crate) type TimestampCallback = unsafe extern "C" fn() -> u64;
+pub type TimestampCallback = unsafe extern "C" fn() -> u64;
 
 functions! {
     /// libcupti.
@@ -123,6 +126,8 @@ functions! {
             fn(*mut c_void, u32, *mut usize) -> Code;
     }
     optional {
+        get_timestamp = c"cuptiGetTimestamp": fn(*mut u64) -> Code;
+        finalize = c"cuptiFinalize": fn() -> Code;
         result_string = c"cuptiGetResultString": fn(Code, *mut *const c_char) -> Code;
         register_timestamp = c"cuptiActivityRegisterTimestampCallback":
             fn(TimestampCallback) -> Code;
@@ -156,6 +161,7 @@ functions! {
     /// libcuda.so.1.
     Cuda
     required {
+        init = c"cuInit": fn(c_uint) -> c_int;
         driver_version = c"cuDriverGetVersion": fn(*mut c_int) -> c_int;
         device_count = c"cuDeviceGetCount": fn(*mut c_int) -> c_int;
         device = c"cuDeviceGet": fn(*mut c_int, c_int) -> c_int;
