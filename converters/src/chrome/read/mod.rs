@@ -141,8 +141,16 @@ impl Reader {
                 _ => "event of a phase that is not known",
             });
         }
-        let pid = Id::new(&mut self.trace, event.pid);
-        let tid = Id::new(&mut self.trace, event.tid);
+        let mut pid = Id::new(&mut self.trace, event.pid);
+        let mut tid = Id::new(&mut self.trace, event.tid);
+        // A missing id is 0, as viewers have it. Threads are told apart from their process,
+        // but what happens on a device is on one of its streams.
+        if pid == Id::None {
+            pid = Id::Int(0);
+        }
+        if tid == Id::None && !matches!(self.category(&event).1, Class::Host | Class::Call) {
+            tid = Id::Int(0);
+        }
         let Some(start) = time(event.ts) else { return Some("event without a time") };
         match event.ph {
             b'X' => self.complete(element, &event, (pid, tid), start),
