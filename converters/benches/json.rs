@@ -36,7 +36,7 @@ fn main() {
         });
         measure("json::Document alone", bytes.len(), || {
             let mut document = Document::new(&bytes[..], Limits::default());
-            while let Ok(Some(item)) = document.next() {
+            while let Ok(Some(item)) = document.next_item() {
                 black_box(item);
             }
         });

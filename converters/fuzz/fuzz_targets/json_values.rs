@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(Value::Array(wanted)) = serde_json::from_slice(bytes) else { return };
     let mut document = Document::new(bytes, Limits::default());
     let mut got = Vec::new();
-    while let Some(item) = document.next().unwrap() {
+    while let Some(item) = document.next_item().unwrap() {
         let Item::Event(element) = item else { panic!("a member in an array") };
         let mut out = Vec::new();
         write_value(&mut out, element.root());

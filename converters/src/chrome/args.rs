@@ -118,13 +118,13 @@ struct Keys {
 impl Keys {
     #[inline]
     fn number(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
-        if let Some(&(.., next)) = self.known.get(self.last) {
-            if let Some((text, id, _)) = self.known.get(next) {
-                if **text == *key.raw() && !key.escaped() {
-                    self.last = next;
-                    return *id;
-                }
-            }
+        if let Some(&(.., next)) = self.known.get(self.last)
+            && let Some((text, id, _)) = self.known.get(next)
+            && **text == *key.raw()
+            && !key.escaped()
+        {
+            self.last = next;
+            return *id;
         }
         self.look_up(trace, key)
     }

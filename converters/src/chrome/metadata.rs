@@ -131,14 +131,12 @@ fn queue_name(trace: &mut Trace, rows: &Rows, event: &Meta) {
     if event.entry.name != "thread_name" {
         return;
     }
-    if let Some(Place::Queue(queue)) = rows.find(RowKind::Queue, event.pid, event.tid) {
-        if let Value::Str(name) = event.value {
-            trace.queues[queue].description = name;
-            // Formats that know queues by their activities only still know the track.
-            for (_, track) in trace.tracks.iter_mut().filter(|(_, t)| t.queue == Some(queue)) {
-                track.description = name;
-            }
-        }
+    let Some(Place::Queue(queue)) = rows.find(RowKind::Queue, event.pid, event.tid) else { return };
+    let Value::Str(name) = event.value else { return };
+    trace.queues[queue].description = name;
+    // Formats that know queues by their activities only still know the track.
+    for (_, track) in trace.tracks.iter_mut().filter(|(_, t)| t.queue == Some(queue)) {
+        track.description = name;
     }
 }
 

@@ -32,7 +32,8 @@
 //! Some things come back in another form. They are: `B` and `E` as `X`; the arguments of an end
 //! with those of its beginning; numbers in quotes as numbers, where ids and times are meant;
 //! a `tid` that reads `stream 7` as 7; `I` and `R` as `i`, `S` and `F` as `b` and `e`;
-//! times finer than a nanosecond rounded; a missing `tid` as 0; arrows with one end not at all
+//! times finer than a nanosecond rounded; a missing `tid` as 0; ids of
+//! arrows that are words as numbers; arrows with one end not at all
 //! (they are counted); what [`crate::json`] repaired.
 
 mod args;

@@ -83,10 +83,10 @@ impl Rows {
     #[inline]
     pub(super) fn place(&mut self, trace: &mut Trace, kind: RowKind, pid: Id, tid: Id) -> Place {
         let key = (kind, pid, tid);
-        if let Some((last, place)) = self.last {
-            if last == key {
-                return place;
-            }
+        if let Some((last, place)) = self.last
+            && last == key
+        {
+            return place;
         }
         let place = match self.places.get(&key) {
             Some(&place) => place,

@@ -371,7 +371,7 @@ impl<W: Write> Writer<'_, W> {
         if let Some(Value::Json(list)) = fact(METADATA_EVENTS) {
             let list = trace.strings.get(list).as_bytes();
             let mut list = Document::new(list, Limits::default());
-            while let Ok(Some(Item::Event(event))) = list.next() {
+            while let Ok(Some(Item::Event(event))) = list.next_item() {
                 given.extend(identity(event.root()));
                 self.out.begin();
                 json::write_value(&mut self.out.text, event.root());

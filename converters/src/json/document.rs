@@ -6,6 +6,7 @@ use super::problem::{Error, Limits, RepairKind, Repairs};
 use super::repair::{Outcome, Place, Repairer};
 use super::source::Source;
 use super::tape::{Stop, Tape};
+use super::text::boundary;
 use super::value::Element;
 
 /// One part of a trace.
@@ -94,7 +95,7 @@ impl<R: Read> Document<R> {
     /// # Errors
     /// When the input is no trace at all, exceeds a limit, or cannot be read. Damage within a
     /// trace is no error; see [`Document::repairs`].
-    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+    pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
         let found = loop {
             match self.state {
                 State::Start => self.start()?,
@@ -305,7 +306,7 @@ impl<R: Read> Document<R> {
             let rest = self.source.rest();
             let short = rest.len() <= self.limits.repair_bytes;
             let ended = self.source.ended() && short;
-            let window = &rest[..rest.floor_char_boundary(self.limits.repair_bytes)];
+            let window = &rest[..boundary(rest, self.limits.repair_bytes)];
             match self.repairer.repair(window, ended, place) {
                 Outcome::Repaired(len) => {
                     let text = &self.repairer.out;
@@ -338,7 +339,7 @@ impl<R: Read> Document<R> {
                 return Ok(true);
             }
             // What may be the beginning of such a place stays.
-            let keep = rest.floor_char_boundary(rest.len().saturating_sub(SEAM));
+            let keep = boundary(rest, rest.len().saturating_sub(SEAM));
             let ended = self.source.ended();
             let skip = if ended { rest.len() } else { keep };
             self.source.consume(skip);
@@ -430,7 +431,7 @@ mod tests {
         let mut document = Document::new(Pieces(text, step), Limits::default());
         let mut out = String::new();
         loop {
-            match document.next() {
+            match document.next_item() {
                 Ok(Some(Item::Event(event))) => out += event.root().raw(),
                 Ok(Some(Item::Member(key, value))) => {
                     out += &format!("<{key}={}>", value.root().raw());
@@ -493,6 +494,6 @@ mod tests {
         let limits = Limits { element_bytes: 1 << 20, ..Limits::default() };
         let text = std::io::repeat(b' ').take(0).chain(&b"[{\"a\":\""[..]);
         let mut document = Document::new(text.chain(std::io::repeat(b'x')), limits);
-        assert!(matches!(document.next(), Err(Error::Limit { offset: 1, .. })));
+        assert!(matches!(document.next_item(), Err(Error::Limit { offset: 1, .. })));
     }
 }

@@ -11,7 +11,7 @@
 
 use super::document::next_element;
 use super::problem::RepairKind;
-use super::text::escapes_are_valid;
+use super::text::{boundary, escapes_are_valid};
 
 /// Where an element stands, which says what may follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,7 +283,7 @@ impl Run<'_> {
 
     /// Whether an element ends with the bracket at `at`, and another begins.
     fn next_begins(&self, at: usize) -> bool {
-        let end = self.text.floor_char_boundary(at + 64);
+        let end = boundary(self.text, at + 64);
         next_element(&self.text[at..end], self.place).is_some()
     }
 

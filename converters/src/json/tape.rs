@@ -403,7 +403,7 @@ mod tests {
     fn the_search_finds_what_a_plain_loop_finds() {
         for special in [b'"', b'\\', 0, 0x1f, b'\n'] {
             for at in 0..40 {
-                let mut bytes = vec![0xc3, b' ', 0x7f, 0x80, 0xff, b'!', b'#', b'['].repeat(5);
+                let mut bytes = [0xc3, b' ', 0x7f, 0x80, 0xff, b'!', b'#', b'['].repeat(5);
                 bytes[at] = special;
                 assert_eq!(ordinary(&bytes), at);
             }

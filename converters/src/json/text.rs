@@ -37,6 +37,15 @@ pub(super) fn unescape(raw: &str) -> String {
     out
 }
 
+/// The last place at or before `at` where `text` may be cut.
+pub(super) fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
 /// Whether every escape is one that JSON knows and every surrogate has its other half.
 pub(super) fn escapes_are_valid(raw: &str) -> bool {
     let mut rest = raw;

@@ -1,20 +1,23 @@
 //! The reader: events of JSON into the hub.
 
+mod finish;
+mod work;
+
 use std::io::Read;
 
 use super::args::{Values, intern};
 use super::counters::{CounterRows, Row, counted};
 use super::event::{Event, time};
 use super::flows::{Call, FlowRows, Last, Pending};
-use super::metadata::{MetaRows, main_process};
+use super::metadata::MetaRows;
 use super::open::Open;
 use super::rows::{Id, Place, RowKind, Rows};
 use super::{FOREIGN, members};
 use crate::json::{self, Document, Element, Error, Item, Kind, Limits, RepairKind};
 use crate::kineto::{self, Class, Work};
 use crate::trace::{
-    Activity, Api, ArgsId, ClockReading, Context, ContextId, Dim3, EventRef, Instant, Kernel,
-    KernelId, Launch, LaunchId, Nanos, Phase, Slice, SliceId, Stage, StageId, StrId, Trace, Value,
+    Api, ArgsId, ContextId, EventRef, Instant, Kernel, KernelId, Launch, LaunchId, Nanos, Phase,
+    Slice, SliceId, StageId, StrId, Trace, Value,
 };
 
 /// Reads a trace in Chrome's or Kineto's JSON, not compressed.
@@ -27,7 +30,7 @@ use crate::trace::{
 pub fn read(input: impl Read, limits: &Limits) -> Result<Trace, Error> {
     let mut document = Document::new(input, *limits);
     let mut reader = Reader::new();
-    while let Some(item) = document.next()? {
+    while let Some(item) = document.next_item()? {
         match item {
             Item::Event(element) => {
                 if let Some(what) = reader.event(element) {
@@ -138,8 +141,16 @@ impl Reader {
                 _ => "event of a phase that is not known",
             });
         }
-        let pid = Id::new(&mut self.trace, event.pid);
-        let tid = Id::new(&mut self.trace, event.tid);
+        let mut pid = Id::new(&mut self.trace, event.pid);
+        let mut tid = Id::new(&mut self.trace, event.tid);
+        // A missing id is 0, as viewers have it. Threads are told apart from their process,
+        // but what happens on a device is on one of its streams.
+        if pid == Id::None {
+            pid = Id::Int(0);
+        }
+        if tid == Id::None && !matches!(self.category(&event).1, Class::Host | Class::Call) {
+            tid = Id::Int(0);
+        }
         let Some(start) = time(event.ts) else { return Some("event without a time") };
         match event.ph {
             b'X' => self.complete(element, &event, (pid, tid), start),
@@ -240,38 +251,6 @@ impl Reader {
         slice
     }
 
-    fn activity(
-        &mut self,
-        element: Element<'_>,
-        event: &Event<'_>,
-        (pid, tid): (Id, Id),
-        (start, dur): (i64, Nanos),
-        (category, work): (StrId, Work),
-    ) {
-        let place = self.rows.place(&mut self.trace, RowKind::Queue, pid, tid);
-        let Place::Queue(queue) = place else { return };
-        let name = intern(&mut self.trace, event.name);
-        let correlation = self.gather(element, event);
-        let context = self.context();
-        let (mut launch, mut kernel) = (None, None);
-        if work == Work::Kernel {
-            launch = self.launch();
-            kernel = Some(self.kernel(name));
-        }
-        let activity = Activity {
-            name,
-            stage: Some(self.stage(category, work)),
-            context,
-            kernel,
-            launch,
-            correlation,
-            args: self.trace.args.add(&self.entries),
-            ..Activity::new(queue, Nanos(start), dur)
-        };
-        let event = EventRef::Activity(self.trace.activities.push(activity));
-        self.flows.last = Some(Last { pid, tid, start, event, correlation });
-    }
-
     /// Fills `entries` with the arguments, and gives the correlation number among them.
     fn gather(&mut self, element: Element<'_>, event: &Event<'_>) -> u64 {
         self.entries.clear();
@@ -302,60 +281,6 @@ impl Reader {
             }
         }
         correlation
-    }
-
-    fn take(&mut self, key: StrId, wanted: impl Fn(&Trace, Value) -> bool) -> Option<Value> {
-        let at = self.entries.iter().position(|(name, _)| *name == key)?;
-        wanted(&self.trace, self.entries[at].1).then(|| self.entries.remove(at).1)
-    }
-
-    fn launch(&mut self) -> Option<LaunchId> {
-        let is_dim = |trace: &Trace, value| dim(trace, value).is_some();
-        let grid = self.take(self.names.grid, is_dim).and_then(|value| dim(&self.trace, value));
-        let block = self.take(self.names.block, is_dim).and_then(|value| dim(&self.trace, value));
-        let launch = Launch { grid, block };
-        if launch == Launch::default() {
-            return None;
-        }
-        Some(*self.launches.entry(launch).or_insert_with(|| self.trace.launches.push(launch)))
-    }
-
-    fn kernel(&mut self, name: StrId) -> KernelId {
-        let whole = |_: &Trace, value| matches!(value, Value::I64(_));
-        let mut own = Vec::new();
-        for key in [self.names.registers, self.names.shared] {
-            if let Some(value) = self.take(key, whole) {
-                own.push((key, value));
-            }
-        }
-        let args = self.trace.args.add(&own);
-        let kernel = Kernel { name, demangled: name, architecture: StrId::NONE, args };
-        *self.kernels.entry(kernel).or_insert_with(|| self.trace.kernels.push(kernel))
-    }
-
-    fn context(&mut self) -> Option<ContextId> {
-        let (_, value) = self.entries.iter().find(|(name, _)| *name == self.names.context)?;
-        let Value::I64(number) = *value else { return None };
-        let number = u64::try_from(number).ok()?;
-        if let Some((_, id)) = self.contexts.iter().find(|(known, _)| *known == number) {
-            return Some(*id);
-        }
-        // The process is put in at the end, when it is known which one that is.
-        let id = self.trace.contexts.push(Context { number, pid: 0, api: Api::Unknown });
-        self.contexts.push((number, id));
-        Some(id)
-    }
-
-    fn stage(&mut self, category: StrId, work: Work) -> StageId {
-        let known = self.stages.iter().find(|known| known.0 == category && known.1 == work);
-        if let Some(known) = known {
-            return known.2;
-        }
-        let text = self.trace.strings.get(category).to_owned();
-        let stage: Stage = work.stage(&mut self.trace, &text);
-        let id = self.trace.stages.push(stage);
-        self.stages.push((category, work, id));
-        id
     }
 
     fn category(&mut self, event: &Event<'_>) -> (StrId, Class) {
@@ -539,80 +464,4 @@ impl Reader {
             _ => None,
         }
     }
-
-    fn finish(mut self) -> Trace {
-        let (api, phases) = (self.api, self.phases);
-        let Reader { trace, rows, flows, metadata, .. } = &mut self;
-        flows.finish(trace, rows);
-        std::mem::take(metadata).finish(trace, rows);
-        let main = main_process(trace);
-        let (parent, pid) = match main.map(|id| &trace.processes[id]) {
-            Some(process) => (Some(process.track), process.pid),
-            None => (None, 0),
-        };
-        for track in &rows.orphans {
-            trace.tracks[*track].parent = parent;
-        }
-        for (_, context) in trace.contexts.iter_mut() {
-            (context.pid, context.api) = (pid, api);
-        }
-        if trace.facts.readings.is_empty() && since_1970(trace) {
-            let realtime = Some(Nanos(0));
-            trace.facts.readings.push(ClockReading { realtime, ..ClockReading::default() });
-        }
-        let is = |key| trace.strings.find(key).is_some_and(|key| trace.facts.get(key).is_some());
-        let kineto = is("schemaVersion") || is("baseTimeNanoseconds") || !trace.devices.is_empty();
-        let producer = if kineto { "Kineto" } else { "Chrome JSON" };
-        trace.facts.producer = trace.strings.intern(producer);
-        const PHASES: [(u8, &str); 18] = [
-            (b'X', "X"),
-            (b'B', "B"),
-            (b'E', "E"),
-            (b'b', "b"),
-            (b'e', "e"),
-            (b'n', "n"),
-            (b'S', "S"),
-            (b'F', "F"),
-            (b'i', "i"),
-            (b'I', "I"),
-            (b'R', "R"),
-            (b'C', "C"),
-            (b's', "s"),
-            (b't', "t"),
-            (b'f', "f"),
-            (b'M', "M"),
-            (b'P', "P"),
-            (0, "no phase"),
-        ];
-        let mut other: u64 = phases.iter().sum();
-        for (phase, name) in PHASES {
-            let count = phases[usize::from(phase)];
-            other -= count;
-            if count > 0 {
-                trace.facts.kinds.insert(name.into(), count);
-            }
-        }
-        if other > 0 {
-            trace.facts.kinds.insert("other phases".into(), other);
-        }
-        self.trace
-    }
-}
-
-/// Whether times without a base are times of day: later than 2001, as those of old PyTorch.
-fn since_1970(trace: &Trace) -> bool {
-    let first = trace.slices.iter().map(|slice| slice.start).min();
-    let first = first.into_iter().chain(trace.activities.iter().map(|a| a.start)).min();
-    first.is_some_and(|first| first > Nanos(1_000_000_000_000_000_000))
-}
-
-/// Three dimensions, when a list holds them.
-fn dim(trace: &Trace, value: Value) -> Option<Dim3> {
-    let Value::List(list) = value else { return None };
-    let mut items = trace.args.items(list).map(|item| match item {
-        Value::I64(n) => u32::try_from(n).ok(),
-        _ => None,
-    });
-    let (x, y, z) = (items.next()??, items.next()??, items.next()??);
-    items.next().is_none().then_some(Dim3 { x, y, z })
 }

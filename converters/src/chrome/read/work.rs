@@ -1,0 +1,112 @@
+//! Work on devices: what Kineto says of it in arguments, in the hub's own terms.
+
+use super::Reader;
+use crate::chrome::args::intern;
+use crate::chrome::event::Event;
+use crate::chrome::flows::Last;
+use crate::chrome::rows::{Id, Place, RowKind};
+use crate::json::Element;
+use crate::kineto::Work;
+use crate::trace::{
+    Activity, Api, Context, ContextId, Dim3, EventRef, Kernel, KernelId, Launch, LaunchId, Nanos,
+    Stage, StageId, StrId, Trace, Value,
+};
+
+impl Reader {
+    pub(super) fn activity(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        (pid, tid): (Id, Id),
+        (start, dur): (i64, Nanos),
+        (category, work): (StrId, Work),
+    ) {
+        let place = self.rows.place(&mut self.trace, RowKind::Queue, pid, tid);
+        let Place::Queue(queue) = place else { return };
+        let name = intern(&mut self.trace, event.name);
+        let correlation = self.gather(element, event);
+        let context = self.context();
+        let (mut launch, mut kernel) = (None, None);
+        if work == Work::Kernel {
+            launch = self.launch();
+            kernel = Some(self.kernel(name));
+        }
+        let activity = Activity {
+            name,
+            stage: Some(self.stage(category, work)),
+            context,
+            kernel,
+            launch,
+            correlation,
+            args: self.trace.args.add(&self.entries),
+            ..Activity::new(queue, Nanos(start), dur)
+        };
+        let event = EventRef::Activity(self.trace.activities.push(activity));
+        self.flows.last = Some(Last { pid, tid, start, event, correlation });
+    }
+
+    fn take(&mut self, key: StrId, wanted: impl Fn(&Trace, Value) -> bool) -> Option<Value> {
+        let at = self.entries.iter().position(|(name, _)| *name == key)?;
+        wanted(&self.trace, self.entries[at].1).then(|| self.entries.remove(at).1)
+    }
+
+    fn launch(&mut self) -> Option<LaunchId> {
+        let is_dim = |trace: &Trace, value| dim(trace, value).is_some();
+        let grid = self.take(self.names.grid, is_dim).and_then(|value| dim(&self.trace, value));
+        let block = self.take(self.names.block, is_dim).and_then(|value| dim(&self.trace, value));
+        let launch = Launch { grid, block };
+        if launch == Launch::default() {
+            return None;
+        }
+        Some(*self.launches.entry(launch).or_insert_with(|| self.trace.launches.push(launch)))
+    }
+
+    fn kernel(&mut self, name: StrId) -> KernelId {
+        let whole = |_: &Trace, value| matches!(value, Value::I64(_));
+        let mut own = Vec::new();
+        for key in [self.names.registers, self.names.shared] {
+            if let Some(value) = self.take(key, whole) {
+                own.push((key, value));
+            }
+        }
+        let args = self.trace.args.add(&own);
+        let kernel = Kernel { name, demangled: name, architecture: StrId::NONE, args };
+        *self.kernels.entry(kernel).or_insert_with(|| self.trace.kernels.push(kernel))
+    }
+
+    fn context(&mut self) -> Option<ContextId> {
+        let (_, value) = self.entries.iter().find(|(name, _)| *name == self.names.context)?;
+        let Value::I64(number) = *value else { return None };
+        let number = u64::try_from(number).ok()?;
+        if let Some((_, id)) = self.contexts.iter().find(|(known, _)| *known == number) {
+            return Some(*id);
+        }
+        // The process is put in at the end, when it is known which one that is.
+        let id = self.trace.contexts.push(Context { number, pid: 0, api: Api::Unknown });
+        self.contexts.push((number, id));
+        Some(id)
+    }
+
+    fn stage(&mut self, category: StrId, work: Work) -> StageId {
+        let known = self.stages.iter().find(|known| known.0 == category && known.1 == work);
+        if let Some(known) = known {
+            return known.2;
+        }
+        let text = self.trace.strings.get(category).to_owned();
+        let stage: Stage = work.stage(&mut self.trace, &text);
+        let id = self.trace.stages.push(stage);
+        self.stages.push((category, work, id));
+        id
+    }
+}
+
+/// Three dimensions, when a list holds them.
+fn dim(trace: &Trace, value: Value) -> Option<Dim3> {
+    let Value::List(list) = value else { return None };
+    let mut items = trace.args.items(list).map(|item| match item {
+        Value::I64(n) => u32::try_from(n).ok(),
+        _ => None,
+    });
+    let (x, y, z) = (items.next()??, items.next()??, items.next()??);
+    items.next().is_none().then_some(Dim3 { x, y, z })
+}
