@@ -25,6 +25,9 @@ const FULL: usize = 1 << 20;
 /// Events that wait in the queues before the engine is let loose; a quarter of the buffer.
 const QUEUED: u64 = 500_000;
 
+/// The row that has a target.
+const TARGET: &str = "scope, one u64: begin and end";
+
 /// What all samples of a row were, in nanoseconds per event, and its bytes per event.
 type Rows = RefCell<BTreeMap<usize, (String, Vec<f64>, f64)>>;
 
@@ -47,13 +50,15 @@ fn print(rows: &BTreeMap<usize, (String, Vec<f64>, f64)>) {
     println!("\n### From records to packets\n");
     println!("| case | best ns | median ns | bytes | target | |");
     println!("|---|--:|--:|--:|---|---|");
-    for (at, (name, nanos, bytes)) in rows {
+    for (name, nanos, bytes) in rows.values() {
         let (best, median) = (best(nanos), median(nanos));
-        let (target, verdict) = match at {
-            0 if median <= 50.0 && *bytes <= 38.0 => ("≤ 50 ns, ≤ 38 bytes", "met"),
-            0 if best <= 50.0 && *bytes <= 38.0 => ("≤ 50 ns, ≤ 38 bytes", "met by the best"),
-            0 => ("≤ 50 ns, ≤ 38 bytes", "**missed**"),
-            _ => ("", ""),
+        let target = if name == TARGET { "≤ 50 ns, ≤ 38 bytes" } else { "" };
+        let small = *bytes <= 38.0;
+        let verdict = match name.as_str() {
+            TARGET if small && median <= 50.0 => "met",
+            TARGET if small && best <= 50.0 => "met by the best batch",
+            TARGET => "**missed**",
+            _ => "",
         };
         println!("| {name} | {best:.1} | {median:.1} | {bytes:.1} | {target} | {verdict} |");
     }
@@ -138,6 +143,9 @@ impl Encoder {
     /// Times `each` for all of `0..events`.
     fn run(events: u64, mut each: impl FnMut(&mut Encoder, u64)) -> (Duration, u64) {
         let mut encoder = Encoder::new();
+        // The first one introduces the names.
+        each(&mut encoder, 0);
+        encoder.out.clear();
         let start = Instant::now();
         for n in 0..events {
             each(&mut encoder, n);
@@ -152,7 +160,7 @@ const BEGIN: Event<'_> = Event { category: APP, name: ONE, ..Event::new(EventTyp
 const END: Event<'_> = Event { name: ONE, ..Event::new(EventType::End, 0) };
 
 fn encoder(criterion: &mut Criterion, rows: &Rows) {
-    bench(criterion, rows, "scope, one u64: begin and end", |events| {
+    bench(criterion, rows, TARGET, |events| {
         Encoder::run(events, |to, n| {
             to.event(Event { args: &[arg(5, Value::U64(n & 0x7f))], ..BEGIN });
             to.event(END);

@@ -12,9 +12,10 @@
  * What holds for every function, unless it says otherwise:
  *
  * - Threads: any thread may call it at any time, also at the same time as others.
- *   "Not in signal handlers" and "not in a forked child before exec" are said where they
- *   apply. What records an event may be called in signal handlers: it takes no lock, and an
- *   event that interrupts the recording of another is counted as lost.
+ *   Signal handlers are said where they matter. What records an event may be called in
+ *   them, on threads that have recorded before, with names and strings that have handles
+ *   already (a new text needs memory): it takes no lock, and an event that interrupts the
+ *   recording of another is counted as lost.
  * - Nothing throws, exits, prints, or waits, but kymo_start, kymo_stop and kymo_flush.
  * - Strings are copied during the call. They end with NUL, need not be UTF-8 (what is not
  *   becomes U+FFFD in the trace) and may have any length; what one event can carry is
@@ -67,8 +68,11 @@ typedef struct kymo_summary {
  * environment (KYMOGRAPH_OUTPUT and so on), "" are the defaults. `kymo --help` lists them.
  *
  * False if there is an unknown key or a bad value, the output cannot be written, or the
- * process is being recorded already (also by `kymo record`); kymo_last_error says which, and
- * nothing has started. The recording ends with kymo_stop, or when the process exits.
+ * process is being recorded already; kymo_last_error says which, and nothing has started.
+ * The recording ends with kymo_stop, or when the process exits.
+ *
+ * Under `kymo record` the recording is not the program's: kymo_start checks its options and
+ * otherwise leaves things as they are, kymo_stop only flushes, and both say true.
  *
  * Threads: any. Not in signal handlers. With NULL, no other thread may change the
  * environment meanwhile. */
@@ -170,7 +174,7 @@ uint64_t kymo_flow_new(void);
 /* Each function that takes a kymo_name has a twin, …_str, for names that are made at run
  * time. It looks the name up with every call. `args` may be NULL if `count` is 0.
  *
- * Threads: any, and in signal handlers. */
+ * Threads: any, and in signal handlers (see above). */
 
 /* A slice on the calling thread begins. */
 void kymo_push(kymo_name name, const kymo_arg *args, size_t count);

@@ -7,12 +7,12 @@
 //! one that it gave.
 
 mod failure;
+mod header;
 mod pushes;
-mod types;
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
 
 use kymograph_protos::record::{ArgType, Kind, Record};
@@ -28,11 +28,13 @@ use crate::recorder::PIPELINE;
 use crate::recording::{self, Recording};
 use crate::{Config, clock, queue};
 
+use header::{Arg, CSummary, add, bytes, category as category_of, name, registered};
 use pushes::Pushes;
-use types::{Arg, CSummary, add, bytes, category as category_of, name, registered};
 
 /// The recording that `kymo_start` started.
 static OURS: AtomicPtr<Recording> = AtomicPtr::new(ptr::null_mut());
+/// Whether `kymo_start` found the recording of `kymo record` and left it at that.
+static ADOPTED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Apart from the queue's own thread-local, which the fast path of the Rust API must
@@ -67,7 +69,10 @@ fn start(options: Option<&[u8]>) -> Result<(), String> {
     }
     // Who runs this program under `kymo record` asked first.
     #[cfg(feature = "inject")]
-    crate::inject::start_if_wanted();
+    if crate::inject::start_if_wanted() && Recording::is_running() {
+        ADOPTED.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
     let recording = Recording::start(config).map_err(|error| error.to_string())?;
     let before = OURS.swap(Box::into_raw(Box::new(recording)), Ordering::AcqRel);
     if !before.is_null() {
@@ -84,6 +89,12 @@ fn start(options: Option<&[u8]>) -> Result<(), String> {
 pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
     guard(false, || {
         let ours = OURS.swap(ptr::null_mut(), Ordering::AcqRel);
+        if ours.is_null() && ADOPTED.swap(false, Ordering::Relaxed) {
+            let done = recording::flush_active(recording::PATIENCE);
+            // SAFETY: the caller's promise.
+            unsafe { CSummary::write(summary, &recording::active_summary().unwrap_or_default()) };
+            return done;
+        }
         if ours.is_null() {
             failure::set("there is no recording that kymo_start started");
             return false;
@@ -178,18 +189,13 @@ pub unsafe extern "C" fn kymo_intern(text: *const c_char) -> u32 {
     guard(0, || unsafe { bytes(text) }.map_or(0, |text| keep(StrId::NONE, text)))
 }
 
-/// Interns a text of which a handle was asked for: worth a few attempts, should another
-/// thread be at it.
+/// A handle of a text.
 fn keep(category: StrId, text: &[u8]) -> u32 {
-    for _ in 0..100 {
-        let id = INTERNER.intern(category, StrId::NONE, text);
-        if !id.is_none() {
-            return id.0;
-        }
-        std::thread::yield_now();
+    let id = INTERNER.intern_patiently(category, text);
+    if id.is_none() {
+        failure::set("there is no room for another name");
     }
-    failure::set("there is no room for another name");
-    0
+    id.0
 }
 
 /// # Safety

@@ -97,6 +97,18 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("PROCESS_NAME", "TEXT", "",
         "Name of the process in the trace. Unset: its command line.",
         |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
+    option!("PYTORCH", "auto|on|shapes|off", "auto",
+        "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
+        |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
+    option!("ACTIVITY_TYPES", "LIST", "",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead.",
+        |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
+    option!("ALL_ARGS", "0|1", "0",
+        "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
+        |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
+    option!("CUPTI_PATH", "PATH", "",
+        "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
+        |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
@@ -147,6 +159,20 @@ pub enum Compress {
     Zstd,
 }
 
+/// Whether a Python program that imports PyTorch is made to tell of its operators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PyTorch {
+    /// If somebody listens: `CATEGORIES` takes the ranges that tell of them.
+    Auto,
+    /// Yes, and in its daemon threads too, of which PyTorch may complain on stderr when the
+    /// program ends.
+    On,
+    /// As `On`, with the shapes of their inputs, which costs more.
+    Shapes,
+    /// No: the program is left alone.
+    Off,
+}
+
 /// How to record. [`Config::default`] is what the table says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -175,6 +201,14 @@ pub struct Config {
     pub duration: Option<Duration>,
     /// `PROCESS_NAME`.
     pub process_name: Option<String>,
+    /// `PYTORCH`.
+    pub pytorch: PyTorch,
+    /// `ACTIVITY_TYPES`.
+    pub activity_types: String,
+    /// `ALL_ARGS`.
+    pub all_args: bool,
+    /// `CUPTI_PATH`.
+    pub cupti_path: Option<PathBuf>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
     /// `LIBRARY`.
@@ -196,6 +230,10 @@ impl Default for Config {
             compress: Compress::Auto,
             duration: None,
             process_name: None,
+            pytorch: PyTorch::Auto,
+            activity_types: String::new(),
+            all_args: false,
+            cupti_path: None,
             control: None,
             library: None,
         };

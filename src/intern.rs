@@ -8,23 +8,27 @@
 //! ```
 //! A lookup reads the table and compares the text. An unknown string is added under a
 //! spin lock that is only ever *tried*: who cannot get it (contention, a signal handler
-//! inside an insertion, the budget spent) gets no id, and the string travels by value.
+//! inside an insertion) or finds the budget spent gets no id, and the string travels by
+//! value.
 //! So interning never blocks, and memory is bounded however many names a program invents.
 //!
 //! An id stands for a text *with* its category and the name of its first argument: that
 //! is all the writer needs to know of a call site, under one number.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 use kymograph_protos::StrId;
 use kymograph_protos::packet::{Strings, Text};
 
 /// Ids at most, and bytes of text at most.
-const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { 1 << 16 };
+const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { (1 << 16) - 1 };
+/// Of these, ids for the names that a program's code contains: of categories, call sites
+/// and arguments. Names made at run time do not take them away.
+const RESERVED: u32 = MAX_ENTRIES / 8;
 const MAX_BYTES: usize = 16 << 20;
 /// Longest text that is interned; longer ones count against the budget too fast.
-const MAX_TEXT: usize = 2 << 20;
+const MAX_TEXT: usize = if cfg!(miri) { 2 << 10 } else { 2 << 20 };
 /// Entries in the first segment; each next one doubles.
 const FIRST_SEGMENT: u32 = 64;
 const SEGMENTS: usize = 12;
@@ -90,6 +94,19 @@ impl Interner {
         }
     }
 
+    /// As [`Interner::intern`] for a text that will be used again and again: worth waiting
+    /// a moment should another thread be adding one.
+    pub fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
+        for _ in 0..100 {
+            let id = self.intern(category, StrId::NONE, text);
+            if !id.is_none() || self.count() >= MAX_ENTRIES {
+                return id;
+            }
+            std::thread::yield_now();
+        }
+        StrId::NONE
+    }
+
     /// As [`Interner::intern`], keeping the pointer instead of copying the text.
     pub fn intern_static(&self, category: StrId, arg: StrId, text: &'static str) -> StrId {
         let text = text.as_bytes();
@@ -153,7 +170,18 @@ impl Interner {
         text: &[u8],
         kept: Option<&'static [u8]>,
     ) -> StrId {
-        if text.len() > MAX_TEXT || !self.lock() {
+        // Names in the code are worth some patience, once each: without them arguments have
+        // no names. Not for ever: it may be this very thread that is in the way, below us.
+        let tries = if kept.is_some() { 1000 } else { 1 };
+        let mut locked = text.len() <= MAX_TEXT && self.lock();
+        for _ in 1..tries {
+            if locked {
+                break;
+            }
+            std::thread::yield_now();
+            locked = self.lock();
+        }
+        if !locked {
             return StrId::NONE;
         }
         // Somebody may have been faster.
@@ -189,7 +217,7 @@ impl Interner {
         kept: Option<&'static [u8]>,
     ) -> Option<StrId> {
         let id = self.count.load(Ordering::Relaxed) + 1;
-        if id > MAX_ENTRIES {
+        if id > MAX_ENTRIES - if kept.is_some() { 0 } else { RESERVED } {
             return None;
         }
         self.make_room(id);
@@ -246,11 +274,16 @@ impl Interner {
             return Some(text.to_vec().leak());
         }
         if self.arena_left.load(Ordering::Relaxed) < text.len() as u64 {
-            self.arena_left.store(BLOCK as u64, Ordering::Relaxed);
+            // In this order: a fork in between must not take the old block for a new one.
+            self.arena_left.store(0, Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
             self.arena.store(vec![0u8; BLOCK].leak().as_mut_ptr(), Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            self.arena_left.store(BLOCK as u64, Ordering::Relaxed);
         }
         let to = self.arena.load(Ordering::Relaxed);
         self.arena_left.fetch_sub(text.len() as u64, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         // SAFETY: `arena_left` bytes follow `to`, used by nobody else: they are handed out
         // once, under the lock.
         unsafe {
@@ -346,11 +379,13 @@ mod tests {
     #[test]
     fn when_full_it_says_so_and_still_finds_what_it_knows() {
         let interner = Interner::new();
-        for n in 0..MAX_ENTRIES {
+        for n in 0..MAX_ENTRIES - RESERVED {
             let id = interner.intern(StrId::NONE, StrId::NONE, &n.to_le_bytes());
             assert_eq!(id, StrId(n + 1));
         }
         assert!(interner.intern(StrId::NONE, StrId::NONE, b"one too many").is_none());
+        let name = interner.intern_static(StrId::NONE, StrId::NONE, "in the code");
+        assert_eq!(name, StrId(MAX_ENTRIES - RESERVED + 1));
         assert_eq!(interner.intern(StrId::NONE, StrId::NONE, &7u32.to_le_bytes()), StrId(8));
         assert!(
             Interner::new().intern(StrId::NONE, StrId::NONE, &vec![b'a'; MAX_TEXT + 1]).is_none()

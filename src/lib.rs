@@ -14,12 +14,15 @@ mod guard;
 #[doc(hidden)]
 pub mod inject;
 mod intern;
+#[cfg(feature = "tracing")]
+pub mod layer;
 mod lifecycle;
 #[doc(hidden)]
 pub mod queue;
 mod recorder;
 mod recording;
 pub mod sink;
+mod sources;
 
 pub(crate) use api::category;
 pub use api::{
@@ -42,6 +45,8 @@ pub fn recorder() -> &'static dyn kymograph_protos::Recorder {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::api::{Callsite, Value, instant};
+    /// The seam that backends push into, for tests.
+    pub use crate::recorder::PIPELINE;
 
     /// Whether events are compiled in (feature `off` takes them out).
     pub const COMPILED_IN: bool = !cfg!(feature = "off");

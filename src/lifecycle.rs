@@ -63,6 +63,15 @@ extern "C" fn in_child() {
     });
 }
 
+/// In a forked child that has recorded nothing yet: whether it will record a category.
+/// `None` elsewhere.
+pub(crate) fn will_want(category: &[u8]) -> Option<bool> {
+    let config = INHERITED.load(Ordering::Acquire);
+    // SAFETY: a config that the child inherited is never freed in it.
+    let config = unsafe { config.as_ref() }?;
+    Some(config.categories.matches(category))
+}
+
 /// A thread of a forked child is about to record: starts the child's own recording if it
 /// has none yet.
 pub(crate) fn before_first_event() {

@@ -76,6 +76,14 @@ impl Recorder for Pipeline {
             _ => ask(category),
         }
     }
+
+    fn lost(&self, events: u64) {
+        POOL.lose(events);
+    }
+
+    fn crowded(&self) -> bool {
+        POOL.is_crowded()
+    }
 }
 
 fn ends_in_bytes(extras: &[Extra]) -> bool {

@@ -1,6 +1,7 @@
 //! Recordings: starting one, asking how it goes, stopping it.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -14,7 +15,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::queue;
 use crate::sink::{self, Sink};
-use crate::{category, recorder};
+use crate::{category, recorder, sources};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -136,13 +137,15 @@ impl Recording {
         launch(config, sink, page, first)
     }
 
-    /// Starts recording into `sink`; `config.output` is not used.
+    /// Starts recording into `sink`; `config.output` is not used, so that forked children
+    /// have nowhere to record to and stay silent.
     ///
     /// # Errors
     /// A recording is running already, or there is no memory for its buffers.
     pub fn start_with(config: Config, sink: impl Sink + 'static) -> Result<Recording, Error> {
         let _changing = Changing::begin()?;
         let first = choose_clock(&config);
+        let config = Config { fork: ForkPolicy::Silent, ..config };
         launch(config, Box::new(sink), None, first)
     }
 
@@ -158,6 +161,10 @@ impl Recording {
 
     /// How it is going.
     pub fn stats(&self) -> Stats {
+        if self.pid != std::process::id() {
+            // A forked child: whoever held the lock does not exist here.
+            return Stats::default();
+        }
         let queued_bytes = queue::POOL.bytes_in_use();
         Stats { queued_bytes, ..lock(&self.shared.stats).clone() }
     }
@@ -165,7 +172,7 @@ impl Recording {
     /// Writes everything recorded so far to the sink, and waits until that is done, or for
     /// `patience`. Returns whether it is done.
     pub fn flush(&self, patience: Duration) -> bool {
-        self.pid == std::process::id() && self.shared.flush(patience)
+        self.pid == std::process::id() && flush(&self.shared, patience)
     }
 
     /// Ends the recording: everything recorded so far is written. Waits for the sink,
@@ -230,17 +237,29 @@ fn launch(
     crate::lifecycle::forget_inherited();
     let shared = Arc::new(Shared::new(config.clone()));
     let theirs = shared.clone();
-    without_signals(|| {
-        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
-            let config = theirs.config.clone();
-            Engine::new(theirs, &config, sink, page, first).run();
-        })
-    })
-    .map_err(|source| Error::Thread { source })?;
+    // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
     ACTIVE.store(Arc::into_raw(shared.clone()).cast_mut(), Ordering::Release);
     recorder::forget_categories();
     category::switch(|name| config.categories.matches(name.as_bytes()));
+    let spawned = without_signals(|| {
+        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
+            let config = theirs.config.clone();
+            let engine = theirs.clone();
+            let run = move || Engine::new(engine, &config, sink, page, first).run();
+            // The sink may be the program's own, and panic.
+            if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                theirs.recording_ends();
+                theirs.broke();
+            }
+        })
+    });
+    if let Err(source) = spawned {
+        shared.recording_ends();
+        deactivate();
+        return Err(Error::Thread { source });
+    }
+    sources::start(&config);
     Ok(Recording { shared, pid: std::process::id() })
 }
 
@@ -271,7 +290,25 @@ pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
 pub(crate) fn flush_active(patience: Duration) -> bool {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
     let ours = active().filter(|shared| shared.pid == std::process::id());
-    ours.is_some_and(|shared| shared.flush(patience))
+    ours.is_some_and(|shared| flush(&shared, patience))
+}
+
+/// How the recording of this process is going, as of the last flush.
+pub(crate) fn active_summary() -> Option<Summary> {
+    active().map(|shared| lock(&shared.stats).total.clone())
+}
+
+fn flush(shared: &Shared, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    sources::flush(patience);
+    shared.flush(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// Starts the sources for which there was nothing to record when the recording started.
+pub(crate) fn start_sources() {
+    if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
+        sources::start(&shared.config);
+    }
 }
 
 fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
@@ -279,8 +316,10 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         // A forked child: the recording is the parent's.
         return Summary::default();
     }
-    shared.recording_ends();
     let deadline = Instant::now() + patience;
+    // While the engine still empties the queues.
+    sources::stop(patience);
+    shared.recording_ends();
     let Some(mut inbox) = lock_until(&shared.inbox, deadline) else {
         return Summary::default();
     };
@@ -342,12 +381,17 @@ pub(crate) fn is_wanted() -> bool {
     COMPILED_IN && Recording::is_running()
 }
 
-/// Whether the running recording wants a category; `None` without one.
+/// Whether the running recording wants a category, or the one that will start with the
+/// first event of a forked child; `None` without one.
 pub(crate) fn wants(category: &[u8]) -> Option<bool> {
-    if !is_wanted() {
-        return None;
+    let mut running = active();
+    #[cfg(feature = "inject")]
+    if running.is_none() && crate::inject::start_if_wanted() {
+        running = active();
     }
-    let shared = active()?;
+    let Some(shared) = running else {
+        return crate::lifecycle::will_want(category);
+    };
     (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
 }
 
@@ -475,6 +519,13 @@ impl Shared {
         deactivate();
         lock(&self.inbox).ended = true;
         self.answer.notify_all();
+    }
+
+    /// The engine panicked: it is over, with what was counted last.
+    fn broke(&self) {
+        let mut total = lock(&self.stats).total.clone();
+        total.failure = Some("the writer panicked".to_owned());
+        self.ended(total);
     }
 
     fn flush(&self, patience: Duration) -> bool {

@@ -1,6 +1,8 @@
 //! C and C++ programs record through `include/kymograph.h`, and what they recorded is in
 //! the trace, no more and no less.
 
+#[cfg(feature = "inject")]
+mod kymo;
 mod native;
 
 use std::path::Path;
@@ -166,6 +168,24 @@ fn scopes_of_cpp_end_with_their_blocks() {
     );
 }
 
+#[cfg(feature = "inject")]
+#[test]
+fn under_kymo_record_a_program_that_records_itself_joins_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native::compile("cc", "-std=c11", "examples/hello.c", folder.path());
+    let (trace, own) = (folder.path().join("t.pftrace"), folder.path().join("own.pftrace"));
+    let output = kymo::kymo()
+        .args(["record", "-o"])
+        .args([&trace, Path::new("--"), &program, &own])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!own.exists());
+    let trace = Trace::open(&trace);
+    trace.assert_clean();
+    assert_eq!(trace.strings("SELECT name FROM slice"), ["greet", "print", "print", "print"]);
+}
+
 #[test]
 fn the_header_stands_alone_in_every_dialect() {
     let folder = tempfile::tempdir().unwrap();
@@ -215,6 +235,7 @@ fn the_library_exports_what_the_header_declares() {
 fn exported(library: &Path) -> Vec<String> {
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output().unwrap();
     let hooks = [
+        "InitializeInjection",
         "InitializeInjectionNvtx2",
         "InitializeInjectionNvtxExtension",
         "__itt_api_init",

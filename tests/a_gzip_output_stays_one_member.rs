@@ -109,7 +109,7 @@ fn when_the_disk_is_full() {
     let mut config = Config::default();
     config.set("OUTPUT", &path).unwrap();
     let mut sink = sink::open(&config).unwrap();
-    let noise: Vec<u8> = (0..40_000u64).map(|n| (n * n * 2_654_435_761 >> 13) as u8).collect();
+    let noise: Vec<u8> = (0..40_000u64).map(|n| ((n * n * 2_654_435_761) >> 13) as u8).collect();
     sink.write(&noise).unwrap();
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: reads and fills the struct. The limit is the process's: the other tests of

@@ -38,7 +38,8 @@ fn what_was_there_stays_and_keeps_its_order() {
     let added: Vec<_> = entries[5..].iter().map(|e| e.split('=').next().unwrap()).collect();
     let ours = ["KYMOGRAPH_CONTROL", "KYMOGRAPH_OUTPUT", "LD_PRELOAD"];
     assert_eq!(added[..3], ours);
-    assert_eq!(added[3..], ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"]);
+    let collectors = ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
+    assert_eq!(added[3..], collectors);
 }
 
 #[test]

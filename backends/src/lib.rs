@@ -4,3 +4,6 @@
 //! Perfetto. Everything vendor-specific is found at run time.
 
 pub mod annotate;
+mod load;
+pub mod nvidia;
+pub mod source;

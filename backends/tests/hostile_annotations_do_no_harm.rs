@@ -28,7 +28,7 @@ fn unknown_types_and_handles() {
     domain_destroy(invented);
     mark_ex(&event().message(77, 0x1234));
     mark_ex(&event().message(3, 0x1234));
-    mark_ex(&event().message(3, 0x4b53_0000_ffff));
+    mark_ex(&event().message(3, 0x4b53_ffff_ffff));
     assert_eq!(domain_push(ptr::without_provenance_mut(1), &event().name("y")), 0);
     assert_eq!(domain_pop(DEFAULT), 0);
     assert_eq!(

@@ -35,4 +35,13 @@ pub trait Recorder: Send + Sync {
     /// Whether events of this category (an id got with `StrId::NONE` as category) are
     /// wanted at all at this moment. Cheap: one load.
     fn enabled(&self, category: StrId) -> bool;
+
+    /// Counts `events` that were lost before they could be pushed: in a vendor's buffers.
+    fn lost(&self, _events: u64) {}
+
+    /// Whether so much waits to be written that a source that can wait should do so. (A
+    /// thread of the program cannot; a thread that decodes buffers can.)
+    fn crowded(&self) -> bool {
+        false
+    }
 }

@@ -50,12 +50,19 @@ impl<const N: usize> Callsite<N> {
 
     #[cold]
     fn resolve(&self) -> StrId {
+        let category = self.category.id();
+        let mut complete = !category.is_none();
         for (id, name) in self.ids.iter().zip(self.args) {
             let interned = INTERNER.intern_static(StrId::NONE, StrId::NONE, name);
+            complete &= !interned.is_none();
             id.store(interned.0, Ordering::Relaxed);
         }
+        if !complete {
+            // The next event tries again.
+            return StrId::NONE;
+        }
         let arg = self.ids.first().map_or(StrId::NONE, |id| StrId(id.load(Ordering::Relaxed)));
-        let site = INTERNER.intern_static(self.category.id(), arg, self.name);
+        let site = INTERNER.intern_static(category, arg, self.name);
         self.site.store(site.0, Ordering::Release);
         site
     }

@@ -11,7 +11,10 @@
 /// let _scope = scope!("load", path = "weights.bin", bytes = 4096, cached = false);
 /// let _scope = scope!(IO, "read", offset = 17u64);
 /// ```
-/// Arguments are evaluated only if the category is on.
+/// The name is a literal; for names made at run time there is
+/// [`Scope::named`](crate::Scope::named). An argument is anything that is a
+/// [`Value`](crate::Value); arguments are evaluated only if the category is on. An event
+/// takes 33 of them (a flow or track counts as one); what is beyond is left out and counted.
 #[macro_export]
 macro_rules! scope {
     ($name:literal $($rest:tt)*) => { $crate::scope!($crate::APP, $name $($rest)*) };
@@ -22,8 +25,21 @@ macro_rules! scope {
 }
 
 /// Opens a [`Range`](crate::Range): a slice that may cross others and end on another
-/// thread. `range!("name", key = value)`, `range!(CATEGORY, "name")`,
-/// `range!(track: &track, "name")`, `range!(track: &track, CATEGORY, "name")`.
+/// thread.
+///
+/// ```
+/// use kymograph::{Category, Track, range};
+/// static NET: Category = Category::new("net");
+/// let row = Track::new("requests");
+///
+/// let _range = range!("upload");
+/// let _range = range!("upload", bytes = 4096, path = "weights.bin");
+/// let _range = range!(NET, "GET", id = 7);
+/// let _range = range!(track: &row, "GET", id = 7);
+/// let range = range!(track: &row, NET, "GET", id = 7);
+/// std::thread::spawn(move || range.end_with([("status", &200)])).join().unwrap();
+/// ```
+/// Without a track it lies on one that is named after its category.
 #[macro_export]
 macro_rules! range {
     (track: $track:expr, $name:literal $($rest:tt)*) => {
@@ -40,9 +56,19 @@ macro_rules! range {
     };
 }
 
-/// Records a moment on this thread, or on a track:
-/// `instant!("name", key = value)`, `instant!(CATEGORY, "name")`,
-/// `instant!(track: &track, "name")`.
+/// Records a moment on this thread, or on a track.
+///
+/// ```
+/// use kymograph::{Category, Track, instant};
+/// static NET: Category = Category::new("net");
+/// let row = Track::new("requests");
+///
+/// instant!("cache miss");
+/// instant!("cache miss", key = "a/b", size = 4096);
+/// instant!(NET, "retry", attempt = 2);
+/// instant!(track: &row, "dropped");
+/// instant!(track: &row, NET, "dropped", id = 7);
+/// ```
 #[macro_export]
 macro_rules! instant {
     (track: $track:expr, $name:literal $($rest:tt)*) => {

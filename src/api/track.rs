@@ -63,9 +63,16 @@ impl Track {
         }
     }
 
+    /// A number that no other track has.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn key(&self) -> u64 {
+        self.inner.id
+    }
+
     /// Its id, once it is described in the running recording.
     pub(crate) fn id(&self) -> u64 {
         let inner = &*self.inner;
+        recording::is_wanted();
         let current = recording::generation();
         if current != 0 && inner.described.swap(current, Ordering::Relaxed) != current {
             // Again with the next event if there was no room.

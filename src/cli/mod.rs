@@ -49,7 +49,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Subcommands {
-    Record(record::Record),
+    Record(Box<record::Record>),
     Convert(convert::Convert),
     Info(info::Info),
     Demo(demo::Demo),

@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Variables by which annotation libraries find a collector.
-const COLLECTORS: [&str; 2] = ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"];
+/// Variables by which annotation libraries and the CUDA driver find a collector.
+const COLLECTORS: [&str; 3] =
+    ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
 
 /// Records a command, its children and grandchildren into one trace.
 #[derive(Args)]
@@ -45,6 +46,8 @@ pub(super) struct Record {
     mode: Option<String>,
     #[arg(long, help = help("SAFE"))]
     safe: bool,
+    #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
+    pytorch: Option<String>,
     /// Any option by its name (see `kymo record --help` for all of them).
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -145,6 +148,7 @@ impl Record {
             ("FLUSH", self.flush_interval.as_ref()),
             ("POLICY", self.policy.as_ref()),
             ("MODE", self.mode.as_ref()),
+            ("PYTORCH", self.pytorch.as_ref()),
         ];
         given.extend(texts.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?.as_ref()))));
         given.extend(self.output.as_ref().map(|path| ("OUTPUT", path.as_os_str())));

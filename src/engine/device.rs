@@ -59,6 +59,9 @@ impl Devices {
 
     /// The ids of what an event asked for and waited for.
     pub fn event_ids(&mut self, decoded: &Decoded) -> (&[u64], &[u64]) {
+        if decoded.launched.is_empty() && decoded.waited.is_empty() {
+            return (&[], &[]);
+        }
         self.launched.clear();
         self.waited.clear();
         let salt = u64::from(self.salt) << 32;

@@ -71,6 +71,21 @@ pub fn thread_name(tid: u32) -> Option<Vec<u8>> {
     Some(name)
 }
 
+/// Whether the thread that calls this is the only one left. A program may end its main
+/// thread with `pthread_exit` and wait for the others; it is to end with the last of them,
+/// and not to be kept alive by us.
+pub fn is_alone() -> bool {
+    let main = std::process::id();
+    let state = |stat: &str| {
+        let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let mut fields = fields.split_whitespace();
+        (fields.next() == Some("Z"), fields.nth(16).and_then(|n| n.parse::<u32>().ok()))
+    };
+    // The main thread is counted although it ended.
+    let stat = fs::read_to_string(format!("/proc/self/task/{main}/stat"));
+    stat.is_ok_and(|stat| state(&stat) == (true, Some(2)))
+}
+
 /// The system's clocks, now.
 pub fn clocks() -> kymograph_protos::packet::Snapshot {
     kymograph_protos::packet::Snapshot {

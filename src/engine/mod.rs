@@ -39,6 +39,7 @@ use crate::intern::INTERNER;
 use crate::queue::{Drained, Losses, POOL, Reader};
 use crate::recording::{Request, Shared, Summary, ThreadStats};
 use crate::sink::Sink;
+use crate::sources;
 use context::{Context, Totals};
 use nesting::Pass;
 use process::Process;
@@ -49,6 +50,8 @@ use thread::Thread;
 const BATCH: usize = 1 << 15;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
+/// How long sources may take when others close the recording.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of packets kept for a sink that fails.
 const MAX_KEPT: usize = 16 << 20;
 
@@ -136,14 +139,28 @@ impl Engine {
         self.begin();
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
+        let mut closing_since = None;
         loop {
             let request = self.shared.wait(nap.min(self.flush));
             let closing =
                 self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
-            if matches!(request, Request::Stop) || closing {
+            // What sources still have comes through the queues that are emptied here.
+            let since: Instant = *closing_since.get_or_insert_with(Instant::now);
+            let closed =
+                closing && (sources::stop(Duration::ZERO) || since.elapsed() > CLOSING_PATIENCE);
+            if matches!(request, Request::Stop) || closed {
                 break;
             }
+            if !closing {
+                closing_since = None;
+            }
             let due = self.flushed.elapsed() >= self.flush;
+            if due && identity::is_alone() {
+                self.end();
+                // As the system does when the last thread ends.
+                // SAFETY: no locks are held.
+                unsafe { libc::exit(0) };
+            }
             if due || matches!(request, Request::Flush(_)) {
                 self.pass(Pass::Flush);
                 self.leaves(Pass::Flush);
@@ -170,7 +187,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
-        self.part_from_all();
+        self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
         packet::clock_snapshot(&mut self.out, sequence, &clocks);
@@ -180,6 +197,9 @@ impl Engine {
         if let Err(error) = self.sink.finish() {
             self.failed(error);
         }
+        // What the sink has not taken by now it never will.
+        self.given_up = true;
+        self.tell_page(self.lost());
         let summary = self.summary();
         let shared = self.shared.clone();
         // Before anybody hears that it is over: files closed, page left.
@@ -200,11 +220,9 @@ impl Engine {
             self.lane(index, pass, clocks, &mut scratch);
         }
         self.scratch = scratch;
-        for (tid, site) in std::mem::take(&mut self.process.renamed) {
-            use kymograph_protos::packet::Strings;
-            let name = INTERNER.text(site).bytes;
+        for (tid, name) in std::mem::take(&mut self.process.renamed) {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
-                t.rename(name);
+                t.rename(&name);
             }
         }
     }
@@ -277,9 +295,10 @@ impl Engine {
         self.scratch = scratch;
     }
 
-    /// At the end: names that changed, and losses after which their thread recorded nothing.
-    fn part_from_all(&mut self) {
+    /// At the end: losses and names after which their thread recorded nothing more.
+    fn state_the_rest(&mut self) {
         let clocks = identity::clocks();
+        self.process.describe(&mut self.out, &clocks);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
                 thread.refresh_name(&mut self.context(clocks));
@@ -288,6 +307,7 @@ impl Engine {
                 if untold > 0 {
                     thread.lost(untold, &mut self.context(clocks));
                 }
+                thread.describe_if_due(&mut self.context(clocks));
                 self.threads[index] = Some(thread);
             }
         }

@@ -15,9 +15,9 @@ use super::ranges::Ranges;
 use super::record::{Decoded, category};
 
 /// A named track.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Named {
-    site: StrId,
+    name: Box<[u8]>,
     parent: u64,
     rank: Option<i32>,
     orders_children: bool,
@@ -41,7 +41,7 @@ pub struct Process {
     ranges: Ranges,
     pub devices: Devices,
     /// Names given to other threads, to be handed to them.
-    pub renamed: Vec<(u32, StrId)>,
+    pub renamed: Vec<(u32, Vec<u8>)>,
 }
 
 impl Process {
@@ -132,9 +132,12 @@ impl Context<'_> {
                 self.range_end(head.other, time, decoded, sequence);
             }
             Kind::Track => self.track(head, decoded, sequence),
-            Kind::ThreadName => self.process.renamed.push((head.arg as u32, head.site)),
+            Kind::ThreadName => {
+                let name = decoded.text(head.site, self.strings).to_vec();
+                self.process.renamed.push((head.arg as u32, name));
+            }
             Kind::ProcessName => {
-                self.process.name = self.strings.text(head.site).bytes.to_vec();
+                self.process.name = decoded.text(head.site, self.strings).to_vec();
                 self.process.described = false;
             }
             Kind::Device => self.device_activity(head, decoded, sequence),
@@ -180,12 +183,12 @@ impl Context<'_> {
 
     fn track(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
         let named = Named {
-            site: head.site,
+            name: decoded.text(head.site, self.strings).into(),
             parent: head.arg,
             rank: decoded.rank.map(|rank| rank as i32),
             orders_children: true,
         };
-        self.process.named.insert(head.other, named);
+        self.process.named.insert(head.other, named.clone());
         self.write_track(self.process.track_uuid(head.other), &named, sequence.id());
         // Lanes whose ranges came before this description.
         let waiting: Vec<u64> = self
@@ -204,7 +207,7 @@ impl Context<'_> {
         Track {
             uuid,
             parent: self.process.track_uuid(named.parent),
-            name: self.strings.text(named.site).bytes,
+            name: &named.name,
             counter: None,
             rank: named.rank,
             orders_children: named.orders_children,
@@ -241,10 +244,13 @@ impl Context<'_> {
         }
         self.process.lanes.insert(lane, (track, called));
         let named = match self.process.named.get(&track) {
-            Some(named) => *named,
+            Some(named) => named.clone(),
             // Described when the track is.
             None if track != 0 => return,
-            None => Named { site: called, parent: 0, rank: None, orders_children: false },
+            None => {
+                let name = self.strings.text(called).bytes.into();
+                Named { name, parent: 0, rank: None, orders_children: false }
+            }
         };
         self.write_track(lane, &named, sequence);
     }

@@ -52,6 +52,10 @@ pub fn record_len(slots: &[Slot]) -> Option<usize> {
 
 impl Decoded {
     /// Takes the record at the start of `slots` apart.
+    ///
+    /// Inlined: a head that came back through memory would be stored by halves and loaded
+    /// whole, which the processor has to wait for.
+    #[inline(always)]
     pub fn read(&mut self, slots: &[Slot], strings: &impl Strings) -> (Record, Option<Kind>) {
         let head: Record = bytemuck::cast(slots[0]);
         let kind = Kind::from_u8(head.kind);
@@ -59,13 +63,17 @@ impl Decoded {
         self.by_value = head.tag & NAME_BY_VALUE != 0;
         if head.tail > 0 || self.dirty {
             self.dirty = head.tail > 0;
-            let tail = &slots[1..1 + head.tail as usize];
-            let own = if kind == Some(Kind::Device) { self.read_device(tail) } else { 0 };
-            self.read_tail(&tail[own..]);
+            self.read_rest(kind, &slots[1..1 + head.tail as usize]);
         }
         let ty = ArgType::from_u8(head.tag & TYPE_BITS);
         self.first_arg(ty.unwrap_or(ArgType::None), head, strings);
         (head, kind)
+    }
+
+    #[inline(never)]
+    fn read_rest(&mut self, kind: Option<Kind>, tail: &[Slot]) {
+        let own = if kind == Some(Kind::Device) { self.read_device(tail) } else { 0 };
+        self.read_tail(&tail[own..]);
     }
 
     /// Reads the slots that only device records have; returns how many there are.
@@ -161,27 +169,69 @@ impl Decoded {
         if self.by_value { Name::Bytes(&self.bytes) } else { Name::Id(site) }
     }
 
+    /// The same as text.
+    pub fn text<'a>(&'a self, site: StrId, strings: &'a impl Strings) -> &'a [u8] {
+        if self.by_value { &self.bytes } else { strings.text(site).bytes }
+    }
+
     /// Calls `f` with the arguments.
+    #[inline(always)]
     pub fn with_args<R>(&self, f: impl FnOnce(&[Arg<'_>]) -> R) -> R {
-        const NONE: Arg<'_> = Arg { name: Name::Id(StrId::NONE), value: Value::Bool(false) };
-        const FEW: usize = 6;
+        let one;
+        let more;
+        let args: &[Arg<'_>] = match (self.args.as_slice(), self.bytes_arg) {
+            ([], None) => &[],
+            ([only], None) => {
+                one = [arg(only)];
+                &one
+            }
+            _ => {
+                more = self.more_args();
+                &more
+            }
+        };
+        f(args)
+    }
+
+    #[inline(never)]
+    fn more_args(&self) -> Few<'_> {
         let bytes = &*self.bytes;
         let last =
             self.bytes_arg.map(|name| Arg { name: Name::Id(name), value: Value::Bytes(bytes) });
+        let mut few = Few { few: [NO_ARG; FEW], count: 0, many: Vec::new() };
         let count = self.args.len() + usize::from(last.is_some());
         let all = self.args.iter().map(arg).chain(last);
         if count <= FEW {
-            let mut few = [NONE; FEW];
-            for (to, from) in few.iter_mut().zip(all) {
+            for (to, from) in few.few.iter_mut().zip(all) {
                 *to = from;
             }
-            f(&few[..count])
+            few.count = count;
         } else {
-            f(&all.collect::<Vec<_>>())
+            few.many = all.collect();
         }
+        few
     }
 }
 
+const NO_ARG: Arg<'_> = Arg { name: Name::Id(StrId::NONE), value: Value::Bool(false) };
+const FEW: usize = 6;
+
+/// Arguments, without allocating if there are few.
+struct Few<'a> {
+    few: [Arg<'a>; FEW],
+    count: usize,
+    many: Vec<Arg<'a>>,
+}
+
+impl<'a> std::ops::Deref for Few<'a> {
+    type Target = [Arg<'a>];
+
+    fn deref(&self) -> &[Arg<'a>] {
+        if self.many.is_empty() { &self.few[..self.count] } else { &self.many }
+    }
+}
+
+#[inline(always)]
 fn arg<'a>(&(name, ty, bits): &(StrId, ArgType, u64)) -> Arg<'a> {
     let value = match ty {
         ArgType::Bool => Value::Bool(bits != 0),

@@ -170,7 +170,8 @@ impl Thread {
     ) -> bool {
         match kind {
             Kind::Scope => match self.peeked.take() {
-                Some(stack) => self.end(stack, head.other, decoded, cx),
+                // Its arguments and arrows were written with its beginning.
+                Some(stack) => self.end(stack, head.other, &Decoded::default(), cx),
                 None => self.scope(head, decoded, cx),
             },
             // Written when it was peeked.
@@ -194,7 +195,7 @@ impl Thread {
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
             Kind::ThreadName if head.arg == 0 || head.arg == u64::from(self.tid) => {
-                self.rename(cx.strings.text(head.site).bytes);
+                self.rename(decoded.text(head.site, cx.strings));
                 self.ready(cx);
             }
             Kind::Lost => self.lost(head.arg, cx),
@@ -350,6 +351,13 @@ impl Thread {
         if !self.described {
             self.described = true;
             self.describe(cx);
+        }
+    }
+
+    /// Writes a new name after which the thread has recorded nothing.
+    pub fn describe_if_due(&mut self, cx: &mut Context<'_>) {
+        if self.sequence.is_started() && !self.described {
+            self.ready(cx);
         }
     }
 

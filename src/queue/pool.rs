@@ -74,7 +74,8 @@ pub struct Pool {
     fresh_lanes: AtomicU32,
     free_chunks: IndexStack,
     free_lanes: IndexStack,
-    /// Events of threads that could not even get a lane.
+    /// Events of threads that could not even get a lane, and of devices that got lost
+    /// before they were pushed.
     pub(super) homeless: AtomicU64,
     /// How long a push may wait for room, in microseconds. 0: not at all.
     pub(super) stall_micros: AtomicU32,
@@ -121,6 +122,8 @@ impl Pool {
             self.size.store(size + SEGMENT_CHUNKS, Ordering::Release);
         }
         self.limit.store(wanted, Ordering::Relaxed);
+        // What was lost before is not this recording's loss.
+        self.homeless.store(0, Ordering::Relaxed);
         true
     }
 
@@ -204,6 +207,16 @@ impl Pool {
     /// Bytes of chunks that threads hold or that wait to be read.
     pub fn bytes_in_use(&self) -> usize {
         self.in_use.load(Ordering::Relaxed) as usize * size_of::<Chunk>()
+    }
+
+    /// Whether more than half of the memory is in use.
+    pub fn is_crowded(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) / 2
+    }
+
+    /// Counts events that were lost before they came here.
+    pub fn lose(&self, events: u64) {
+        self.homeless.fetch_add(events, Ordering::Relaxed);
     }
 
     /// In a forked child, where no other thread exists: everything is free again. What

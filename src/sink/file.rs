@@ -109,6 +109,15 @@ impl File {
     }
 }
 
+impl Drop for File {
+    fn drop(&mut self) {
+        // Closing is not enough: forked children share the lock, and may live on.
+        if self.regular && self.output.is_this_process() && self.output.ensure().is_ok() {
+            self.output.unlock();
+        }
+    }
+}
+
 impl Sink for File {
     fn write(&mut self, packets: &[u8]) -> io::Result<()> {
         if !self.output.is_this_process() {

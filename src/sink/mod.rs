@@ -15,19 +15,19 @@
 //! guests: they wait for seconds at most, raise no SIGPIPE or SIGXFSZ, and never write to
 //! a descriptor that the program has closed and reused (see `descriptor.rs`).
 
+mod appender;
 mod compress;
 mod descriptor;
 mod file;
 mod gzip;
 mod memory;
 mod quiet;
-mod shared;
 mod stream;
 
+pub use appender::SharedFile;
 pub use compress::Compressed;
 pub use file::File;
 pub use memory::Memory;
-pub use shared::SharedFile;
 pub use stream::Stream;
 
 use crate::config::{Compress, Config};

@@ -21,7 +21,9 @@ pub(crate) fn kymo() -> Command {
             command.env_remove(name);
         }
     }
-    for name in ["LD_PRELOAD", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"] {
+    for name in
+        ["LD_PRELOAD", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"]
+    {
         command.env_remove(name);
     }
     command.env("KYMOGRAPH_LIBRARY", library());

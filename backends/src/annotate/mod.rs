@@ -33,4 +33,5 @@ mod table;
 mod text;
 mod thread;
 
+pub(crate) use guard::guard as guarded;
 pub use guard::{Stats, stats};

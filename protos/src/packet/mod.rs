@@ -23,6 +23,7 @@
 //! `protos/perfetto/trace/**`. The end of a slice repeats the name, so that a viewer
 //! notices when it would close another slice than the one meant.
 
+mod cursor;
 mod descriptor;
 mod event;
 mod gpu;

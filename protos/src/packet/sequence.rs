@@ -1,5 +1,6 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
+use super::cursor::Cursor;
 use super::event::{Arg, CounterValue, Event, Name, Value};
 use super::gpu::{Correlation, GpuTables};
 use super::message::{Message, close};
@@ -137,6 +138,11 @@ impl Sequence {
     /// Its id.
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Whether anything was written on it.
+    pub fn is_started(&self) -> bool {
+        self.started
     }
 
     /// Whether it is time to restart: never started, ten seconds or four megabytes ago.
@@ -394,93 +400,4 @@ pub(super) fn introduce(
         entry.uint(1, iid.into()).text(2, strings.text(id).bytes);
     });
     iid
-}
-
-/// Writes into reserved space behind a vector's end. The vector is longer only after
-/// [`Cursor::finish`].
-struct Cursor<'a> {
-    out: &'a mut Vec<u8>,
-    at: usize,
-    /// Up to where the fixed parts may reach.
-    end: usize,
-}
-
-impl<'a> Cursor<'a> {
-    /// # Safety
-    /// `out` has `room` bytes of spare capacity, and no more are written but by `nested`.
-    #[inline(always)]
-    unsafe fn new(out: &'a mut Vec<u8>, room: usize) -> Cursor<'a> {
-        let at = out.len();
-        Cursor { out, at, end: at + room }
-    }
-
-    #[inline(always)]
-    fn position(&self) -> usize {
-        self.at
-    }
-
-    #[inline(always)]
-    fn put<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        debug_assert!(self.at + N <= self.end && self.end <= self.out.capacity());
-        // SAFETY: by the contract of `new`, N bytes fit.
-        unsafe { self.out.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
-        self.at += used;
-    }
-
-    #[inline(always)]
-    fn byte(&mut self, byte: u8) {
-        self.put([byte], 1);
-    }
-
-    #[inline(always)]
-    fn pair(&mut self, a: u8, b: u8) {
-        self.put([a, b], 2);
-    }
-
-    #[inline(always)]
-    fn copy16(&mut self, bytes: [u8; 16], used: usize) {
-        self.put(bytes, used);
-    }
-
-    #[inline(always)]
-    fn fixed64(&mut self, value: u64) {
-        self.put(value.to_le_bytes(), 8);
-    }
-
-    #[inline(always)]
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
-    }
-
-    /// Overwrites a byte that was written before.
-    #[inline(always)]
-    fn patch(&mut self, at: usize, byte: u8) {
-        debug_assert!(at < self.at);
-        // SAFETY: `at` lies before the position.
-        unsafe { self.out.as_mut_ptr().add(at).write(byte) };
-    }
-
-    /// Lets `fill` append to the vector itself, and makes sure that the fixed parts still
-    /// fit behind that.
-    #[cold]
-    fn nested(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let room = self.end - self.at;
-        // SAFETY: everything before `at` was written.
-        unsafe { self.out.set_len(self.at) };
-        fill(self.out);
-        self.out.reserve(room);
-        self.at = self.out.len();
-        self.end = self.at + room;
-    }
-
-    #[inline(always)]
-    fn finish(self) {
-        debug_assert!(self.at <= self.out.capacity());
-        // SAFETY: everything before `at` was written.
-        unsafe { self.out.set_len(self.at) };
-    }
 }

@@ -2,8 +2,8 @@
 
 use super::super::super::text::{utf8_from_16, utf8_from_32};
 use super::super::sys::{self, PayloadData};
+use super::fields::{Primitive, Read, unsigned};
 use super::schema::{Field, Type};
-use super::types::{Primitive, Read, unsigned};
 
 /// The bytes of a payload.
 #[derive(Clone, Copy)]

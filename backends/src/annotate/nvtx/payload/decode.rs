@@ -17,8 +17,8 @@ use super::super::super::text::{MAX_INTERNED, Text, ascii_n, clip};
 use super::super::names;
 use super::super::sys;
 use super::blob::{Blob, decode, integer, is_zero_terminated, length, length_said};
+use super::fields::{Primitive, Read, unsigned};
 use super::schema::{Enumeration, Field, Schema, Type};
-use super::types::{Primitive, Read, unsigned};
 
 /// Elements of an array that are shown.
 const SHOWN: usize = 16;

@@ -2,8 +2,8 @@
 
 mod blob;
 mod decode;
+mod fields;
 mod schema;
-mod types;
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use super::names::{self, Domain};
 use super::sys::{self, EnumAttributes, FAILED, Function, PayloadData, SchemaAttributes};
 pub(crate) use blob::Blob;
 use decode::Decoder;
+pub(crate) use fields::Primitive;
 pub(crate) use schema::{Type, type_of};
-pub(crate) use types::Primitive;
 
 /// Payloads of one event, at most.
 const MAX_PAYLOADS: usize = 16;

@@ -9,7 +9,7 @@ use kymograph_protos::StrId;
 use super::super::super::table::{Interned, List, Map};
 use super::super::super::text::{ascii, clip};
 use super::super::sys::{self, EnumAttributes, SchemaAttributes, SchemaEntry};
-use super::types::{Primitive, predefined};
+use super::fields::{Primitive, predefined};
 
 static LAYOUTS: List<Layout> = List::new();
 /// (category of the domain, id chosen by the program) → index in [`LAYOUTS`], plus 1.

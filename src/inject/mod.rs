@@ -1,19 +1,23 @@
-//! What a program finds in us when we are injected into it: the symbols by which NVTX and
-//! ITT attach a tool, and the calls that end a process without `atexit` handlers.
+//! What a program finds in us when we are injected into it: the symbols by which NVTX, ITT
+//! and CUDA attach a tool, and the calls that end a process without `atexit` handlers.
 //!
 //! `kymo record` preloads the library into a command and all that it starts. A process
 //! that never annotates anything loads it and nothing more: the recording starts with the
-//! first NVTX or ITT call (or the first event of the C ABI).
+//! first NVTX or ITT call, with CUDA, or with the first event of the C ABI.
 //!
 //! The interposed calls do the one thing that the recording needs, then what the caller
 //! asked for. They serve only the process that is being recorded: the child of a `vfork`
 //! shares its memory, but not its pid.
+
+mod exec;
+mod python;
 
 use std::ffi::c_int;
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use kymograph_backends::annotate::{itt, nvtx};
+use kymograph_backends::nvidia;
 
 use crate::config::Config;
 use crate::guard::guard;
@@ -33,7 +37,7 @@ extern "C" fn on_load() {
     guard((), || {
         // SAFETY: no other thread exists that could change the environment.
         if unsafe { !libc::getenv(c"KYMOGRAPH_CONTROL".as_ptr()).is_null() } {
-            let _ = WANTED.set(Config::from_env().0);
+            python::watch(WANTED.get_or_init(|| Config::from_env().0));
         }
         exec::find_real();
     });
@@ -54,16 +58,20 @@ fn start() {
         if let Ok(recording) = Recording::start(config) {
             // It ends with the process.
             std::mem::forget(recording);
+            python::state_facts();
         }
     });
 }
 
 /// Starts the recording if `kymo record` runs this process and it has not started yet:
-/// for events that come by another way than an annotation library.
-pub(crate) fn start_if_wanted() {
-    if WANTED.get().is_some() {
+/// for events that come by another way than an annotation library. Returns whether `kymo
+/// record` runs this process.
+pub(crate) fn start_if_wanted() -> bool {
+    let wanted = WANTED.get().is_some();
+    if wanted {
         start();
     }
+    wanted
 }
 
 /// Attaches one copy of NVTX (nvtx3/nvtxDetail/nvtxInit.h: `NvtxInitializeInjectionNvtxFunc_t`).
@@ -90,6 +98,18 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::Ext
         start();
         // SAFETY: passed on from the NVTX copy.
         unsafe { nvtx::initialize_extension(module, &PIPELINE) }
+    })
+}
+
+/// Called by the CUDA driver while it initialises (`CUDA_INJECTION64_PATH`; CUPTI's
+/// documentation calls the function so).
+#[unsafe(no_mangle)]
+pub extern "C" fn InitializeInjection() -> c_int {
+    guard(1, || {
+        nvidia::injected();
+        start();
+        recording::start_sources();
+        1
     })
 }
 
@@ -120,70 +140,4 @@ pub extern "C" fn _exit(status: c_int) -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn _Exit(status: c_int) -> ! {
     _exit(status)
-}
-
-/// The `exec` calls, except those that take a variable number of arguments: the C library
-/// ends them in code of its own, and up to a flush interval may be lost there.
-mod exec {
-    use std::ffi::{c_char, c_int};
-    use std::ptr;
-    use std::sync::atomic::{AtomicPtr, Ordering};
-
-    use super::EXEC_PATIENCE;
-    use crate::guard::guard;
-    use crate::recording;
-
-    type Arguments = *const *const c_char;
-
-    macro_rules! interpose {
-        ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
-            /// The C library's own functions. Looked up when the library is loaded, since
-            /// the child of a `vfork` must not.
-            #[allow(non_upper_case_globals, reason = "named after the functions")]
-            mod real {
-                use super::{AtomicPtr, ptr};
-                $(pub(super) static $name: AtomicPtr<libc::c_void> = AtomicPtr::new(ptr::null_mut());)*
-            }
-
-            pub(super) fn find_real() {
-                $(
-                    // SAFETY: the name is a C string.
-                    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, $symbol.as_ptr()) };
-                    real::$name.store(found, Ordering::Relaxed);
-                )*
-            }
-
-            $(
-                /// Writes what was recorded, then becomes another program: exec(3).
-                ///
-                /// # Safety
-                /// As exec(3) says.
-                #[unsafe(no_mangle)]
-                pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                    guard(false, || recording::flush_active(EXEC_PATIENCE));
-                    let real = real::$name.load(Ordering::Relaxed);
-                    type Real = Option<unsafe extern "C" fn($($ty),*) -> c_int>;
-                    // SAFETY: what `dlsym` found under this name has this type; null is `None`.
-                    let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
-                    match real {
-                        // SAFETY: the caller's own arguments.
-                        Some(real) => unsafe { real($($arg),*) },
-                        None => {
-                            // SAFETY: errno is this thread's.
-                            unsafe { *libc::__errno_location() = libc::ENOSYS };
-                            -1
-                        }
-                    }
-                }
-            )*
-        };
-    }
-
-    interpose! {
-        execve = c"execve" (path: *const c_char, argv: Arguments, envp: Arguments);
-        execv = c"execv" (path: *const c_char, argv: Arguments);
-        execvp = c"execvp" (file: *const c_char, argv: Arguments);
-        execvpe = c"execvpe" (file: *const c_char, argv: Arguments, envp: Arguments);
-        fexecve = c"fexecve" (fd: c_int, argv: Arguments, envp: Arguments);
-    }
 }

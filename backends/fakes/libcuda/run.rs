@@ -1,0 +1,240 @@
+//! Does what a script says, on the calling thread.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::driver;
+use crate::functions::{self, Function, Pair};
+use crate::script::{Statement, Verb, Via, parse};
+use crate::seam::{Call, Event, Observe, Place, Task, Wait, Work, realtime};
+use crate::timeline;
+
+static OBSERVER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+static CORRELATION: AtomicU32 = AtomicU32::new(1);
+
+/// A node of a graph: what it does and for how long.
+type Node = (Task, u64);
+static GRAPHS: Mutex<Option<HashMap<u32, Vec<Node>>>> = Mutex::new(None);
+
+/// Where the fake CUPTI says what to call. Returns whether the driver is initialised.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_cuda_observe(observe: Observe) -> c_int {
+    OBSERVER.store(observe as *mut (), Ordering::Release);
+    driver::is_ready().into()
+}
+
+/// Does what a script says. Returns a CUDA status.
+///
+/// # Safety
+/// `text` is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_cuda_run(text: *const c_char) -> c_int {
+    if !driver::is_ready() {
+        return driver::NOT_INITIALIZED;
+    }
+    // SAFETY: the caller says so.
+    let text = unsafe { CStr::from_ptr(text) }.to_str().expect("script: not UTF-8");
+    run(&parse(text));
+    driver::SUCCESS
+}
+
+pub(crate) fn tell(event: &Event) {
+    let observe = OBSERVER.load(Ordering::Acquire);
+    if observe.is_null() {
+        return;
+    }
+    // SAFETY: only `fake_cuda_observe` stores here.
+    let observe = unsafe { std::mem::transmute::<*mut (), Observe>(observe) };
+    observe(event);
+}
+
+/// `cuCtxSynchronize`, which a tracer may call as well.
+pub(crate) fn synchronize() {
+    let place = timeline::place(0, 7);
+    call(&functions::SYNC_DEVICE, Via::Driver, place, None, |correlation| {
+        wait(4, place, correlation, 0, timeline::done(place.context, None));
+    });
+}
+
+fn run(script: &[Statement]) {
+    for statement in script {
+        step(statement);
+    }
+}
+
+fn step(statement: &Statement) {
+    let place = timeline::place(statement.device, statement.stream);
+    match &statement.verb {
+        Verb::Repeat(times, body) => (0..*times).for_each(|_| run(body)),
+        Verb::Sleep => timeline::sleep_until(realtime() + statement.dur),
+        Verb::Graph(id, body) => define(*id, body),
+        _ => {
+            visit(place);
+            act(statement, place);
+        }
+    }
+}
+
+/// Tells of contexts and streams when they are first used.
+fn visit(place: Place) {
+    let (context, stream) = timeline::touch(place);
+    if context {
+        tell(&Event::Context { context: place.context, device: place.device });
+    }
+    if stream {
+        tell(&Event::Stream { place, priority: 0 });
+    }
+}
+
+fn act(statement: &Statement, place: Place) {
+    let via = statement.via;
+    match &statement.verb {
+        Verb::Work(task) => {
+            let pair = match task {
+                Task::Copy(copy) if copy.peer.is_some() => &functions::PEER,
+                Task::Copy(_) => &functions::COPY,
+                Task::Set { .. } => &functions::SET,
+                Task::Kernel(_) | Task::Graph => &functions::LAUNCH,
+            };
+            call(pair, via, place, symbol(task), |correlation| {
+                let (start, end) = timeline::take(place, statement.dur);
+                let (graph, node, task) = (0, 0, *task);
+                tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
+            });
+        }
+        Verb::Launch(id) => {
+            call(&functions::GRAPH, via, place, None, |correlation| {
+                launch(place, correlation, *id);
+            });
+        }
+        Verb::SyncDevice => {
+            call(&functions::SYNC_DEVICE, via, place, None, |correlation| {
+                wait(4, place, correlation, 0, timeline::done(place.context, None));
+            });
+        }
+        Verb::SyncStream => {
+            call(&functions::SYNC_STREAM, via, place, None, |correlation| {
+                let done = timeline::done(place.context, Some(place.stream));
+                wait(3, place, correlation, 0, done);
+            });
+        }
+        Verb::SyncEvent(event) => {
+            call(&functions::SYNC_EVENT, via, place, None, |correlation| {
+                let done = timeline::recorded(place, *event).time;
+                wait(1, place, correlation, *event, done);
+            });
+        }
+        Verb::Record(event) => {
+            call(&functions::RECORD, via, place, None, |correlation| {
+                let timeline::Recorded { id, time } = timeline::record(place, *event);
+                tell(&Event::Recorded { place, correlation, event: *event, record: id, time });
+            });
+        }
+        Verb::Wait(event) => {
+            call(&functions::WAIT, via, place, None, |correlation| {
+                timeline::hold(place, timeline::recorded(place, *event).time);
+                wait(2, place, correlation, *event, 0);
+            });
+        }
+        Verb::Call(function) => {
+            let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
+            within(function, correlation, place, None, || {});
+        }
+        Verb::Overhead(kind) => {
+            let end = realtime();
+            let (kind, correlation) = (*kind, CORRELATION.load(Ordering::Relaxed));
+            let start = end - statement.dur;
+            tell(&Event::Overhead { kind, correlation, start, end });
+        }
+        Verb::Repeat(..) | Verb::Sleep | Verb::Graph(..) => unreachable!("not on a device"),
+    }
+}
+
+fn symbol(task: &Task) -> Option<&'static CStr> {
+    if let Task::Kernel(kernel) = task { Some(kernel.name) } else { None }
+}
+
+/// Work inside the functions that ask for it, under one correlation id.
+fn call(
+    pair: &Pair,
+    via: Via,
+    place: Place,
+    symbol: Option<&'static CStr>,
+    work: impl FnOnce(u32),
+) {
+    let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
+    let inner = || match via {
+        Via::Runtime => work(correlation),
+        Via::Driver | Via::Both => {
+            within(&pair.driver, correlation, place, symbol, || work(correlation));
+        }
+    };
+    match via {
+        Via::Driver => inner(),
+        Via::Runtime | Via::Both => within(&pair.runtime, correlation, place, symbol, inner),
+    }
+}
+
+fn within(
+    function: &Function,
+    correlation: u32,
+    place: Place,
+    symbol: Option<&'static CStr>,
+    work: impl FnOnce(),
+) {
+    let mut word = 0;
+    let call = Call {
+        domain: function.domain,
+        cbid: function.cbid,
+        correlation,
+        context: place.context,
+        function: function.name,
+        symbol,
+        word: &mut word,
+    };
+    tell(&Event::Enter(call));
+    work();
+    tell(&Event::Exit(call));
+}
+
+/// Waits until `done`, and tells of it. A stream's wait for an event takes no time.
+fn wait(kind: u32, place: Place, correlation: u32, event: u32, done: u64) {
+    let start = realtime();
+    timeline::sleep_until(done);
+    let record = if event == 0 { 0 } else { timeline::recorded(place, event).id };
+    let end = realtime();
+    tell(&Event::Wait(Wait { kind, place, correlation, start, end, event, record }));
+}
+
+fn define(id: u32, body: &[Statement]) {
+    let node = |statement: &Statement| match statement.verb {
+        Verb::Work(task) => (task, statement.dur),
+        _ => panic!("script: graphs consist of kernels, copies and sets"),
+    };
+    let mut graphs = GRAPHS.lock().unwrap();
+    graphs.get_or_insert_default().insert(id, body.iter().map(node).collect());
+}
+
+fn launch(place: Place, correlation: u32, id: u32) {
+    let graphs = GRAPHS.lock().unwrap();
+    let nodes = graphs.as_ref().and_then(|graphs| graphs.get(&id)).cloned();
+    drop(graphs);
+    let nodes = nodes.unwrap_or_else(|| panic!("script: there is no graph {id}"));
+    if nodes.is_empty() {
+        return;
+    }
+    let graph = id;
+    let (start, end) = timeline::take(place, nodes.iter().map(|(_, dur)| dur).sum());
+    let mut next = start;
+    for (number, (task, dur)) in (1..).zip(nodes) {
+        let node = u64::from(id) << 32 | number;
+        let (start, end) = (next, next + dur);
+        tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
+        next = end;
+    }
+    let (node, task) = (0, Task::Graph);
+    tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
+}

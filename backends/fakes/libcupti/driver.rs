@@ -1,0 +1,43 @@
+//! The fake driver, if the process has it.
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+use crate::seam::Observe;
+use crate::{observe, settings, status};
+
+type FakeCudaObserve = extern "C" fn(Observe) -> c_int;
+
+/// The status of calls without an initialised driver.
+pub(crate) fn absent() -> Option<c_int> {
+    if attach().is_some_and(|attach| attach(observe::observe) != 0) {
+        return None;
+    }
+    match settings::toolkit() {
+        ..1300 => Some(status::NOT_INITIALIZED),
+        // It calls itself until the stack ends.
+        1302 => std::process::abort(),
+        _ => Some(status::UNKNOWN),
+    }
+}
+
+fn attach() -> Option<FakeCudaObserve> {
+    static ATTACH: OnceLock<Option<FakeCudaObserve>> = OnceLock::new();
+    if let Some(Some(found)) = ATTACH.get() {
+        return Some(*found);
+    }
+    // SAFETY: a string; nothing is loaded that is not there.
+    let cuda =
+        unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+    if cuda.is_null() {
+        return None;
+    }
+    // SAFETY: a library and a string.
+    let symbol = unsafe { libc::dlsym(cuda, c"fake_cuda_observe".as_ptr()) };
+    if symbol.is_null() {
+        return None;
+    }
+    // SAFETY: the fake driver declares it so.
+    let found = unsafe { std::mem::transmute::<*mut c_void, FakeCudaObserve>(symbol) };
+    *ATTACH.get_or_init(|| Some(found))
+}

@@ -1,0 +1,115 @@
+//! A program that uses CUDA, with the fakes: it loads `libcuda.so.1` and does what a script
+//! says.
+//!
+//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--hold] [--exit N] [SCRIPT]`
+//!
+//! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
+//! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
+//! own do, all at once; what comes before the first is done before, on the main thread.
+//!
+//! - `--nvtx NAME` puts an NVTX range around every thread's part.
+//! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
+//!   PyTorch is; it prints how many records of each kind it got.
+//! - `--hold` waits for its standard input to end before it does.
+//! - `--exit N` ends it with that status, which is 0 otherwise, also without CUDA.
+
+mod client;
+mod nvtx;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::io::Read as _;
+
+struct Arguments {
+    nvtx: Option<CString>,
+    client: bool,
+    hold: bool,
+    exit: i32,
+    script: String,
+}
+
+fn arguments() -> Arguments {
+    let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
+    let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
+            "--client" => client = true,
+            "--hold" => hold = true,
+            "--exit" => exit = words.next().and_then(|n| n.parse().ok()).expect("--exit N"),
+            _ => script = word,
+        }
+    }
+    if !script.contains('\n') {
+        script = std::fs::read_to_string(&script).unwrap_or(script);
+    }
+    Arguments { nvtx, client, hold, exit, script }
+}
+
+type Run = unsafe extern "C" fn(*const c_char) -> c_int;
+
+/// The driver's functions that the program calls, once it is initialised.
+fn cuda() -> Option<Run> {
+    let library = load(c"libcuda.so.1")?;
+    // SAFETY: `cuda.h` declares it so.
+    let init: unsafe extern "C" fn(c_uint) -> c_int = unsafe { symbol(library, c"cuInit")? };
+    // SAFETY: zero is the only flag there is.
+    if unsafe { init(0) } != 0 {
+        return None;
+    }
+    // SAFETY: the fake declares it so.
+    unsafe { symbol(library, c"fake_cuda_run") }
+}
+
+pub(crate) fn load(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a string, and a library that is meant to be loaded.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    (!library.is_null()).then_some(library)
+}
+
+/// # Safety
+/// `F` is the type of the function with this name.
+pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Option<F> {
+    // SAFETY: a library, or null for all, and a string.
+    let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
+    assert_eq!(size_of::<F>(), size_of_val(&symbol));
+    // SAFETY: a function pointer, of the type that the caller says.
+    (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
+}
+
+fn main() {
+    let arguments = arguments();
+    match cuda() {
+        Some(run) => work(run, &arguments),
+        None => println!("no CUDA"),
+    }
+    if arguments.hold {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    }
+    std::process::exit(arguments.exit);
+}
+
+fn work(run: Run, arguments: &Arguments) {
+    let client = arguments.client.then(client::Client::start);
+    let part = |text: &str| {
+        let text = CString::new(text).expect("no NUL");
+        if let Some(name) = &arguments.nvtx {
+            nvtx::push(name);
+        }
+        // SAFETY: a string.
+        assert_eq!(unsafe { run(text.as_ptr()) }, 0);
+        if arguments.nvtx.is_some() {
+            nvtx::pop();
+        }
+    };
+    let mut parts = arguments.script.split("\nthread\n");
+    part(parts.next().unwrap_or_default());
+    std::thread::scope(|scope| {
+        for text in parts {
+            scope.spawn(move || part(text));
+        }
+    });
+    if let Some(client) = client {
+        client.stop();
+    }
+}

@@ -1,0 +1,118 @@
+//! Vendor libraries, found at run time.
+
+use std::ffi::{CStr, CString, c_void};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// A loaded library. It is never unloaded: its code may run as long as the process does.
+#[derive(Clone, Copy)]
+pub(crate) struct Library(NonNull<c_void>);
+
+// SAFETY: a handle of the loader, which may be used from any thread and is never closed.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Library").field(&self.path()).finish()
+    }
+}
+
+impl Library {
+    /// The library of this name if the process has it already.
+    pub(crate) fn present(name: &CStr) -> Option<Library> {
+        Library::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+    }
+
+    /// Loads the library of this name, from where the loader looks for libraries.
+    pub(crate) fn load(name: &CStr) -> Option<Library> {
+        // Its symbols are nobody else's business: a program that asks for them by name
+        // shall find what it would find without us.
+        Library::dlopen(name, libc::RTLD_NOW | libc::RTLD_LOCAL)
+    }
+
+    /// Loads the library in this file.
+    pub(crate) fn load_path(path: &Path) -> Option<Library> {
+        Library::load(&CString::new(path.as_os_str().as_bytes()).ok()?)
+    }
+
+    fn dlopen(name: &CStr, flags: libc::c_int) -> Option<Library> {
+        // SAFETY: a C string; the constructors of a vendor's library are what the program
+        // that uses this vendor's devices runs as well.
+        NonNull::new(unsafe { libc::dlopen(name.as_ptr(), flags) }).map(Library)
+    }
+
+    /// The address of a symbol.
+    pub(crate) fn symbol(self, name: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: a handle that is never closed, and a C string.
+        NonNull::new(unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) })
+    }
+
+    /// The file it was loaded from.
+    pub(crate) fn path(self) -> Option<PathBuf> {
+        let mut map: *mut LinkMap = std::ptr::null_mut();
+        // SAFETY: RTLD_DI_LINKMAP (dlinfo(3)) stores a pointer to the handle's link map.
+        let found = unsafe {
+            libc::dlinfo(self.0.as_ptr(), libc::RTLD_DI_LINKMAP, (&raw mut map).cast::<c_void>())
+        };
+        if found != 0 || map.is_null() {
+            return None;
+        }
+        // SAFETY: the link map lives as long as the library, and `name` is a C string.
+        let name = unsafe { CStr::from_ptr((*map).name) };
+        let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        path.is_absolute().then(|| path.to_owned())
+    }
+}
+
+/// The public beginning of `struct link_map` (link.h).
+#[repr(C)]
+struct LinkMap {
+    address: usize,
+    name: *const libc::c_char,
+}
+
+/// Declares a table of functions of a library. `required` ones make up the table or there
+/// is none; `optional` ones appeared in later versions.
+macro_rules! functions {
+    (
+        $(#[$doc:meta])* $table:ident
+        required { $($name:ident = $symbol:literal : fn($($arg:ty),* $(,)?) -> $out:ty;)* }
+        optional { $($oname:ident = $osymbol:literal : fn($($oarg:ty),* $(,)?) -> $oout:ty;)* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $table {
+            $(pub(crate) $name: unsafe extern "C" fn($($arg),*) -> $out,)*
+            $(pub(crate) $oname: Option<unsafe extern "C" fn($($oarg),*) -> $oout>,)*
+        }
+
+        impl $table {
+            /// Finds the functions; the name of the first that is missing, if one is.
+            #[allow(clippy::missing_transmute_annotations, reason = "the fields say the types")]
+            pub(crate) fn find(
+                library: crate::load::Library,
+            ) -> std::result::Result<$table, &'static std::ffi::CStr> {
+                Ok($table {
+                    $(
+                        // SAFETY: the vendor's header declares the function of this name
+                        // with this type.
+                        $name: unsafe {
+                            std::mem::transmute(library.symbol($symbol).ok_or($symbol)?.as_ptr())
+                        },
+                    )*
+                    $(
+                        $oname: library.symbol($osymbol).map(|found| {
+                            // SAFETY: as above.
+                            unsafe { std::mem::transmute(found.as_ptr()) }
+                        }),
+                    )*
+                })
+            }
+        }
+    };
+}
+pub(crate) use functions;

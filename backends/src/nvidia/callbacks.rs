@@ -1,0 +1,286 @@
+//! Calls of the CUDA API, as CUPTI reports them while they happen.
+//!
+//! A call becomes a slice on the thread that makes it, stamped with the recording clock:
+//! so it nests in whatever else that thread records, and its records take no part in
+//! CUPTI's buffers. Calls that are not worth a slice are never enabled.
+//!
+//! A call of the runtime API makes calls of the driver API, with the same correlation id.
+//! Only driver calls that come from elsewhere are recorded (Triton, NCCL): otherwise one
+//! launch would have two arrows.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
+
+use super::kinds;
+use super::names;
+use super::sys::{
+    API_ENTER, CallbackData, Cupti, DOMAIN_DRIVER, DOMAIN_RESOURCE, DOMAIN_RUNTIME, DOMAIN_STATE,
+    RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, ResourceData, SUCCESS, StateData,
+};
+use crate::annotate::guarded;
+
+/// A function of the API.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    /// None: never recorded.
+    site: StrId,
+    launches: bool,
+}
+
+/// The functions of a domain, by CUPTI's number.
+struct Domain {
+    category: StrId,
+    calls: Box<[Call]>,
+    /// Written into the invocation's own word while its slice is open. Domains differ,
+    /// should a runtime call and its driver call share the word as they share the id.
+    mark: u64,
+}
+
+struct Calls {
+    recorder: &'static dyn Recorder,
+    runtime: Domain,
+    driver: Domain,
+}
+
+static CALLS: OnceLock<Calls> = OnceLock::new();
+/// Whether calls begin slices at the moment. Those that did end them in any case.
+static ON: AtomicBool = AtomicBool::new(false);
+/// Whether any work was asked for since somebody last looked.
+static LAUNCHED: AtomicBool = AtomicBool::new(false);
+/// Contexts that were made while we looked.
+static CONTEXTS: [AtomicPtr<c_void>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+static CONTEXT_SEEN: AtomicBool = AtomicBool::new(false);
+/// Errors that CUPTI reported about itself, and the first of them.
+static ERRORS: AtomicU64 = AtomicU64::new(0);
+static FIRST_ERROR: OnceLock<(c_int, String)> = OnceLock::new();
+
+/// Numbers of functions that are tried: there were 845 in CUDA 13.1.
+const MOST_CALLS: u32 = 2048;
+
+thread_local! {
+    /// The correlation id of the runtime call that this thread is in, or was in last.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Learns the names of all functions, once.
+pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn Recorder) {
+    CALLS.get_or_init(|| Calls {
+        recorder,
+        runtime: Domain {
+            mark: 0x4b59_4d52 << 32,
+            ..domain(cupti, recorder, DOMAIN_RUNTIME, b"cuda_runtime", kinds::runtime_call_matters)
+        },
+        driver: Domain {
+            mark: 0x4b59_4d44 << 32,
+            ..domain(cupti, recorder, DOMAIN_DRIVER, b"cuda_driver", kinds::driver_call_matters)
+        },
+    });
+}
+
+fn domain(
+    cupti: &Cupti,
+    recorder: &dyn Recorder,
+    number: c_int,
+    category: &[u8],
+    matters: fn(&str) -> bool,
+) -> Domain {
+    let category = recorder.intern(StrId::NONE, category);
+    let mut calls = vec![Call { site: StrId::NONE, launches: false }];
+    for id in 1..MOST_CALLS {
+        let mut name: *const c_char = ptr::null();
+        // SAFETY: stores a pointer to a static C string.
+        let result = unsafe { (cupti.callback_name)(number, id, &mut name) };
+        let mut call = Call { site: StrId::NONE, launches: false };
+        if result == SUCCESS && !name.is_null() {
+            // SAFETY: as above.
+            let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+            let name = names::call(&name);
+            if matters(name) {
+                call.site = recorder.intern(category, name.as_bytes());
+                call.launches = kinds::may_launch(name);
+            }
+        }
+        calls.push(call);
+    }
+    let named = calls.iter().rposition(|call| !call.site.is_none()).unwrap_or(0);
+    calls.truncate(named + 1);
+    Domain { category, calls: calls.into(), mark: 0 }
+}
+
+/// Lets CUPTI call us. Returns how many functions it refused to watch.
+pub(crate) fn enable(cupti: &Cupti, subscriber: *mut c_void, selection: kinds::Selection) -> u32 {
+    let Some(calls) = CALLS.get() else { return 0 };
+    let mut refused = 0;
+    let mut enable = |domain, id: u32| {
+        // SAFETY: a subscriber that was subscribed by the caller.
+        let result = unsafe { (cupti.enable_callback)(1, subscriber, domain, id) };
+        refused += u32::from(result != SUCCESS);
+    };
+    for id in [RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING] {
+        enable(DOMAIN_RESOURCE, id);
+    }
+    let domains = [
+        (DOMAIN_RUNTIME, &calls.runtime, selection.runtime),
+        (DOMAIN_DRIVER, &calls.driver, selection.driver),
+    ];
+    for (number, domain, wanted) in domains {
+        let ids =
+            domain.calls.iter().enumerate().filter(|(_, call)| wanted && !call.site.is_none());
+        ids.for_each(|(id, _)| enable(number, id as u32));
+    }
+    // Appeared in CUDA 12.2; before that it is refused, which is no loss.
+    // SAFETY: as above.
+    unsafe { (cupti.enable_domain)(1, subscriber, DOMAIN_STATE) };
+    ON.store(true, Ordering::Release);
+    refused
+}
+
+/// Calls `each` with the functions of the runtime API that are not worth a record.
+pub(crate) fn noise(each: impl FnMut(u32)) {
+    if let Some(calls) = CALLS.get() {
+        let known = calls.runtime.calls.iter().enumerate().skip(1);
+        known.filter(|(_, call)| call.site.is_none()).map(|(id, _)| id as u32).for_each(each);
+    }
+}
+
+/// No more slices begin.
+pub(crate) fn disable() {
+    ON.store(false, Ordering::Release);
+}
+
+/// Whether any work was asked for since this was last asked.
+pub(crate) fn launched() -> bool {
+    LAUNCHED.swap(false, Ordering::Relaxed)
+}
+
+/// Whether a context was made.
+pub(crate) fn context_seen() -> bool {
+    CONTEXT_SEEN.load(Ordering::Relaxed)
+}
+
+/// The contexts that were made and not destroyed while we looked.
+pub(crate) fn contexts() -> impl Iterator<Item = *mut c_void> {
+    CONTEXTS.iter().map(|c| c.load(Ordering::Acquire)).filter(|context| !context.is_null())
+}
+
+/// How many errors CUPTI reported about itself, and the first.
+pub(crate) fn errors() -> (u64, Option<&'static (c_int, String)>) {
+    (ERRORS.load(Ordering::Relaxed), FIRST_ERROR.get())
+}
+
+/// What CUPTI calls.
+pub(crate) unsafe extern "C" fn callback(
+    _user: *mut c_void,
+    domain: c_int,
+    id: u32,
+    data: *const c_void,
+) {
+    guarded((), || {
+        let Some(calls) = CALLS.get() else { return };
+        // SAFETY: CUPTI passes the struct that belongs to the domain, valid for the call
+        // (cupti_callbacks.h: `CUpti_CallbackFunc`).
+        unsafe {
+            match domain {
+                _ if data.is_null() => {}
+                DOMAIN_RUNTIME => api(calls, &calls.runtime, false, id, data.cast()),
+                DOMAIN_DRIVER => api(calls, &calls.driver, true, id, data.cast()),
+                DOMAIN_RESOURCE => resource(id, data.cast()),
+                DOMAIN_STATE => state(data.cast()),
+                _ => {}
+            }
+        }
+    });
+}
+
+/// # Safety
+/// `data` is what CUPTI passed.
+#[inline]
+unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *const CallbackData) {
+    // SAFETY: the caller's promise; the invocation's word outlives the callback.
+    let (data, word) = unsafe { (&*data, (*data).correlation_data.as_mut()) };
+    let (Some(call), Some(word)) = (domain.calls.get(id as usize), word) else { return };
+    let correlation = data.correlation_id;
+    let mark = domain.mark | u64::from(correlation);
+    if data.site != API_ENTER {
+        if *word == mark {
+            *word = 0;
+            let end =
+                Record { time: calls.recorder.now(), kind: Kind::End as u8, ..Record::default() };
+            calls.recorder.push(end, &[]);
+        }
+        return;
+    }
+    if driver {
+        if INSIDE.get() == correlation {
+            return;
+        }
+        *word = 0;
+    } else {
+        INSIDE.set(correlation);
+        *word = 0;
+    }
+    if !ON.load(Ordering::Relaxed) || !calls.recorder.enabled(domain.category) {
+        return;
+    }
+    let (tag, arg) = if call.launches {
+        if !LAUNCHED.load(Ordering::Relaxed) {
+            LAUNCHED.store(true, Ordering::Relaxed);
+        }
+        (ArgType::Launch as u8, u64::from(correlation))
+    } else {
+        (ArgType::None as u8, 0)
+    };
+    let begin = Record {
+        time: calls.recorder.now(),
+        arg,
+        site: call.site,
+        kind: Kind::Begin as u8,
+        tag,
+        ..Record::default()
+    };
+    if calls.recorder.push(begin, &[]) {
+        *word = mark;
+    }
+}
+
+/// # Safety
+/// `data` is what CUPTI passed.
+unsafe fn resource(id: u32, data: *const ResourceData) {
+    // SAFETY: the caller's promise.
+    let context = unsafe { (*data).context };
+    let (from, to) = match id {
+        RESOURCE_CONTEXT_CREATED => {
+            CONTEXT_SEEN.store(true, Ordering::Relaxed);
+            (ptr::null_mut(), context)
+        }
+        RESOURCE_CONTEXT_DESTROY_STARTING => (context, ptr::null_mut()),
+        _ => return,
+    };
+    let swap = |place: &AtomicPtr<c_void>| {
+        place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    };
+    let _ = CONTEXTS.iter().any(swap);
+}
+
+/// CUPTI says that something of it does not work (cupti_callbacks.h: `CUpti_StateData`).
+///
+/// # Safety
+/// `data` is what CUPTI passed.
+#[cold]
+unsafe fn state(data: *const StateData) {
+    ERRORS.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the caller's promise; the message is null or a C string.
+    unsafe {
+        let message = (*data).message;
+        let text = match message.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(message).to_string_lossy().into_owned(),
+        };
+        let _ = FIRST_ERROR.set(((*data).result, text));
+    }
+}

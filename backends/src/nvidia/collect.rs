@@ -1,0 +1,361 @@
+//! Start, stop, and the thread in between.
+//!
+//! CUPTI is set up on the thread that starts (inside `cuInit`, if the driver loaded us),
+//! so that the first launch is seen. Everything after that happens on one thread of ours:
+//! decoding, flushing, and taking CUPTI down. No call of CUPTI is made under a lock.
+//!
+//! CUPTI is never finalised: that synchronises all contexts, and has crashed programs that
+//! use graphs.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use kymograph_protos::Recorder;
+
+use super::buffers;
+use super::callbacks;
+use super::clock::{self, Clock};
+use super::kinds::Selection;
+use super::layout::Sizes;
+use super::library::{self, Found};
+use super::session::{self, Session};
+use super::sys::{self, Cuda, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
+use crate::annotate::guarded;
+use crate::source::{Settings, Source};
+
+/// The source.
+pub static NVIDIA: Nvidia = Nvidia(());
+
+/// NVIDIA GPUs, as a [`Source`].
+#[derive(Debug)]
+pub struct Nvidia(());
+
+/// Nothing is recorded.
+const IDLE: u8 = 0;
+const STARTING: u8 = 1;
+const RUNNING: u8 = 2;
+/// A forked child, or a process in which we failed: CUPTI must not be touched.
+const DEAD: u8 = 3;
+
+static STATE: AtomicU8 = AtomicU8::new(IDLE);
+/// Whose `STATE` it is: the child of a `vfork` sees its parent's memory.
+static PID: AtomicU32 = AtomicU32::new(0);
+/// Whether the driver called us while it initialised.
+static INJECTED: AtomicBool = AtomicBool::new(false);
+/// Whether CUPTI uses `CLOCK_BOOTTIME`.
+static OWN_CLOCK: AtomicBool = AtomicBool::new(false);
+/// The pipeline, for who has no session at hand.
+static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
+/// Whether it was said that a stop took too long.
+static SAID: AtomicBool = AtomicBool::new(false);
+/// Held for a few instructions; who must not wait does not.
+static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
+
+/// What the thread is asked to do.
+pub(crate) static STOP: AtomicBool = AtomicBool::new(false);
+pub(crate) static FLUSH_WANTED: AtomicU64 = AtomicU64::new(0);
+pub(crate) static FLUSH_DONE: AtomicU64 = AtomicU64::new(0);
+
+/// How long the end of the process may be delayed.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Says that the driver initialises in this process and called us
+/// (`CUDA_INJECTION64_PATH`): it will be there, though it cannot be asked yet.
+pub fn injected() {
+    INJECTED.store(true, Ordering::Relaxed);
+}
+
+impl Source for Nvidia {
+    fn name(&self) -> &'static str {
+        "CUDA"
+    }
+
+    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+        guarded((), || {
+            if STATE.compare_exchange(IDLE, STARTING, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
+                return;
+            }
+            PID.store(std::process::id(), Ordering::Relaxed);
+            let _ = RECORDER.set(recorder);
+            let next = match begin(recorder, settings) {
+                Ok(Some(session)) => run(session),
+                Ok(None) => IDLE,
+                Err(why) => {
+                    session::not_recorded(recorder, &why);
+                    IDLE
+                }
+            };
+            STATE.store(next, Ordering::Release);
+        });
+    }
+
+    fn flush(&self, patience: Duration) -> bool {
+        if !is_running() {
+            return true;
+        }
+        let ticket = FLUSH_WANTED.fetch_add(1, Ordering::AcqRel) + 1;
+        wake();
+        wait(patience, || FLUSH_DONE.load(Ordering::Acquire) >= ticket || !is_running())
+    }
+
+    fn stop(&self, patience: Duration) -> bool {
+        if !is_running() {
+            return true;
+        }
+        callbacks::disable();
+        STOP.store(true, Ordering::Release);
+        wake();
+        let done = wait(patience, || !is_running());
+        if !done && !patience.is_zero() && !SAID.swap(true, Ordering::Relaxed) {
+            let recorder = RECORDER.get().copied();
+            // How much is missing, nobody can know.
+            recorder.into_iter().for_each(|recorder| {
+                recorder.lost(1);
+                session::not_recorded(recorder, "CUPTI did not hand over its last records");
+            });
+        }
+        done
+    }
+}
+
+fn is_running() -> bool {
+    STATE.load(Ordering::Acquire) == RUNNING && PID.load(Ordering::Relaxed) == std::process::id()
+}
+
+fn wake() {
+    // May run in a signal handler that interrupted a holder: then it wakes up by itself.
+    if let Ok(thread) = THREAD.try_lock()
+        && let Some(thread) = &*thread
+    {
+        thread.unpark();
+    }
+}
+
+/// Waits without a lock, for the same reason.
+fn wait(patience: Duration, done: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    let mut pause = Duration::from_micros(50);
+    while !done() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(2));
+    }
+    true
+}
+
+/// Sets CUPTI up. `None` if there is nothing to record here at the moment.
+fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
+    let selection = Selection::parse(&settings.activity_types);
+    if selection.is_empty() {
+        return Ok(None);
+    }
+    let Some(cuda) = library::driver(false) else { return Ok(None) };
+    if !INJECTED.load(Ordering::Relaxed) {
+        let mut count = 0;
+        // SAFETY: stores a number; says so if the driver is not initialised.
+        if unsafe { (cuda.device_count)(&mut count) } != 0 {
+            return Ok(None);
+        }
+    }
+    let found = library::cupti(cuda, settings.cupti_path.as_deref())?;
+    watch_process();
+    prepare(found);
+    let cupti = &found.cupti;
+    let mut subscriber: *mut c_void = ptr::null_mut();
+    // Before anything that a tool that is there already could notice: with V1 of CUPTI's
+    // interface one process has one subscriber, and buffers go to who asked last.
+    // SAFETY: stores a handle; the callback lives for ever.
+    let result =
+        unsafe { (cupti.subscribe)(&mut subscriber, callbacks::callback, ptr::null_mut()) };
+    if result == ERROR_MULTIPLE_SUBSCRIBERS {
+        let who = other_tool().unwrap_or("another tool");
+        return Err(format!("{who} uses CUPTI in this process, which serves one tool"));
+    }
+    check(cupti, "cuptiSubscribe", result)?;
+    callbacks::learn(cupti, recorder);
+    // SAFETY: the functions live for ever.
+    let result = unsafe { (cupti.register_callbacks)(buffers::requested, buffers::completed) };
+    let registered = check(cupti, "cuptiActivityRegisterCallbacks", result);
+    if let Err(why) = registered {
+        // SAFETY: subscribed above.
+        unsafe { (cupti.unsubscribe)(subscriber) };
+        return Err(why);
+    }
+    let sizes = Sizes::learn(cupti, found.version);
+    let clock = match OWN_CLOCK.load(Ordering::Relaxed) {
+        true => Clock::same(),
+        false => Clock::realtime(),
+    };
+    enable_kinds(cupti, recorder, selection);
+    let refused = callbacks::enable(cupti, subscriber, selection);
+    if refused > 0 {
+        let key = format!("cuda.{}.calls_not_watched", std::process::id());
+        session::fact(recorder, &key, &refused.to_string());
+    }
+    state_versions(recorder, cuda, found);
+    Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
+}
+
+/// What is set once in a process, before any kind is enabled.
+fn prepare(found: &Found) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let cupti = &found.cupti;
+        // Not "zeroed buffers", which would save a memset: it is said for the process, and
+        // buffers of another user of CUPTI would not be zeroed.
+        buffers::prepare(found.version);
+        // Never again: records of a session whose clock was set anew have wrong times.
+        let chosen = clock::can_be_chosen(found.version)
+            && cupti.register_timestamp.is_some_and(|register| {
+                // SAFETY: the function lives for ever.
+                let result = unsafe { register(clock::boottime) };
+                result == SUCCESS
+            });
+        OWN_CLOCK.store(chosen, Ordering::Relaxed);
+    });
+}
+
+fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
+    for kind in selection.kinds() {
+        // Streams that exist already are told of, if CUPTI can.
+        let enable = match cupti.enable_and_dump {
+            Some(dump) if kind == kind::STREAM => dump,
+            _ => cupti.enable,
+        };
+        // SAFETY: a number.
+        let result = unsafe { enable(kind) };
+        if result != SUCCESS && kind != kind::STREAM {
+            let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
+            session::fact(recorder, &key, &describe(cupti, result));
+        }
+    }
+    if selection.kinds().any(|kind| kind == kind::RUNTIME)
+        && let Some(set) = cupti.enable_runtime_api
+    {
+        callbacks::noise(|id| {
+            // SAFETY: numbers.
+            unsafe { set(id, 0) };
+        });
+    }
+}
+
+fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
+    let mut driver = 0;
+    // SAFETY: stores a number.
+    unsafe { (cuda.driver_version)(&mut driver) };
+    let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
+    let whose = if found.shared { "the program's" } else { "loaded for the recording" };
+    session::fact(recorder, "cuda.driver", &format!("{}.{}", driver / 1000, driver % 1000 / 10));
+    session::fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
+}
+
+/// Starts the thread. Returns the state to go on in.
+fn run(session: Session) -> u8 {
+    STOP.store(false, Ordering::Release);
+    SAID.store(false, Ordering::Relaxed);
+    FLUSH_DONE.store(FLUSH_WANTED.load(Ordering::Acquire), Ordering::Release);
+    // Sooner than the thread: it ends by going back to idle.
+    STATE.store(RUNNING, Ordering::Release);
+    let body = move || {
+        let done = guarded(DEAD, || {
+            session.run();
+            IDLE
+        });
+        STATE.store(done, Ordering::Release);
+    };
+    let builder = std::thread::Builder::new().name("kymograph-gpu".into()).stack_size(2 << 20);
+    match without_signals(|| builder.spawn(body)) {
+        Ok(handle) => {
+            let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
+            *thread = Some(handle.thread().clone());
+            // It may be idle again already.
+            STATE.load(Ordering::Acquire)
+        }
+        // Buffers are bounded: CUPTI drops what nobody reads.
+        Err(_) => DEAD,
+    }
+}
+
+/// Runs `spawn` with all signals blocked, so that its thread never runs a handler of the
+/// program's.
+pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are initialised before they are used, and the mask of this thread
+    // is put back.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = spawn();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        result
+    }
+}
+
+/// Arms what must happen when the process forks or ends, once.
+fn watch_process() {
+    static ARMED: Once = Once::new();
+    ARMED.call_once(|| {
+        // The handler for the end runs before those that were registered before CUDA was
+        // used: while the program's CUDA libraries are still whole.
+        // SAFETY: functions of the right types that never unwind, in a library that is
+        // never unloaded.
+        unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+            libc::atexit(at_exit);
+        }
+    });
+}
+
+/// CUDA and CUPTI do not survive a fork: nothing of them is touched in the child.
+extern "C" fn in_child() {
+    callbacks::disable();
+    STATE.store(DEAD, Ordering::Release);
+}
+
+extern "C" fn at_exit() {
+    guarded((), || {
+        NVIDIA.stop(EXIT_PATIENCE);
+    });
+}
+
+pub(crate) fn check(cupti: &Cupti, what: &str, result: sys::Code) -> Result<(), String> {
+    match result {
+        SUCCESS => Ok(()),
+        _ => Err(format!("{what}: {}", describe(cupti, result))),
+    }
+}
+
+/// An error of CUPTI's in words.
+fn describe(cupti: &Cupti, result: sys::Code) -> String {
+    let mut text: *const c_char = ptr::null();
+    if let Some(string) = cupti.result_string {
+        // SAFETY: stores a pointer to a static C string, or leaves it.
+        unsafe { string(result, &mut text) };
+    }
+    if text.is_null() {
+        return format!("error {result}");
+    }
+    // SAFETY: as above.
+    format!("{} ({result})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
+}
+
+/// Who else may have subscribed, by the libraries in the process.
+fn other_tool() -> Option<&'static str> {
+    const TOOLS: [(&str, &str); 5] = [
+        ("libToolsInjection", "Nsight Systems"),
+        ("libcuda-injection", "Nsight Compute"),
+        ("libInterceptorInjectionTarget", "an Nsight tool"),
+        ("libsanitizer", "Compute Sanitizer"),
+        ("libparcagpucupti", "parca-agent"),
+    ];
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    TOOLS.iter().find(|(library, _)| maps.contains(library)).map(|(_, tool)| *tool)
+}

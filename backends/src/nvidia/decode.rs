@@ -1,0 +1,544 @@
+//! CUPTI's activity records become ours.
+
+use std::collections::HashMap;
+
+use kymograph_protos::device::{DeviceSlot, GpuApi, LaunchSlot, Stage};
+use kymograph_protos::record::NANOS;
+use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+
+use super::clock::Clock;
+use super::device::Limits;
+use super::keys::Keys;
+use super::layout::Raw;
+use super::names::{self, Kernels};
+use super::occupancy;
+use super::sys::kind;
+use super::waits::Waits;
+
+/// Arguments of one record at most.
+const MOST_ARGS: usize = 40;
+/// External ids that wait for their activities.
+const MOST_EXTERNAL: usize = 1 << 16;
+
+/// What was decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) kernels: u64,
+    pub(crate) copies: u64,
+    pub(crate) sets: u64,
+    pub(crate) graphs: u64,
+    pub(crate) waits: u64,
+    /// Activities whose times CUPTI lost.
+    pub(crate) timeless: u64,
+    /// Records that nobody asked us to read: what others enabled.
+    pub(crate) skipped: u64,
+}
+
+/// See the module.
+pub(crate) struct Decoder {
+    pub(crate) recorder: &'static dyn Recorder,
+    pub(crate) counts: Counts,
+    pub(crate) clock: Clock,
+    pub(crate) devices: Vec<Limits>,
+    keys: Keys,
+    all_args: bool,
+    version: u32,
+    kernels: Kernels,
+    queues: HashMap<(u32, u32), Queue>,
+    /// The first context of each device: its streams need not say which they are of.
+    first_context: HashMap<u32, u32>,
+    priorities: HashMap<(u32, u32), u32>,
+    external: HashMap<u32, u64>,
+    waits: Waits,
+    last: ((u32, u32), u32),
+    ranges: u64,
+}
+
+/// A stream.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    number: u32,
+}
+
+/// The arguments of a record, on the stack.
+pub(crate) struct Args {
+    list: [Extra; MOST_ARGS],
+    len: usize,
+}
+
+impl Args {
+    fn new() -> Args {
+        Args { list: [Extra::new(StrId::NONE, ArgType::None, 0); MOST_ARGS], len: 0 }
+    }
+
+    fn slot(&mut self, slots: [Extra; 2]) {
+        self.push(slots[0]);
+        self.push(slots[1]);
+    }
+
+    pub(crate) fn push(&mut self, extra: Extra) {
+        if let Some(place) = self.list.get_mut(self.len) {
+            *place = extra;
+            self.len += 1;
+        }
+    }
+
+    pub(crate) fn unsigned(&mut self, key: StrId, value: impl Into<u64>) {
+        self.push(Extra::new(key, ArgType::U64, value.into()));
+    }
+
+    /// An argument that is left out when it says nothing.
+    fn unless_zero(&mut self, key: StrId, value: impl Into<u64>) {
+        let value = value.into();
+        if value != 0 {
+            self.unsigned(key, value);
+        }
+    }
+
+    pub(crate) fn signed(&mut self, key: StrId, value: i64) {
+        self.push(Extra::new(key, ArgType::I64, value as u64));
+    }
+
+    pub(crate) fn float(&mut self, key: StrId, value: f64) {
+        self.push(Extra::new(key, ArgType::F64, value.to_bits()));
+    }
+
+    pub(crate) fn extras(&self) -> &[Extra] {
+        &self.list[..self.len]
+    }
+}
+
+/// Where and when an activity ran: the fields that all have.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    start: u64,
+    end: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    correlation: u32,
+}
+
+impl Decoder {
+    pub(crate) fn new(
+        recorder: &'static dyn Recorder,
+        clock: Clock,
+        version: u32,
+        all_args: bool,
+    ) -> Decoder {
+        Decoder {
+            recorder,
+            counts: Counts::default(),
+            clock,
+            devices: Vec::new(),
+            keys: Keys::new(recorder),
+            all_args,
+            version,
+            kernels: Kernels::default(),
+            queues: HashMap::new(),
+            first_context: HashMap::new(),
+            priorities: HashMap::new(),
+            external: HashMap::new(),
+            waits: Waits::default(),
+            last: ((0, 0), u32::MAX),
+            ranges: 0,
+        }
+    }
+
+    /// One record.
+    ///
+    /// # Safety
+    /// `raw` is a record as CUPTI wrote it: the names it points to are C strings, which
+    /// CUPTI keeps.
+    pub(crate) unsafe fn record(&mut self, raw: Raw<'_>) {
+        match raw.kind() {
+            // SAFETY: the caller's promise.
+            kind::KERNEL | kind::CONCURRENT_KERNEL => unsafe { self.kernel(raw) },
+            kind::MEMCPY => self.copy(raw),
+            kind::MEMCPY2 => self.peer_copy(raw),
+            kind::MEMSET => self.set(raw),
+            kind::GRAPH_TRACE => self.graph(raw),
+            kind::SYNCHRONIZATION => self.waits.wait(raw),
+            kind::CUDA_EVENT => self.waits.event(raw),
+            kind::OVERHEAD => self.overhead(raw),
+            kind::STREAM => {
+                self.priorities.insert((raw.u32(4), raw.u32(8)), raw.u32(12));
+            }
+            kind::EXTERNAL_CORRELATION => {
+                if self.external.len() >= MOST_EXTERNAL {
+                    self.external.clear();
+                }
+                self.external.insert(raw.u32(16), raw.u64(8));
+            }
+            kind::MEMORY2 => self.memory(raw),
+            kind::UNIFIED_MEMORY_COUNTER => self.unified_memory(raw),
+            // Needed for external correlation; the calls are recorded as they happen.
+            kind::RUNTIME | kind::DRIVER => {}
+            _ => self.counts.skipped += 1,
+        }
+    }
+
+    /// What had to wait for records that may come later. Called when all buffers at hand
+    /// were read.
+    pub(crate) fn settle(&mut self) {
+        let mut waits = std::mem::take(&mut self.waits);
+        waits.settle(|wait| {
+            self.counts.waits += 1;
+            let mut args = Args::new();
+            wait.describe(&self.keys, &mut args);
+            let category = self.keys.cuda_sync;
+            self.range(category, names::wait(wait.kind), wait.start, wait.end, &args);
+        });
+        self.waits = waits;
+    }
+
+    /// CUpti_ActivityKernel4 to 13.
+    unsafe fn kernel(&mut self, raw: Raw<'_>) {
+        self.counts.kernels += 1;
+        let placed = Placed {
+            start: raw.u64(16),
+            end: raw.u64(24),
+            device: raw.u32(40),
+            context: raw.u32(44),
+            stream: raw.u32(48),
+            correlation: raw.u32(92),
+        };
+        let launch = LaunchSlot {
+            grid: [raw.u32(52), raw.u32(56), raw.u32(60)],
+            block: [raw.u32(64), raw.u32(68), raw.u32(72)],
+            registers: raw.u16(6).into(),
+            shared: raw.u32(76),
+        };
+        let text = raw.u64(104) as *const std::ffi::c_char;
+        // SAFETY: the caller's promise.
+        let name = unsafe { self.kernels.name(text, self.recorder) };
+        let device =
+            DeviceSlot { kernel: name.full, launch: 1, ..self.place(&placed, Stage::Kernel) };
+        let mut args = Args::new();
+        args.slot(device.extras());
+        args.slot(launch.extras());
+        let dynamic = raw.u32(80);
+        args.unless_zero(self.keys.shared_dynamic, dynamic);
+        args.unless_zero(self.keys.local_per_thread, raw.u32(84));
+        for (key, at) in self.keys.cluster.into_iter().zip([176, 180, 184]) {
+            // 0 and 1: no cluster.
+            args.unless_zero(key, raw.u32(at).saturating_sub(1).min(1) * raw.u32(at));
+        }
+        // Padding until 13.0.
+        if self.version >= 130_000 && raw.u8(208) != 0 {
+            args.unsigned(self.keys.device_launched, 1_u64);
+        }
+        if raw.has(216, 4) && self.version >= 130_100 && raw.u32(216) != 0 {
+            args.signed(self.keys.priority, i64::from(raw.u32(216) as i32));
+        }
+        self.graph_args(&mut args, raw.u32(156), raw.u64(144));
+        if self.all_args {
+            self.place_args(&mut args, &placed);
+            args.unsigned(self.keys.registers, launch.registers);
+            args.unsigned(self.keys.shared, u64::from(launch.shared) + u64::from(dynamic));
+            self.occupancy(&mut args, &placed, &launch, dynamic);
+            args.unsigned(self.keys.channel, raw.u32(168));
+            args.unsigned(self.keys.channel_type, raw.u32(172));
+        }
+        if name.short.is_none() && !text.is_null() {
+            // The interner is full: the name travels by value.
+            // SAFETY: the caller's promise.
+            let bytes = unsafe { std::ffi::CStr::from_ptr(text) }.to_bytes();
+            return self.activity(&placed, StrId::NONE, &bytes[..bytes.len().min(4096)], &args);
+        }
+        self.activity(&placed, name.short, &[], &args);
+    }
+
+    fn occupancy(&self, args: &mut Args, placed: &Placed, launch: &LaunchSlot, dynamic: u32) {
+        let Some(limits) = self.devices.get(placed.device as usize) else { return };
+        let estimate = occupancy::estimate(limits, launch, dynamic);
+        args.float(self.keys.blocks_per_sm, estimate.blocks_per_multiprocessor);
+        args.float(self.keys.warps_per_sm, estimate.warps_per_multiprocessor);
+        args.signed(self.keys.occupancy, estimate.percent);
+    }
+
+    /// CUpti_ActivityMemcpy5 to 7.
+    fn copy(&mut self, raw: Raw<'_>) {
+        self.counts.copies += 1;
+        let placed = Placed {
+            start: raw.u64(16),
+            end: raw.u64(24),
+            device: raw.u32(32),
+            context: raw.u32(36),
+            stream: raw.u32(40),
+            correlation: raw.u32(44),
+        };
+        let mut args = Args::new();
+        args.slot(self.place(&placed, Stage::MemoryTransfer).extras());
+        self.bytes(&mut args, &placed, raw.u64(8));
+        self.graph_args(&mut args, raw.u32(72), raw.u64(64));
+        if raw.has(88, 8) && raw.u64(88) > 1 {
+            args.unsigned(self.keys.copy_count, raw.u64(88));
+        }
+        if self.all_args {
+            self.place_args(&mut args, &placed);
+            args.unsigned(self.keys.channel, raw.u32(76));
+            args.unsigned(self.keys.channel_type, raw.u32(80));
+        }
+        self.activity(&placed, self.copy_name(raw), &[], &args);
+    }
+
+    /// CUpti_ActivityMemcpyPtoP4: its correlation id is not where the others have it.
+    fn peer_copy(&mut self, raw: Raw<'_>) {
+        self.counts.copies += 1;
+        let placed = Placed {
+            start: raw.u64(16),
+            end: raw.u64(24),
+            device: raw.u32(32),
+            context: raw.u32(36),
+            stream: raw.u32(40),
+            correlation: raw.u32(60),
+        };
+        let mut args = Args::new();
+        args.slot(self.place(&placed, Stage::MemoryTransfer).extras());
+        self.bytes(&mut args, &placed, raw.u64(8));
+        let keys = &self.keys;
+        let sides = [
+            (keys.from_device, 44),
+            (keys.in_device, 32),
+            (keys.to_device, 52),
+            (keys.from_context, 48),
+            (keys.in_context, 36),
+            (keys.to_context, 56),
+        ];
+        sides.into_iter().for_each(|(key, at)| args.unsigned(key, raw.u32(at)));
+        self.graph_args(&mut args, raw.u32(80), raw.u64(72));
+        if self.all_args {
+            args.unsigned(self.keys.stream, placed.stream);
+            args.unsigned(self.keys.correlation, placed.correlation);
+        }
+        self.activity(&placed, self.copy_name(raw), &[], &args);
+    }
+
+    fn copy_name(&self, raw: Raw<'_>) -> StrId {
+        let memory = |at| names::memory_kind(raw.u8(at).into());
+        let kind = names::memcpy_kind(raw.u8(4));
+        self.keys.intern(&format!("Memcpy {kind} ({} -> {})", memory(5), memory(6)))
+    }
+
+    /// CUpti_ActivityMemset4 and 5.
+    fn set(&mut self, raw: Raw<'_>) {
+        self.counts.sets += 1;
+        let placed = Placed {
+            start: raw.u64(16),
+            end: raw.u64(24),
+            device: raw.u32(32),
+            context: raw.u32(36),
+            stream: raw.u32(40),
+            correlation: raw.u32(44),
+        };
+        let mut args = Args::new();
+        args.slot(self.place(&placed, Stage::MemorySet).extras());
+        self.bytes(&mut args, &placed, raw.u64(8));
+        args.unsigned(self.keys.value, raw.u32(4));
+        self.graph_args(&mut args, raw.u32(72), raw.u64(64));
+        if self.all_args {
+            self.place_args(&mut args, &placed);
+            args.unsigned(self.keys.channel, raw.u32(76));
+            args.unsigned(self.keys.channel_type, raw.u32(80));
+        }
+        let name = self.keys.intern(&format!("Memset ({})", names::memory_kind(raw.u16(50))));
+        self.activity(&placed, name, &[], &args);
+    }
+
+    /// CUpti_ActivityGraphTrace and 2: a graph as a whole.
+    fn graph(&mut self, raw: Raw<'_>) {
+        self.counts.graphs += 1;
+        let placed = Placed {
+            start: raw.u64(8),
+            end: raw.u64(16),
+            device: raw.u32(24),
+            context: raw.u32(32),
+            stream: raw.u32(36),
+            correlation: raw.u32(4),
+        };
+        let mut args = Args::new();
+        args.slot(self.place(&placed, Stage::Graph).extras());
+        args.unsigned(self.keys.graph, raw.u32(28));
+        if self.all_args {
+            self.place_args(&mut args, &placed);
+        }
+        let name = self.keys.intern("CUDA graph");
+        self.activity(&placed, name, &[], &args);
+    }
+
+    fn bytes(&self, args: &mut Args, placed: &Placed, bytes: u64) {
+        args.unsigned(self.keys.bytes, bytes);
+        if self.all_args && placed.end > placed.start {
+            let rate = bytes as f64 / (placed.end - placed.start) as f64;
+            args.float(self.keys.bandwidth, rate);
+        }
+    }
+
+    fn graph_args(&self, args: &mut Args, graph: u32, node: u64) {
+        args.unless_zero(self.keys.graph, graph);
+        args.unless_zero(self.keys.graph_node, node);
+    }
+
+    /// What the queue says already.
+    fn place_args(&self, args: &mut Args, placed: &Placed) {
+        args.signed(self.keys.device, placed.device.into());
+        args.unsigned(self.keys.context, placed.context);
+        args.unsigned(self.keys.stream, placed.stream);
+        args.unsigned(self.keys.correlation, placed.correlation);
+    }
+
+    fn activity(&mut self, placed: &Placed, site: StrId, name: &[u8], args: &Args) {
+        // CUPTI could not tell the times (or a forced flush took the record of work that
+        // still ran): counted, since a made-up time would be worse.
+        if placed.start == 0 || placed.end < placed.start {
+            self.counts.timeless += 1;
+            self.recorder.lost(1);
+            return;
+        }
+        self.waits.work(placed.context, placed.stream, placed.correlation);
+        let head = Record {
+            time: self.clock.nanos(placed.start),
+            other: self.clock.nanos(placed.end),
+            arg: placed.correlation.into(),
+            site,
+            kind: Kind::Device as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        match self.external.get(&placed.correlation).filter(|_| args.len < MOST_ARGS) {
+            None => self.recorder.push_named(head, args.extras(), name),
+            Some(id) => {
+                let mut all = [Extra::new(StrId::NONE, ArgType::None, 0); MOST_ARGS];
+                all[..args.len].copy_from_slice(args.extras());
+                all[args.len] = Extra::new(self.keys.external, ArgType::U64, *id);
+                self.recorder.push_named(head, &all[..=args.len], name)
+            }
+        };
+    }
+
+    fn place(&mut self, placed: &Placed, stage: Stage) -> DeviceSlot {
+        let stream = (placed.context, placed.stream);
+        let queue = if self.last.0 == stream && self.last.1 != u32::MAX {
+            self.last.1
+        } else {
+            let queue = match self.queues.get(&stream) {
+                Some(queue) => queue.number,
+                None => self.introduce(placed),
+            };
+            self.last = (stream, queue);
+            queue
+        };
+        DeviceSlot { queue, gpu: placed.device, stage: stage as u8, ..DeviceSlot::default() }
+    }
+
+    /// The first activity of a stream: describes its queue. Names sort as numbers do.
+    #[cold]
+    fn introduce(&mut self, placed: &Placed) -> u32 {
+        let number = self.queues.len() as u32;
+        self.queues.insert((placed.context, placed.stream), Queue { number });
+        let first = *self.first_context.entry(placed.device).or_insert(placed.context);
+        let mut name = format!("Stream {:02}", placed.stream);
+        if first != placed.context {
+            name += &format!(" of context {}", placed.context);
+        }
+        let mut args = Args::new();
+        args.unsigned(self.keys.device, placed.device);
+        args.unsigned(self.keys.context, placed.context);
+        args.unsigned(self.keys.stream, placed.stream);
+        args.unsigned(self.keys.api, GpuApi::Cuda as u64);
+        if let Some(priority) = self.priorities.get(&(placed.context, placed.stream)) {
+            args.signed(self.keys.priority, i64::from(*priority as i32));
+        }
+        let head = Record {
+            other: number.into(),
+            site: self.keys.intern(&name),
+            kind: Kind::Queue as u8,
+            ..Record::default()
+        };
+        self.recorder.push(head, args.extras());
+        number
+    }
+
+    /// CUpti_ActivityOverhead to 3.
+    fn overhead(&mut self, raw: Raw<'_>) {
+        let name = names::overhead(raw.u32(4));
+        self.range(self.keys.overhead, name, raw.u64(24), raw.u64(32), &Args::new());
+    }
+
+    /// CUpti_ActivityMemory2 to 4.
+    fn memory(&mut self, raw: Raw<'_>) {
+        // CUpti_ActivityMemoryOperationType: 1 allocation, 2 release.
+        let (name, sign) = match raw.u32(4) {
+            1 => ("CUDA memory allocated", 1),
+            2 => ("CUDA memory released", -1),
+            _ => return,
+        };
+        let mut args = Args::new();
+        args.signed(self.keys.bytes, sign * raw.u64(24) as i64);
+        args.push(Extra::new(self.keys.address, ArgType::Pointer, raw.u64(16)));
+        args.unsigned(self.keys.device, raw.u32(52));
+        args.unless_zero(self.keys.correlation, raw.u32(12));
+        let head = Record {
+            time: self.clock.nanos(raw.u64(32)),
+            site: self.recorder.intern(self.keys.memory, name.as_bytes()),
+            kind: Kind::Instant as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        self.recorder.push(head, args.extras());
+    }
+
+    /// CUpti_ActivityUnifiedMemoryCounter2 and 3.
+    fn unified_memory(&mut self, raw: Raw<'_>) {
+        // CUpti_ActivityUnifiedMemoryCounterKind.
+        let name = match raw.u32(4) {
+            1 => "Unified memory HtoD",
+            2 => "Unified memory DtoH",
+            3 => "Unified memory CPU page faults",
+            4 => "Unified memory GPU page faults",
+            5 => "Unified memory thrashing",
+            6 => "Unified memory throttling",
+            7 => "Unified memory remote map",
+            8 => "Unified memory DtoD",
+            _ => "Unified memory",
+        };
+        let mut args = Args::new();
+        args.unsigned(self.keys.value, raw.u64(8));
+        args.push(Extra::new(self.keys.address, ArgType::Pointer, raw.u64(32)));
+        args.unsigned(self.keys.from_device, raw.u32(40));
+        args.unsigned(self.keys.to_device, raw.u32(44));
+        let start = raw.u64(16);
+        self.range(self.keys.unified_memory, name, start, raw.u64(24).max(start), &args);
+    }
+
+    /// A slice that belongs to no queue and no thread.
+    fn range(&mut self, category: StrId, name: &str, start: u64, end: u64, args: &Args) {
+        if start == 0 || end < start {
+            self.counts.timeless += 1;
+            self.recorder.lost(1);
+            return;
+        }
+        self.ranges += 1;
+        // Upper bits of our own ("CU"): other sources number their ranges too.
+        let other = 0x4355 << 48 | self.ranges;
+        let head = Record {
+            time: self.clock.nanos(start),
+            other,
+            site: self.recorder.intern(category, name.as_bytes()),
+            kind: Kind::RangeBegin as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        if self.recorder.push(head, args.extras()) {
+            let end = Record {
+                time: self.clock.nanos(end),
+                other,
+                kind: Kind::RangeEnd as u8,
+                tag: NANOS,
+                ..Record::default()
+            };
+            self.recorder.push(end, &[]);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Names of kernels, copies and waits, as Kineto writes them.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char};
+
+use cpp_demangle::{DemangleOptions, Symbol};
+use kymograph_protos::{Recorder, StrId};
+
+/// Longer names are shown as they are (as in Kineto): demangling them costs more than it
+/// says.
+const LONGEST: usize = 8192;
+/// Kernels that are remembered by address.
+const KERNELS: usize = 1 << 16;
+
+/// What a kernel is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Name {
+    /// Without return type and parameters.
+    pub(crate) short: StrId,
+    /// In full; none if that is the same.
+    pub(crate) full: StrId,
+}
+
+/// Names by address. The address alone is not enough: until CUDA 13.4 the text behind it
+/// may be another one after a module was loaded anew.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels {
+    by_address: HashMap<usize, (Box<[u8]>, Name)>,
+}
+
+impl Kernels {
+    /// The name of a kernel from its record.
+    ///
+    /// # Safety
+    /// `name` is null or a C string.
+    pub(crate) unsafe fn name(&mut self, name: *const c_char, recorder: &dyn Recorder) -> Name {
+        if name.is_null() {
+            return unnamed(recorder);
+        }
+        // SAFETY: the caller's promise.
+        let text = unsafe { CStr::from_ptr(name) }.to_bytes();
+        if let Some((known, found)) = self.by_address.get(&(name as usize))
+            && **known == *text
+        {
+            return *found;
+        }
+        let found = describe(text, recorder);
+        if self.by_address.len() >= KERNELS {
+            self.by_address.clear();
+        }
+        if !found.short.is_none() {
+            self.by_address.insert(name as usize, (text.into(), found));
+        }
+        found
+    }
+}
+
+fn unnamed(recorder: &dyn Recorder) -> Name {
+    Name { short: recorder.intern(StrId::NONE, b"<unknown>"), full: StrId::NONE }
+}
+
+fn describe(mangled: &[u8], recorder: &dyn Recorder) -> Name {
+    let (short, full) = demangled(mangled);
+    let text = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+    match (short, full) {
+        (Some(short), Some(full)) if short != full => {
+            Name { short: text(&short), full: text(&full) }
+        }
+        (Some(short), _) => Name { short: text(&short), full: StrId::NONE },
+        _ => Name { short: recorder.intern(StrId::NONE, mangled), full: StrId::NONE },
+    }
+}
+
+/// A C++ name without and with return type and parameters; none if it is not one.
+pub(crate) fn demangled(mangled: &[u8]) -> (Option<String>, Option<String>) {
+    if mangled.len() > LONGEST || !mangled.starts_with(b"_Z") {
+        return (None, None);
+    }
+    let Ok(symbol) = Symbol::new(mangled) else {
+        return (None, None);
+    };
+    let brief = DemangleOptions::new().no_params().no_return_type();
+    let show = |options: &DemangleOptions| symbol.demangle_with_options(options).ok();
+    (show(&brief).filter(|name| !name.is_empty()), show(&DemangleOptions::new()))
+}
+
+/// A call as Kineto names it: without the version at its end (`_v7000`).
+pub(crate) fn call(name: &str) -> &str {
+    match name.rfind("_v") {
+        Some(at) if name.len() >= at + 6 && name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => {
+            &name[..at]
+        }
+        _ => name,
+    }
+}
+
+/// `CUpti_ActivityMemcpyKind`.
+pub(crate) fn memcpy_kind(kind: u8) -> &'static str {
+    const KINDS: [&str; 11] = [
+        "<unknown>",
+        "HtoD",
+        "DtoH",
+        "HtoA",
+        "AtoH",
+        "AtoA",
+        "AtoD",
+        "DtoA",
+        "DtoD",
+        "HtoH",
+        "PtoP",
+    ];
+    KINDS.get(usize::from(kind)).copied().unwrap_or("<unknown>")
+}
+
+/// `CUpti_ActivityMemoryKind`.
+pub(crate) fn memory_kind(kind: u16) -> &'static str {
+    const KINDS: [&str; 8] = [
+        "Unknown",
+        "Pageable",
+        "Pinned",
+        "Device",
+        "Array",
+        "Managed",
+        "Device Static",
+        "Managed Static",
+    ];
+    KINDS.get(usize::from(kind)).copied().unwrap_or("Unrecognized")
+}
+
+/// `CUpti_ActivitySynchronizationType`.
+pub(crate) fn wait(kind: u32) -> &'static str {
+    match kind {
+        1 => "Event Sync",
+        2 => "Stream Wait Event",
+        3 => "Stream Sync",
+        4 => "Context Sync",
+        _ => "Unknown Sync",
+    }
+}
+
+/// `CUpti_ActivityOverheadKind`.
+pub(crate) fn overhead(kind: u32) -> &'static str {
+    match kind {
+        0 => "Unknown",
+        1 => "Driver Compiler",
+        0x1_0000 => "Buffer Flush",
+        0x2_0000 => "Instrumentation",
+        0x3_0000 => "Resource",
+        0x4_0000 => "Runtime Triggered Module Loading",
+        0x5_0000 => "Lazy Function Loading",
+        0x6_0000 => "Command Buffer Full",
+        0x7_0000 => "Activity Buffer Request",
+        0x8_0000 => "UVM Activity Init",
+        _ => "Unrecognized",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_lose_return_type_and_parameters() {
+        let (short, full) = demangled(b"_Z9vectorAddPKfS0_Pfi");
+        assert_eq!(short.as_deref(), Some("vectorAdd"));
+        assert_eq!(full.as_deref(), Some("vectorAdd(float const*, float const*, float*, int)"));
+        let (short, full) = demangled(b"_ZN2at6native4fillIfLi4EEEvPT_i");
+        assert_eq!(short.as_deref(), Some("at::native::fill<float, 4>"));
+        assert_eq!(full.as_deref(), Some("void at::native::fill<float, 4>(float*, int)"));
+        assert_eq!(demangled(b"triton_poi_fused_add_0"), (None, None));
+        assert_eq!(demangled(b"_Znonsense"), (None, None));
+    }
+
+    #[test]
+    fn calls_lose_their_version() {
+        assert_eq!(call("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+        assert_eq!(call("cudaLaunchKernelExC_ptsz_v11060"), "cudaLaunchKernelExC_ptsz");
+        assert_eq!(call("cuMemcpyHtoDAsync_v2"), "cuMemcpyHtoDAsync_v2");
+        assert_eq!(call("cuLaunchKernel"), "cuLaunchKernel");
+    }
+}

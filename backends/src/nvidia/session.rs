@@ -1,0 +1,398 @@
+//! The thread that reads CUPTI's buffers.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
+
+use super::buffers::{self, Full};
+use super::callbacks;
+use super::clock::Clock;
+use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP, without_signals};
+use super::decode::Decoder;
+use super::device;
+use super::kinds::Selection;
+use super::layout::{Raw, Sizes};
+use super::library::Found;
+use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
+use crate::source::Settings;
+
+/// How often finished buffers are looked for.
+const NAP: Duration = Duration::from_millis(10);
+/// How often CUPTI is asked for buffers that are not full.
+const FLUSH_EVERY: Duration = Duration::from_millis(250);
+/// How long devices may take to finish what they do when a recording stops.
+const SYNC_PATIENCE: Duration = Duration::from_secs(1);
+/// Records that are decoded before anybody looks whether the pipeline keeps up.
+const BATCH: u32 = 512;
+/// How long a stop waits for a pipeline that does not keep up.
+const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
+/// Flushes without a record, though work was asked for, that mean that records go
+/// elsewhere.
+const SILENCE: u32 = 8;
+/// `CUPTI_ERROR_MAX_LIMIT_REACHED`: the end of a buffer.
+const END_OF_BUFFER: i32 = 12;
+/// The release of CUDA 13.0 in which disabling kernels could deadlock (release notes of
+/// Update 1).
+const KEEPS_KERNELS: u32 = 130_000;
+
+/// A recording of this source.
+pub(crate) struct Session {
+    recorder: &'static dyn Recorder,
+    cuda: &'static Cuda,
+    found: &'static Found,
+    subscriber: *mut c_void,
+    selection: Selection,
+    sizes: Sizes,
+    decoder: Decoder,
+    described: bool,
+    dropped: u64,
+    discarded: u64,
+    /// Buffers whose records ended in something that CUPTI could not step over.
+    broken: u64,
+    silence: u32,
+    seen: buffers::Counts,
+    before: buffers::Counts,
+}
+
+// SAFETY: the subscriber is a handle that CUPTI takes on any thread.
+unsafe impl Send for Session {}
+
+impl Session {
+    #[allow(clippy::too_many_arguments, reason = "one caller")]
+    pub(crate) fn new(
+        recorder: &'static dyn Recorder,
+        cuda: &'static Cuda,
+        found: &'static Found,
+        subscriber: *mut c_void,
+        selection: Selection,
+        sizes: Sizes,
+        clock: Clock,
+        settings: &Settings,
+    ) -> Session {
+        Session {
+            recorder,
+            cuda,
+            found,
+            subscriber,
+            selection,
+            decoder: Decoder::new(recorder, clock, sizes.version, settings.all_args),
+            sizes,
+            described: false,
+            dropped: 0,
+            discarded: 0,
+            broken: 0,
+            silence: 0,
+            seen: buffers::counts(),
+            before: buffers::counts(),
+        }
+    }
+
+    /// Until the recording stops.
+    pub(crate) fn run(mut self) {
+        let mut flushed = Instant::now();
+        while !STOP.load(Ordering::Acquire) {
+            let wanted = FLUSH_WANTED.load(Ordering::Acquire);
+            let asked = wanted > FLUSH_DONE.load(Ordering::Relaxed);
+            if asked || flushed.elapsed() >= FLUSH_EVERY {
+                flushed = Instant::now();
+                self.decoder.clock.look();
+                self.flush(0);
+                self.count_dropped();
+                self.listen();
+            }
+            self.read();
+            FLUSH_DONE.store(wanted, Ordering::Release);
+            std::thread::park_timeout(NAP);
+        }
+        self.end();
+    }
+
+    fn end(mut self) {
+        let started = Instant::now();
+        self.decoder.clock.look();
+        self.flush(0);
+        self.read();
+        // First: that we wait now is no part of the recording.
+        self.disable(|kind| kind == kind::SYNCHRONIZATION);
+        if callbacks::context_seen() || buffers::counts() != self.before {
+            self.synchronise();
+        }
+        let keeps = self.found.version == KEEPS_KERNELS;
+        self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
+        self.flush(FLUSH_FORCED);
+        self.read();
+        self.count_dropped();
+        // SAFETY: subscribed when the session began. Calls that are under way may still
+        // come to us; they find that nothing begins any more.
+        unsafe { (self.found.cupti.unsubscribe)(self.subscriber) };
+        self.state(started);
+    }
+
+    fn disable(&self, which: impl Fn(u32) -> bool) {
+        for kind in self.selection.kinds().filter(|kind| which(*kind)) {
+            // SAFETY: a number.
+            unsafe { (self.found.cupti.disable)(kind) };
+        }
+    }
+
+    /// Puts the devices into the inventory, once the driver can be asked: it cannot while
+    /// it initialises, and it calls us in the middle of that.
+    fn describe_devices(&mut self) {
+        if !self.described {
+            self.described = true;
+            self.decoder.devices = device::inventory(self.cuda, self.recorder);
+        }
+    }
+
+    fn flush(&self, flag: u32) {
+        // SAFETY: this is neither one of CUPTI's callbacks nor under a lock.
+        unsafe { (self.found.cupti.flush_all)(flag) };
+    }
+
+    /// Decodes all buffers that were handed over.
+    fn read(&mut self) {
+        if callbacks::context_seen() {
+            self.describe_devices();
+        }
+        let mut any = false;
+        while let Some(full) = buffers::take_full() {
+            self.describe_devices();
+            self.buffer(&full);
+            buffers::recycle(full);
+            any = true;
+        }
+        if any {
+            self.decoder.settle();
+        }
+    }
+
+    fn buffer(&mut self, full: &Full) {
+        let mut record: *mut u8 = ptr::null_mut();
+        let (mut count, mut end) = (0, 0);
+        loop {
+            // SAFETY: the buffer is ours now; CUPTI steps over the records it wrote.
+            let result =
+                unsafe { (self.found.cupti.next_record)(full.start, full.valid, &mut record) };
+            if result != SUCCESS {
+                // Unknown kinds end a buffer, too (older versions say that in other words
+                // than newer ones), and so does a record that is not all there.
+                if result != END_OF_BUFFER || end < full.valid {
+                    self.cut_short();
+                }
+                break;
+            }
+            let at = (record as usize).wrapping_sub(full.start as usize);
+            let Some(left) = full.valid.checked_sub(at).filter(|left| *left >= 8) else {
+                self.cut_short();
+                break;
+            };
+            // SAFETY: a record lies within the buffer and begins with its kind.
+            let kind = unsafe { record.cast::<u32>().read_unaligned() };
+            let size = self.sizes.of(kind).max(8).min(left);
+            // Of a kind that is not read, nobody knows where it ends.
+            end = if self.sizes.of(kind) == 0 { full.valid } else { at + self.sizes.of(kind) };
+            if full.is_scratch() {
+                self.discarded += 1;
+                self.recorder.lost(1);
+                continue;
+            }
+            // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
+            // are CUPTI's C strings.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(record, size);
+                self.decoder.record(Raw::new(bytes));
+            }
+            count += 1;
+            if count % BATCH == 0 {
+                self.keep_pace();
+            }
+        }
+    }
+
+    /// The rest of a buffer cannot be read. How many records that are is unknown: one at
+    /// least.
+    fn cut_short(&mut self) {
+        self.broken += 1;
+        self.recorder.lost(1);
+    }
+
+    /// Waits for the pipeline rather than lose records: the buffers that CUPTI fills
+    /// meanwhile are bounded, too.
+    fn keep_pace(&self) {
+        let since = Instant::now();
+        while self.recorder.crowded() {
+            if STOP.load(Ordering::Acquire) && since.elapsed() > CROWDED_PATIENCE {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn count_dropped(&mut self) {
+        let mut dropped = 0;
+        // SAFETY: stores a number; null and 0 mean all of them. Not under a lock: a
+        // request for a buffer might wait for it.
+        let result = unsafe { (self.found.cupti.dropped)(ptr::null_mut(), 0, &mut dropped) };
+        if result == SUCCESS && dropped > 0 {
+            self.dropped += dropped as u64;
+            self.recorder.lost(dropped as u64);
+            note(self.recorder, &format!("{dropped} CUDA records dropped"));
+        }
+    }
+
+    /// Notices when work is asked for and no record of it arrives.
+    fn listen(&mut self) {
+        let now = buffers::counts();
+        if now != self.seen {
+            self.seen = now;
+            self.silence = 0;
+            callbacks::launched();
+        } else if callbacks::launched() {
+            self.silence += 1;
+        }
+    }
+
+    /// Lets the devices finish: a forced flush takes the records of what still runs before
+    /// it is over. On a thread of its own, since what runs may never end.
+    fn synchronise(&self) {
+        let cuda = self.cuda;
+        let known: Vec<usize> = callbacks::contexts().map(|c| c as usize).collect();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let body = move || {
+            synchronise(cuda, &known);
+            let _ = sender.send(());
+        };
+        let builder = std::thread::Builder::new().name("kymograph-sync".into());
+        if without_signals(|| builder.spawn(body)).is_ok() {
+            let _ = receiver.recv_timeout(SYNC_PATIENCE);
+        }
+    }
+
+    /// What came of it, in the trace.
+    fn state(&self, stopping: Instant) {
+        let counts = self.decoder.counts;
+        let now = buffers::counts();
+        let (errors, first) = callbacks::errors();
+        let rows = [
+            ("kernels", counts.kernels),
+            ("copies", counts.copies),
+            ("sets", counts.sets),
+            ("graphs", counts.graphs),
+            ("waits", counts.waits),
+            ("records_skipped", counts.skipped),
+            ("lost.dropped_by_cupti", self.dropped),
+            ("lost.without_times", counts.timeless),
+            ("lost.discarded", self.discarded),
+            ("buffers", now.completed - self.before.completed),
+            ("buffers_refused", now.refused - self.before.refused),
+            ("buffers_of_others", now.foreign - self.before.foreign),
+            ("buffers_broken", self.broken),
+            ("errors", errors),
+            ("stop_us", stopping.elapsed().as_micros() as u64),
+        ];
+        let prefix = format!("cuda.{}", std::process::id());
+        for (key, value) in rows {
+            number(self.recorder, &format!("{prefix}.{key}"), value);
+        }
+        if let Some((code, message)) = first {
+            fact(self.recorder, &format!("{prefix}.error"), &format!("{message} ({code})"));
+        }
+        if self.silence >= SILENCE {
+            let why = "work was asked for, but its records went elsewhere: another user of \
+                       CUPTI in the process replaced our callbacks";
+            not_recorded(self.recorder, why);
+        }
+    }
+}
+
+/// Waits for all work of the contexts that are known, or else of the primary ones.
+fn synchronise(cuda: &Cuda, known: &[usize]) {
+    let (Some(set), Some(synchronise)) = (cuda.set_context, cuda.synchronize) else { return };
+    if let Some(exchange) = cuda.exchange_capture_mode {
+        let mut mode = CAPTURE_MODE_RELAXED;
+        // A wait must not break a capture that another thread is in the middle of.
+        // SAFETY: exchanges a number.
+        unsafe { exchange(&mut mode) };
+    }
+    for context in known {
+        // SAFETY: a context that was not destroyed; if it is by now, the driver says so.
+        unsafe {
+            if set(*context as *mut c_void) == 0 {
+                synchronise();
+            }
+        }
+    }
+    if !known.is_empty() {
+        return;
+    }
+    let mut count = 0;
+    let (Some(state), Some(retain), Some(release)) =
+        (cuda.primary_state, cuda.primary_retain, cuda.primary_release)
+    else {
+        return;
+    };
+    // SAFETY: each call stores what its type says. A primary context is retained only if
+    // the program has made it, and only for as long as we use it.
+    unsafe {
+        if (cuda.device_count)(&mut count) != 0 {
+            return;
+        }
+        for ordinal in 0..count {
+            let (mut device, mut flags, mut active) = (0, 0, 0);
+            let mut context = ptr::null_mut();
+            if (cuda.device)(&mut device, ordinal) == 0
+                && state(device, &mut flags, &mut active) == 0
+                && active != 0
+                && retain(&mut context, device) == 0
+            {
+                if set(context) == 0 {
+                    synchronise();
+                    set(ptr::null_mut());
+                }
+                release(device);
+            }
+        }
+    }
+}
+
+/// Says on this thread's track and among the facts that CUDA is not recorded.
+pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
+    note(recorder, &format!("CUDA is not recorded: {why}"));
+    fact(recorder, &format!("cuda.{}.not_recorded", std::process::id()), why);
+}
+
+/// Something that a reader of the trace should know, on this thread's track.
+fn note(recorder: &dyn Recorder, text: &str) {
+    let head = Record {
+        time: recorder.now(),
+        site: recorder.intern(StrId::NONE, text.as_bytes()),
+        kind: Kind::Instant as u8,
+        ..Record::default()
+    };
+    recorder.push(head, &[]);
+}
+
+/// A fact about the recording, as text.
+pub(crate) fn fact(recorder: &dyn Recorder, key: &str, text: &str) {
+    let value = recorder.intern(StrId::NONE, text.as_bytes());
+    state(recorder, key, ArgType::Str, value.0.into());
+}
+
+fn number(recorder: &dyn Recorder, key: &str, value: u64) {
+    state(recorder, key, ArgType::U64, value);
+}
+
+fn state(recorder: &dyn Recorder, key: &str, ty: ArgType, arg: u64) {
+    let head = Record {
+        time: recorder.now(),
+        arg,
+        site: recorder.intern(StrId::NONE, key.as_bytes()),
+        kind: Kind::Fact as u8,
+        tag: ty as u8,
+        ..Record::default()
+    };
+    recorder.push(head, &[]);
+}

@@ -1,0 +1,64 @@
+//! The `exec` calls, except those that take a variable number of arguments: the C library
+//! ends them in code of its own, and up to a flush interval may be lost there.
+
+use std::ffi::{c_char, c_int};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::EXEC_PATIENCE;
+use crate::guard::guard;
+use crate::recording;
+
+type Arguments = *const *const c_char;
+
+macro_rules! interpose {
+    ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
+        /// The C library's own functions. Looked up when the library is loaded, since
+        /// the child of a `vfork` must not.
+        #[allow(non_upper_case_globals, reason = "named after the functions")]
+        mod real {
+            use super::{AtomicPtr, ptr};
+            $(pub(super) static $name: AtomicPtr<libc::c_void> = AtomicPtr::new(ptr::null_mut());)*
+        }
+
+        pub(super) fn find_real() {
+            $(
+                // SAFETY: the name is a C string.
+                let found = unsafe { libc::dlsym(libc::RTLD_NEXT, $symbol.as_ptr()) };
+                real::$name.store(found, Ordering::Relaxed);
+            )*
+        }
+
+        $(
+            /// Writes what was recorded, then becomes another program: exec(3).
+            ///
+            /// # Safety
+            /// As exec(3) says.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
+                guard(false, || recording::flush_active(EXEC_PATIENCE));
+                let real = real::$name.load(Ordering::Relaxed);
+                type Real = Option<unsafe extern "C" fn($($ty),*) -> c_int>;
+                // SAFETY: what `dlsym` found under this name has this type; null is `None`.
+                let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
+                match real {
+                    // SAFETY: the caller's own arguments.
+                    Some(real) => unsafe { real($($arg),*) },
+                    None => {
+                        // SAFETY: errno is this thread's.
+                        unsafe { *libc::__errno_location() = libc::ENOSYS };
+                        -1
+                    }
+                }
+            }
+        )*
+    };
+}
+
+interpose! {
+    execve = c"execve" (path: *const c_char, argv: Arguments, envp: Arguments);
+    execv = c"execv" (path: *const c_char, argv: Arguments);
+    execvp = c"execvp" (file: *const c_char, argv: Arguments);
+    execvpe = c"execvpe" (file: *const c_char, argv: Arguments, envp: Arguments);
+    fexecve = c"fexecve" (fd: c_int, argv: Arguments, envp: Arguments);
+}

@@ -1,0 +1,41 @@
+//! The backends that are told when a recording starts and stops.
+
+use std::time::{Duration, Instant};
+
+use kymograph_backends::nvidia::NVIDIA;
+use kymograph_backends::source::{Settings, Source};
+
+use crate::config::Config;
+use crate::recorder::PIPELINE;
+
+static SOURCES: [&dyn Source; 1] = [&NVIDIA];
+
+/// Starts those that have something to record in this process. May be called again, when
+/// there may be more.
+pub(crate) fn start(config: &Config) {
+    let settings = Settings {
+        activity_types: config.activity_types.clone(),
+        cupti_path: config.cupti_path.clone(),
+        all_args: config.all_args,
+    };
+    for source in SOURCES {
+        source.start(&PIPELINE, &settings);
+    }
+}
+
+/// Lets them push what is finished.
+pub(crate) fn flush(patience: Duration) {
+    each(patience, |source, left| source.flush(left));
+}
+
+/// Stops them; returns whether all have stopped. What they have to say is pushed then.
+pub(crate) fn stop(patience: Duration) -> bool {
+    each(patience, |source, left| source.stop(left))
+}
+
+fn each(patience: Duration, ask: impl Fn(&dyn Source, Duration) -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    let left = || deadline.saturating_duration_since(Instant::now());
+    // Each is asked, also after one that is not done.
+    SOURCES.iter().filter(|source| !ask(**source, left())).count() == 0
+}

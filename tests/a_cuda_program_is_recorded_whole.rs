@@ -1,0 +1,231 @@
+//! `kymo record` on a program that uses CUDA: the trace holds what the program's script
+//! says, call by call and kernel by kernel, whatever the version of CUPTI. The libraries
+//! are fakes (`backends/fakes`), since there is no GPU here.
+
+mod cuda;
+
+use cuda::fakes::Machine;
+use cuda::record;
+
+const VERSIONS: [&str; 8] = ["11.8", "12.0", "12.3", "12.6", "12.9", "13.0", "13.1", "13.4"];
+
+#[test]
+fn all_work_and_all_calls_with_every_cupti() {
+    let script = "\
+        kernel _Z4gemmPfi grid=4,2,1 block=128,2 regs=40 shared=512 dynamic=256 dur=20us\n\
+        kernel reduce dur=1500\n\
+        copy htod 4096 dur=3us\n\
+        copy dtoh 1048576 dur=50us\n\
+        set 1024 value=7 dur=700\n\
+        call cudaMalloc\n\
+        call cudaGetDevice\n\
+        kernel driven via=driver dur=900\n\
+        kernel wrapped via=both dur=800\n\
+        sync\n";
+    for version in VERSIONS {
+        let recorded = record(&Machine::with(version), script, &["--exit", "7"]);
+        recorded.ended(7);
+        recorded.trace.assert_clean();
+        assert_eq!(
+            recorded.device_work(),
+            "name                            n  dur\n\
+             Memcpy DtoH (Device -> Pinned)  1  50000\n\
+             Memcpy HtoD (Pinned -> Device)  1  3000\n\
+             Memset (Device)                 1  700\n\
+             driven                          1  900\n\
+             gemm                            1  20000\n\
+             reduce                          1  1500\n\
+             wrapped                         1  800\n",
+            "{version}"
+        );
+        assert_eq!(
+            recorded.calls(),
+            "name                   n\n\
+             cuLaunchKernel         1\n\
+             cudaDeviceSynchronize  1\n\
+             cudaLaunchKernel       3\n\
+             cudaMalloc             1\n\
+             cudaMemcpyAsync        2\n\
+             cudaMemsetAsync        1\n",
+            "{version}"
+        );
+        recorded.every_launch_has_its_arrow();
+    }
+}
+
+#[test]
+fn launches_say_how() {
+    let script = "kernel _Z4gemmPfi grid=4,2,1 block=128,2 regs=40 shared=512 dynamic=256\nsync\n";
+    let recorded = record(&Machine::with("13.1"), script, &[]);
+    recorded.ended(0);
+    let args = "SELECT key || '=' || display_value FROM gpu_slice JOIN args USING (arg_set_id)
+                WHERE key LIKE 'launch.%' OR key LIKE 'kernel%' OR key LIKE '%shared%'
+                   OR key = 'registers_per_thread' ORDER BY 1";
+    assert_eq!(
+        recorded.trace.strings(args),
+        [
+            "kernel_demangled_name=gemm(float*, int)",
+            "kernel_name=gemm(float*, int)",
+            "launch.grid_size.x=4",
+            "launch.grid_size.y=2",
+            "launch.grid_size.z=1",
+            "launch.workgroup_size.x=128",
+            "launch.workgroup_size.y=2",
+            "launch.workgroup_size.z=1",
+            "registers_per_thread=40",
+            "shared_mem_dynamic=256",
+            "shared_mem_static=512",
+        ]
+    );
+}
+
+#[test]
+fn calls_lie_within_the_ranges_of_their_thread() {
+    let part = "repeat 50\nkernel k\ncopy htod 8\nend\nsync\n";
+    let script = format!("call cudaMalloc\nthread\n{part}thread\n{part}thread\n{part}");
+    let recorded = record(&Machine::with("12.9"), &script, &["--nvtx", "step"]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let parents = "SELECT p.name AS parent, count(*) AS n, count(DISTINCT t.utid) AS threads
+                   FROM slice s JOIN slice p ON p.id = s.parent_id
+                   JOIN thread_track t ON t.id = s.track_id
+                   WHERE s.category = 'cuda_runtime' GROUP BY 1";
+    assert_eq!(
+        recorded.trace.table(parents),
+        "parent  n    threads\n\
+         step    304  4\n"
+    );
+    // Which thread made the call that a kernel comes from.
+    let of_threads = "SELECT count(*) AS n FROM flow JOIN gpu_slice g ON g.id = slice_in
+                      JOIN slice c ON c.id = slice_out JOIN thread_track t ON t.id = c.track_id
+                      WHERE g.name = 'k' GROUP BY utid ORDER BY utid";
+    assert_eq!(recorded.trace.table(of_threads), "n\n50\n50\n50\n");
+    recorded.every_launch_has_its_arrow();
+}
+
+#[test]
+fn graphs_by_node() {
+    let script = "\
+        graph 5\nkernel a\nkernel b dur=2us\ncopy dtod 64\nset 8\nend\n\
+        repeat 10\nlaunch 5\nend\n\
+        kernel alone\n\
+        sync\n";
+    let recorded = record(&Machine::with("12.6"), script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let nodes = "SELECT c.name AS call, g.name AS node, count(*) AS n,
+                        extract_arg(g.arg_set_id, 'graph id') AS graph,
+                        extract_arg(g.arg_set_id, 'graph node id') & 15 AS number
+                 FROM flow JOIN gpu_slice g ON g.id = slice_in JOIN slice c ON c.id = slice_out
+                 GROUP BY 1, 2, 4, 5 ORDER BY 1, 5";
+    assert_eq!(
+        recorded.trace.table(nodes),
+        "call              node                            n   graph  number\n\
+         cudaGraphLaunch   a                               10  5      1\n\
+         cudaGraphLaunch   b                               10  5      2\n\
+         cudaGraphLaunch   Memcpy DtoD (Device -> Device)  10  5      3\n\
+         cudaGraphLaunch   Memset (Device)                 10  5      4\n\
+         cudaLaunchKernel  alone                           1   NULL   NULL\n"
+    );
+    assert_eq!(
+        recorded.trace.one_i64("SELECT count(*) FROM slice WHERE name = 'cudaGraphLaunch'"),
+        10
+    );
+}
+
+#[test]
+fn graphs_as_a_whole() {
+    let script = "graph 5\nkernel a\nkernel b dur=2us\nend\nrepeat 10\nlaunch 5\nend\nsync\n";
+    let types = ["--", "--set", "ACTIVITY_TYPES=kernel,graph_trace,cuda_runtime"];
+    let recorded = record(&Machine::with("12.6"), script, &types);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    assert_eq!(recorded.device_work(), "name        n   dur\nCUDA graph  10  30000\n");
+    recorded.every_launch_has_its_arrow();
+}
+
+#[test]
+fn several_devices_and_streams() {
+    let script = "\
+        kernel k device=0\nkernel k device=1\nkernel k device=1 stream=13\n\
+        copy peer:1 4096\n\
+        sync device=0\nsync device=1\n";
+    let recorded = record(&Machine::with("12.9").devices(2), script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    assert_eq!(
+        recorded.device_work(),
+        "name                            n  dur\n\
+         Memcpy PtoP (Device -> Device)  1  1000\n\
+         k                               3  3000\n"
+    );
+    let gpus = "SELECT name, count(*) AS n FROM gpu GROUP BY 1 ORDER BY 1";
+    assert_eq!(recorded.trace.table(gpus), "name        n\nFake GPU 0  1\nFake GPU 1  1\n");
+    let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
+    assert_eq!(recorded.trace.one_i64(tracks), 3);
+    recorded.every_launch_has_its_arrow();
+}
+
+#[test]
+fn waits_and_what_they_wait_for() {
+    let script = "\
+        kernel k dur=100us\n\
+        record event=4\n\
+        wait event=4 stream=13\n\
+        kernel k stream=13\n\
+        sync event=4\n\
+        sync stream stream=13\n\
+        sync\n";
+    for version in VERSIONS {
+        let recorded = record(&Machine::with(version), script, &[]);
+        recorded.ended(0);
+        recorded.trace.assert_clean();
+        let waits = "SELECT name, count(*) AS n FROM slice
+                     WHERE category = 'cuda_sync' GROUP BY 1 ORDER BY 1";
+        assert_eq!(
+            recorded.trace.table(waits),
+            "name               n\n\
+             Context Sync       1\n\
+             Event Sync         1\n\
+             Stream Sync        1\n\
+             Stream Wait Event  1\n",
+            "{version}"
+        );
+    }
+}
+
+#[test]
+fn work_under_way_at_exit() {
+    let script = "kernel quick\nkernel slow dur=300ms\n";
+    let recorded = record(&Machine::with("12.6"), script, &["--exit", "3"]);
+    recorded.ended(3);
+    recorded.trace.assert_clean();
+    assert_eq!(
+        recorded.device_work(),
+        "name   n  dur\n\
+         quick  1  1000\n\
+         slow   1  300000000\n"
+    );
+}
+
+#[test]
+fn a_hundred_thousand_kernels() {
+    let script = "repeat 100000\nkernel k dur=10\nend\nsync\n";
+    let recorded = record(&Machine::with("13.1"), script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    assert_eq!(recorded.kernels(), 100_000);
+    recorded.every_launch_has_its_arrow();
+}
+
+/// A GPU machine whose program uses no CUDA, and one without GPU.
+#[test]
+fn nothing_where_there_is_nothing() {
+    let recorded = record(&Machine::with("12.6"), "", &["--nvtx", "only"]);
+    recorded.ended(0);
+    assert_eq!(recorded.kernels(), 0);
+    let recorded = record(&Machine::without_driver("12.6"), "kernel k\n", &["--exit", "4"]);
+    recorded.ended(4);
+    assert_eq!(recorded.printed(), "no CUDA\n");
+    recorded.trace.assert_clean();
+}

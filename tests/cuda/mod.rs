@@ -1,0 +1,130 @@
+//! Scripts of CUDA work, recorded on machines without a GPU.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+#[path = "../../backends/tests/fakes/mod.rs"]
+pub(crate) mod fakes;
+#[path = "../kymo/mod.rs"]
+mod kymo;
+
+use std::collections::BTreeMap;
+use std::process::Output;
+
+use judge::Trace;
+use kymograph_protos::perfetto;
+use prost::Message as _;
+
+use fakes::Machine;
+use perfetto::trace_packet::Data;
+
+/// What became of a recording.
+pub(crate) struct Recorded {
+    pub(crate) output: Output,
+    pub(crate) trace: Trace,
+    /// What the trace says of itself.
+    pub(crate) facts: BTreeMap<String, String>,
+    // The trace is read from there.
+    _folder: tempfile::TempDir,
+}
+
+/// Records the fake program with this script; `arguments` are the program's, and after
+/// `--` those of `kymo record`.
+pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Recorded {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.pftrace");
+    let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
+    let (program, own) = arguments.split_at(split);
+    let mut command = kymo::kymo();
+    machine.prepare(&mut command);
+    command.args(["record", "--quiet", "--output"]).arg(&path);
+    command.args(own.iter().skip(1)).arg("--").arg(machine.program());
+    command.arg(machine.script(script)).args(program);
+    let output = command.output().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
+}
+
+fn facts(bytes: &[u8]) -> BTreeMap<String, String> {
+    let trace = perfetto::Trace::decode(bytes).unwrap();
+    let mut facts = BTreeMap::new();
+    for packet in trace.packet {
+        let Some(Data::TraceAttributes(attributes)) = packet.data else {
+            continue;
+        };
+        for attribute in attributes.attribute {
+            facts.insert(attribute.key.unwrap_or_default(), value(attribute.value));
+        }
+    }
+    facts
+}
+
+fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String {
+    use perfetto::trace_attributes::attribute::Value;
+    match value {
+        Some(Value::LongValue(number)) => number.to_string(),
+        Some(Value::StringValue(text)) => text,
+        None => String::new(),
+    }
+}
+
+impl Recorded {
+    /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
+    pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
+        let of = |name: &str| {
+            let (pid, rest) = name.strip_prefix("cuda.")?.split_once('.')?;
+            (pid.parse::<u32>().is_ok() && rest == key).then_some(())
+        };
+        self.facts.iter().find(|(name, _)| of(name).is_some()).map(|(_, value)| value.as_str())
+    }
+
+    /// Such a fact as a number; 0 if it is not there.
+    pub(crate) fn count(&self, key: &str) -> i64 {
+        self.cuda(key).map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// The program ended as it does untraced, and nobody said a word.
+    #[track_caller]
+    pub(crate) fn ended(&self, status: i32) {
+        let errors = String::from_utf8_lossy(&self.output.stderr);
+        assert_eq!(errors, "");
+        assert_eq!(self.output.status.code(), Some(status));
+    }
+
+    pub(crate) fn printed(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    /// What devices did: name, how often, how long in all.
+    pub(crate) fn device_work(&self) -> String {
+        self.trace.table(
+            "SELECT name, count(*) AS n, sum(dur) AS dur FROM gpu_slice GROUP BY 1 ORDER BY 1",
+        )
+    }
+
+    pub(crate) fn kernels(&self) -> i64 {
+        self.trace.one_i64("SELECT count(*) FROM gpu_slice WHERE name NOT LIKE 'Mem%'")
+    }
+
+    /// Calls of the program: name, how often.
+    pub(crate) fn calls(&self) -> String {
+        self.trace.table(
+            "SELECT name, count(*) AS n FROM slice
+             WHERE category IN ('cuda_runtime', 'cuda_driver') GROUP BY 1 ORDER BY 1",
+        )
+    }
+
+    /// Every piece of device work has one arrow, which comes from a call that was made
+    /// before it began.
+    #[track_caller]
+    pub(crate) fn every_launch_has_its_arrow(&self) {
+        let arrows = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in
+                      JOIN slice c ON c.id = slice_out
+                      WHERE c.category IN ('cuda_runtime', 'cuda_driver') AND c.ts <= g.ts";
+        let targets = "SELECT count(DISTINCT slice_in) FROM flow";
+        let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");
+        assert_eq!(self.trace.one_i64(arrows), work, "arrows from calls");
+        assert_eq!(self.trace.one_i64("SELECT count(*) FROM flow"), work, "arrows");
+        assert_eq!(self.trace.one_i64(targets), work, "work with an arrow");
+    }
+}
