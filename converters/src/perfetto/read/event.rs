@@ -98,6 +98,7 @@ impl Reader {
                 let (name, category) = (event.name, event.category);
                 let instant = Instant { track, time: Nanos(time), name, category, args };
                 let id = self.trace.instants.push(instant);
+                self.nesting.moment(&mut self.trace, track, time);
                 self.attach(points, links, EventRef::Instant(id));
             }
             COUNTER => match (event.counter, event.track.unwrap_or(self.sequences[row].track)) {

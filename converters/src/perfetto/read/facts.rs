@@ -27,6 +27,10 @@ impl Reader {
             if let (Some(rest), Value::Str(text)) = (key.strip_prefix(JSON_KEY), value) {
                 (key, value) = (rest, Value::Json(text));
             }
+            if let ("kymograph.version", Value::Str(version)) = (key, value) {
+                let producer = format!("Kymograph {}", trace.strings.get(version));
+                trace.facts.producer = trace.strings.intern(&producer);
+            }
             let key = trace.strings.intern(key);
             trace.facts.metadata.push((key, value));
         }

@@ -1,14 +1,15 @@
-//! Device activity, counters and inventory.
+//! Device activity and inventory.
 
 use hashbrown::HashMap;
 
 use super::Reader;
+use super::gpu_counters::descriptor_series;
 use super::sequence::{Tables, iid, intern_text};
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{
     Activity, Api, Context, ContextId, Device, DeviceId, Dim3, EventRef, Kernel, KernelId, Launch,
-    LaunchId, LaunchKind, LaunchLink, Nanos, Number, Queue, QueueId, Sample, Series, SeriesId,
-    SeriesKind, Stage, StageId, StageKind, StrId, StringTable, Trace, Unit, Value,
+    LaunchId, LaunchKind, LaunchLink, Nanos, Queue, QueueId, SeriesId, Stage, StageId, StageKind,
+    StrId, StringTable, Trace, Value,
 };
 
 /// Rows of the hub, by what they say.
@@ -21,9 +22,9 @@ pub struct Gpu {
     kernels: HashMap<Kernel, KernelId>,
     launches: HashMap<Launch, LaunchId>,
     /// Counters whose descriptor stands in the event, by device and Perfetto's id.
-    counters: HashMap<(DeviceId, u64), SeriesId>,
-    memory: HashMap<(DeviceId, i64), SeriesId>,
-    frequency: HashMap<DeviceId, SeriesId>,
+    pub(super) counters: HashMap<(DeviceId, u64), SeriesId>,
+    pub(super) memory: HashMap<(DeviceId, i64), SeriesId>,
+    pub(super) frequency: HashMap<DeviceId, SeriesId>,
 }
 
 impl Gpu {
@@ -223,7 +224,7 @@ impl Reader {
                 let descriptor = field.fields().find(|(n, _)| *n == 2);
                 let device = self.gpu.device(&mut self.trace, 0, i64::from(gpu as i32));
                 let series = descriptor.map_or_else(Vec::new, |(_, descriptor)| {
-                    counters(&mut self.trace, device, descriptor)
+                    descriptor_series(&mut self.trace, device, descriptor)
                 });
                 self.sequences[row].tables.counters.insert(iid(field), series);
             }
@@ -252,49 +253,6 @@ impl Reader {
         Kernel { name, demangled, architecture, args: self.trace.args.add(&entries) }
     }
 
-    /// A `GpuCounterEvent`.
-    pub(super) fn gpu_counters(&mut self, row: usize, machine: u32, time: i64, bytes: &[u8]) {
-        let (mut gpu, mut descriptor, mut inline) = (0, None, None);
-        for (number, field) in Fields::new(bytes) {
-            match number {
-                1 => inline = Some(field),
-                3 => gpu = i64::from(field.int() as i32),
-                4 => descriptor = Some(field.uint()),
-                _ => {}
-            }
-        }
-        let device = self.gpu.device(&mut self.trace, machine, gpu);
-        if let Some(inline) = inline {
-            for (id, series) in counters(&mut self.trace, device, inline) {
-                self.gpu.counters.entry((device, id)).or_insert(series);
-            }
-        }
-        for (_, counter) in Fields::new(bytes).filter(|(number, _)| *number == 2) {
-            let (mut id, mut value) = (0, None);
-            for (number, field) in counter.fields() {
-                match number {
-                    1 => id = field.uint(),
-                    2 => value = Some(Number::I64(field.int())),
-                    3 => value = Some(Number::F64(field.double())),
-                    _ => {}
-                }
-            }
-            let series = match descriptor {
-                Some(iid) => {
-                    let known = self.sequences[row].tables.counters.get(iid);
-                    known.and_then(|list| list.iter().find(|(n, _)| *n == id)).map(|(_, s)| *s)
-                }
-                None => self.gpu.counters.get(&(device, id)).copied(),
-            };
-            match (series, value) {
-                (Some(series), Some(value)) => {
-                    self.trace.counters.push(Sample { series, time: Nanos(time), value });
-                }
-                _ => self.odd("a value of a device counter that is not described"),
-            }
-        }
-    }
-
     /// A `GpuInfo`.
     pub(super) fn gpu_info(&mut self, machine: u32, bytes: &[u8]) {
         let gpus = Fields::new(bytes).filter(|(number, _)| *number == 1);
@@ -317,36 +275,6 @@ impl Reader {
             }
             trace.devices[id].properties = trace.args.add(&extra);
         }
-    }
-
-    /// A `GpuMemTotalEvent` or `GenericGpuFrequencyEvent`.
-    pub(super) fn gpu_total(&mut self, kind: u32, machine: u32, time: i64, bytes: &[u8]) {
-        let (mut gpu, mut second, mut size) = (0, 0, 0);
-        for (number, field) in Fields::new(bytes) {
-            match number {
-                1 => gpu = i64::from(field.int() as i32),
-                2 => second = field.int(),
-                3 => size = field.int(),
-                _ => {}
-            }
-        }
-        let trace = &mut self.trace;
-        let device = self.gpu.device(trace, machine, gpu);
-        let mut series = |kind, name: &str, unit| {
-            let (name, description) = (trace.strings.intern(name), StrId::NONE);
-            trace.counters.series.push(Series { kind, name, description, unit })
-        };
-        let (series, value) = if kind == 71 {
-            let kind = SeriesKind::DeviceMemory { device, pid: second };
-            let new = || series(kind, "GPU Memory", Unit::Bytes);
-            (*self.gpu.memory.entry((device, second)).or_insert_with(new), size)
-        } else {
-            let kind = SeriesKind::DeviceFrequency { device };
-            let new = || series(kind, "GPU Frequency", Unit::None);
-            (*self.gpu.frequency.entry(device).or_insert_with(new), second)
-        };
-        let value = Number::I64(value);
-        trace.counters.push(Sample { series, time: Nanos(time), value });
     }
 }
 
@@ -436,92 +364,4 @@ fn compute_arg(
         }
     }
     (name, value)
-}
-
-/// The counters of a `GpuCounterDescriptor`, by Perfetto's ids.
-fn counters(trace: &mut Trace, device: DeviceId, field: Field<'_>) -> Vec<(u64, SeriesId)> {
-    let mut all = Vec::new();
-    for (_, spec) in field.fields().filter(|(number, _)| *number == 1) {
-        let (mut id, mut groups, mut forwards) = (0, 0, false);
-        let (mut name, mut description) = (StrId::NONE, StrId::NONE);
-        let (mut over, mut under) = (Vec::new(), Vec::new());
-        for (number, field) in spec.fields() {
-            match number {
-                1 => id = field.uint(),
-                2 => name = intern_text(&mut trace.strings, field.bytes()),
-                3 => description = intern_text(&mut trace.strings, field.bytes()),
-                7 => over.extend(field.numbers()),
-                8 => under.extend(field.numbers()),
-                10 => field.numbers().for_each(|n| groups |= 1 << n.min(31)),
-                11 => forwards = field.uint() == 2,
-                _ => {}
-            }
-        }
-        let unit = unit(trace, &over, &under);
-        let kind = SeriesKind::Device { device, groups, forwards };
-        all.push((id, trace.counters.series.push(Series { kind, name, description, unit })));
-    }
-    all
-}
-
-/// Names of `MeasureUnit`, by number.
-pub const UNITS: [&str; 41] = [
-    "",
-    "bit",
-    "Kbit",
-    "Mbit",
-    "Gbit",
-    "Tbit",
-    "Pbit",
-    "B",
-    "KB",
-    "MB",
-    "GB",
-    "TB",
-    "PB",
-    "Hz",
-    "KHz",
-    "MHz",
-    "GHz",
-    "THz",
-    "PHz",
-    "ns",
-    "us",
-    "ms",
-    "s",
-    "min",
-    "h",
-    "vertices",
-    "pixels",
-    "triangles",
-    "mW",
-    "W",
-    "KW",
-    "J",
-    "V",
-    "A",
-    "C",
-    "F",
-    "K",
-    "%",
-    "primitives",
-    "fragments",
-    "instructions",
-];
-
-fn unit(trace: &mut Trace, over: &[u64], under: &[u64]) -> Unit {
-    let names = |units: &[u64]| {
-        let name = |unit: &u64| UNITS.get(*unit as usize).copied().unwrap_or("?");
-        units.iter().map(name).collect::<Vec<_>>().join("*")
-    };
-    match (over, under) {
-        ([], []) | ([0], []) => Unit::None,
-        ([7], []) => Unit::Bytes,
-        ([19], []) => Unit::Nanoseconds,
-        (over, []) => Unit::Named(trace.strings.intern(&names(over))),
-        (over, under) => {
-            let text = format!("{}/{}", names(over), names(under));
-            Unit::Named(trace.strings.intern(&text))
-        }
-    }
 }

@@ -20,6 +20,7 @@ mod event;
 mod facts;
 mod frames;
 mod gpu;
+mod gpu_counters;
 mod nesting;
 mod sequence;
 mod tracks;
@@ -42,7 +43,8 @@ use sequence::Sequence;
 use tracks::Tracks;
 
 pub(super) use facts::JSON_KEY;
-pub(super) use gpu::{GRAPHICS, UNITS};
+pub(super) use gpu::GRAPHICS;
+pub(super) use gpu_counters::UNITS;
 
 /// Why there is no trace.
 #[derive(Debug)]

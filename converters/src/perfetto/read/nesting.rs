@@ -115,6 +115,14 @@ impl Nesting {
         }
     }
 
+    /// A moment on a track: an event like others, which may show that slices have ended.
+    pub fn moment(&mut self, trace: &mut Trace, track: TrackId, time: i64) {
+        let stack = stack(&mut self.stacks, track);
+        if stack.in_order(time) {
+            stack.close(time, trace);
+        }
+    }
+
     /// A slice ends.
     pub fn end(&mut self, trace: &mut Trace, end: &End, extra: Extra) {
         let mut number = 0;
@@ -176,6 +184,11 @@ impl Nesting {
                 events.push(Event { track, time, order, what: What::End(end, extra) });
             }
         }
+        for moment in trace.instants.iter().filter(|moment| disordered(moment.track)) {
+            // At one time with others it makes no difference.
+            let (track, time, order) = (moment.track, moment.time.0, (0, 0));
+            events.push(Event { track, time, order, what: What::Moment });
+        }
         events.sort_by_key(|event| (event.track, event.time, event.order));
         let mut stack = Stack::default();
         let mut track = None;
@@ -185,6 +198,7 @@ impl Nesting {
             }
             stack.close(event.time, trace);
             match event.what {
+                What::Moment => {}
                 What::Begin(id) => {
                     let slice = trace.slices.get(id);
                     stack.push(Open {
@@ -216,6 +230,7 @@ struct Event {
 }
 
 enum What {
+    Moment,
     Begin(SliceId),
     End(End, usize),
 }

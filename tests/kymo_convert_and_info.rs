@@ -1,0 +1,105 @@
+//! `kymo convert` and `kymo info`: formats by name, pipes, parts, packing, and an output
+//! that is whole or not there.
+
+mod kymo;
+
+use kymo::kymo;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn demo(folder: &Path) -> PathBuf {
+    let path = folder.join("demo.pftrace");
+    let demo = kymo().args(["demo", "-o"]).arg(&path).output().unwrap();
+    assert!(demo.status.success(), "{demo:?}");
+    path
+}
+
+fn run(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn info(path: &Path) -> serde_json::Value {
+    let (code, out, err) = run(kymo().args(["info", "--json"]).arg(path));
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn every_format_and_packing_holds_the_same_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = demo(folder.path());
+    let before = info(&demo);
+    assert!(before["slices"].as_u64() > Some(0), "{before}");
+    let names =
+        ["a.pftrace", "b.pftrace.gz", "c.pftrace.zst", "d.json", "e.json.gz", "f.chrome.json.zst"];
+    for name in names {
+        let path = folder.path().join(name);
+        let (code, out, err) = run(kymo().arg("convert").arg(&demo).arg(&path));
+        assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+        let after = info(&path);
+        // Kineto's format has a moment of its own, the end of the recording.
+        for key in ["slices", "samples", "arrows"] {
+            assert_eq!(before[key], after[key], "{key} in {name}");
+        }
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), names.len() + 1, "nothing else is left behind: {left:?}");
+}
+
+#[test]
+fn a_pipe_is_a_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = demo(folder.path());
+    let input = std::fs::File::open(&demo).unwrap();
+    let output = kymo()
+        .args(["convert", "-", "-", "--to", "chrome"])
+        .stdin(Stdio::from(input))
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["traceEvents"].as_array().unwrap().len() > 10);
+}
+
+#[test]
+fn a_part_is_smaller() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = demo(folder.path());
+    let all = info(&demo)["slices"].as_u64().unwrap();
+    let path = folder.path().join("part.pftrace");
+    for part in [["--time-range", "0s..1us"], ["--process", "no such"], ["--category", "none"]] {
+        let (code, _, err) = run(kymo().arg("convert").args(part).arg(&demo).arg(&path));
+        assert_eq!(code, Some(0), "{err}");
+        assert!(info(&path)["slices"].as_u64().unwrap() < all, "{part:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_converted_leaves_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bad, out) = (folder.path().join("bad"), folder.path().join("out.json"));
+    std::fs::write(&bad, b"\x7fELF").unwrap();
+    std::fs::write(&out, "precious").unwrap();
+    let (code, _, err) = run(kymo().arg("convert").arg(&bad).arg(&out));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("not a Perfetto trace") && err.lines().count() == 1, "{err}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "precious");
+    let (code, _, err) = run(kymo().arg("convert").arg(&bad).arg(folder.path().join("x.txt")));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("--to"), "{err}");
+    let (code, _, err) = run(kymo().args(["info", "/no/such/file"]));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("/no/such/file"), "{err}");
+}
+
+#[test]
+fn info_is_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, out, _) = run(kymo().arg("info").arg(demo(folder.path())));
+    assert_eq!(code, Some(0));
+    for word in ["Kymograph 0.", "slices", "processes", "threads", "categories", "track_event"] {
+        assert!(out.contains(word), "{word} in {out}");
+    }
+}
