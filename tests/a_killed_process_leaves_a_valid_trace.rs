@@ -47,7 +47,9 @@ fn unpack(path: &Path) -> (Vec<u8>, bool) {
     let file = std::fs::read(path).unwrap();
     let mut content = Vec::new();
     let whole = match path.extension().unwrap().to_str().unwrap() {
-        "gz" if !file.is_empty() => {
+        // Killed before the first packets were written.
+        _ if file.is_empty() => true,
+        "gz" => {
             let mut decoder = flate2::bufread::GzDecoder::new(&file[..]);
             let read = decoder.read_to_end(&mut content);
             read.is_ok() && decoder.into_inner().is_empty()
