@@ -92,7 +92,7 @@ macro_rules! __event {
     ($category:path, $name:literal, [$($key:ident = $value:expr),*], $off:expr, $on:expr) => {{
         static SITE: $crate::__private::Callsite<{ $crate::__count!($($key)*) }> =
             $crate::__private::Callsite::new(&$category, $name, [$(stringify!($key)),*]);
-        if $crate::__private::COMPILED_IN && SITE.is_enabled() {
+        if $crate::__private::COMPILED_IN && $category.is_enabled() {
             ($on)(&SITE, [$($crate::__private::Value::encode(&$value)),*])
         } else {
             $off
