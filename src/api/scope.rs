@@ -73,8 +73,15 @@ impl Drop for Scope {
     #[inline(always)]
     fn drop(&mut self) {
         if self.recorded {
-            let head = Record { time: clock::ticks(), kind: Kind::End as u8, ..Record::default() };
-            queue::PRODUCER.with(|producer| producer.end(&queue::POOL, head, 0, &[]));
+            end_here();
         }
     }
+}
+
+/// A call of its own: the drop of a scope that records nothing is then a comparison, where
+/// it stands.
+#[inline(never)]
+fn end_here() {
+    let head = Record { time: clock::ticks(), kind: Kind::End as u8, ..Record::default() };
+    queue::PRODUCER.with(|producer| producer.end(&queue::POOL, head, 0, &[]));
 }
