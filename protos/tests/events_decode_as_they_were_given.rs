@@ -335,12 +335,10 @@ fn decode(packets: Vec<TracePacket>, sequence: u32) -> Vec<Said> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 3 } else { 128 },
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes hours: one_of_everything has to do")]
     fn events_decode_as_they_were_given(
         steps in prop::collection::vec(step(), 1..60),
         id in prop_oneof![1..128u32, 128..u32::MAX],
@@ -352,6 +350,44 @@ proptest! {
         let trace = Trace::decode(&out[..]).unwrap();
         prop_assert_eq!(decode(trace.packet, id), said);
     }
+}
+
+#[test]
+fn one_of_everything() {
+    let facts = [
+        Fact::Bool(true),
+        Fact::I64(i64::MIN),
+        Fact::U64(u64::MAX),
+        Fact::F64(f64::to_bits(-0.5)),
+        Fact::Str(8),
+        Fact::Bytes(vec![0xff; 200]),
+        Fact::Pointer(u64::MAX),
+    ];
+    let names = [Owned::Id(0), Owned::Id(300), Owned::Bytes(b"by value \0".to_vec())];
+    let mut steps = Vec::new();
+    for (n, name) in names.iter().enumerate() {
+        let args = facts.iter().map(|fact| (name.clone(), fact.clone())).collect();
+        let given = Given {
+            ty: n as u8 + 1,
+            time: u64::MAX / (n as u64 + 1),
+            track: [0, 7, u64::MAX][n],
+            category: n as u32 * 150,
+            name: name.clone(),
+            args,
+            flows: vec![u64::MAX; n],
+            flow_ends: vec![1; 2 - n],
+            counter: [None, Some(Ok(-1)), Some(Err(1))][n],
+        };
+        steps.extend([Step::Event(given.clone()), Step::Event(given)]);
+        steps.push(Step::Restart { time: 5, dropped: n == 1 });
+    }
+    let mut sequence = Sequence::new(u32::MAX);
+    let mut out = Vec::new();
+    sequence.restart(&mut out, 99, &Snapshot::default(), false);
+    let said = encode(&steps, &mut sequence, &mut out);
+    assert_eq!(said.len(), 6);
+    let trace = Trace::decode(&out[..]).unwrap();
+    assert_eq!(decode(trace.packet, u32::MAX), said);
 }
 
 #[test]
