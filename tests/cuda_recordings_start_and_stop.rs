@@ -1,0 +1,148 @@
+//! Recordings that a program starts and stops itself, while it uses CUDA: late, a hundred
+//! times, and with a fork in between.
+
+#[path = "../backends/tests/fakes/mod.rs"]
+mod fakes;
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::path::PathBuf;
+use std::process::Command;
+
+use fakes::Machine;
+use judge::Trace;
+use kymograph::{Config, Recording};
+
+/// Tells the child what to do, and where.
+const CHILD: &str = "KYMO_TEST_CUDA_CHILD";
+
+/// Runs `child` of this file in a process of its own, on a machine with a fake GPU.
+fn run(version: &str, what: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = Machine::with(version);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    machine.prepare(&mut command);
+    command.args(["--exact", "child", "--nocapture", "--test-threads=1"]);
+    command.env(CHILD, format!("{what}:{}", folder.path().display()));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    folder
+}
+
+fn kernels(trace: &Trace) -> i64 {
+    trace.one_i64("SELECT COUNT(*) FROM gpu_slice")
+}
+
+fn arrows(trace: &Trace) -> i64 {
+    trace.one_i64("SELECT COUNT(*) FROM flow JOIN gpu_slice g ON g.id = slice_in")
+}
+
+#[test]
+fn a_recording_that_starts_late_sees_what_comes_after() {
+    for version in ["11.8", "12.6", "13.1"] {
+        let folder = run(version, "late");
+        let trace = Trace::open(folder.path().join("late.pftrace"));
+        trace.assert_clean();
+        assert_eq!((kernels(&trace), arrows(&trace)), (20, 20), "{version}");
+    }
+}
+
+fn whole(folder: &tempfile::TempDir, cycles: [u32; 3]) {
+    for cycle in cycles {
+        let trace = Trace::open(folder.path().join(format!("{cycle}.pftrace")));
+        trace.assert_clean();
+        assert_eq!((kernels(&trace), arrows(&trace)), (10, 10), "{cycle}");
+    }
+}
+
+#[test]
+fn thirty_recordings_are_each_whole() {
+    whole(&run("13.1", "30"), [0, 15, 29]);
+}
+
+#[test]
+#[ignore = "a second engine reads a lane from its first chunk, which the one before gave back"]
+fn a_hundred_recordings_are_each_whole() {
+    whole(&run("13.1", "100"), [0, 50, 99]);
+}
+
+#[test]
+fn a_forked_child_leaves_cuda_alone() {
+    let folder = run("12.6", "fork");
+    let trace = Trace::open(folder.path().join("fork.pftrace"));
+    trace.assert_clean();
+    assert_eq!((kernels(&trace), arrows(&trace)), (20, 20));
+}
+
+/// What the program calls of CUDA.
+struct Cuda {
+    run: unsafe extern "C" fn(*const c_char) -> c_int,
+}
+
+impl Cuda {
+    fn load() -> Cuda {
+        // SAFETY: the fakes declare their functions so, and are never unloaded.
+        unsafe {
+            let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
+            assert!(!library.is_null());
+            let init = libc::dlsym(library, c"cuInit".as_ptr());
+            let init: unsafe extern "C" fn(c_uint) -> c_int = std::mem::transmute(init);
+            assert_eq!(init(0), 0);
+            let run: *mut c_void = libc::dlsym(library, c"fake_cuda_run".as_ptr());
+            Cuda { run: std::mem::transmute::<*mut c_void, _>(run) }
+        }
+    }
+
+    fn work(&self, kernels: u32) {
+        let script = CString::new(format!("repeat {kernels}\nkernel k dur=10\nend\nsync\n"));
+        // SAFETY: a C string.
+        assert_eq!(unsafe { (self.run)(script.unwrap().as_ptr()) }, 0);
+    }
+}
+
+fn to(path: PathBuf) -> Recording {
+    let mut config = Config::default();
+    config.output = path;
+    Recording::start(config).unwrap()
+}
+
+#[test]
+fn child() {
+    let Ok(orders) = std::env::var(CHILD) else { return };
+    let (what, folder) = orders.split_once(':').unwrap();
+    let folder = PathBuf::from(folder);
+    let cuda = Cuda::load();
+    cuda.work(10);
+    match what {
+        "late" => {
+            let recording = to(folder.join("late.pftrace"));
+            cuda.work(20);
+            let summary = recording.stop();
+            assert_eq!(summary.lost, 0);
+            cuda.work(10);
+        }
+        "30" | "100" => {
+            for cycle in 0..what.parse().unwrap() {
+                let recording = to(folder.join(format!("{cycle}.pftrace")));
+                cuda.work(10);
+                recording.stop();
+                cuda.work(1);
+            }
+        }
+        _ => {
+            let recording = to(folder.join("fork.pftrace"));
+            cuda.work(10);
+            // SAFETY: the child ends at once, by the way that runs handlers.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                std::process::exit(0);
+            }
+            let mut status = 0;
+            // SAFETY: a place for the status.
+            unsafe { libc::waitpid(pid, &mut status, 0) };
+            assert_eq!(status, 0);
+            cuda.work(10);
+            recording.stop();
+        }
+    }
+}
