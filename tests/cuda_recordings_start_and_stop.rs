@@ -76,8 +76,11 @@ fn a_forked_child_leaves_cuda_alone() {
 
 /// What the program calls of CUDA.
 struct Cuda {
-    run: unsafe extern "C" fn(*const c_char) -> c_int,
+    run: Run,
 }
+
+type Run = unsafe extern "C" fn(*const c_char) -> c_int;
+type Init = unsafe extern "C" fn(c_uint) -> c_int;
 
 impl Cuda {
     fn load() -> Cuda {
@@ -86,10 +89,10 @@ impl Cuda {
             let library = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
             assert!(!library.is_null());
             let init = libc::dlsym(library, c"cuInit".as_ptr());
-            let init: unsafe extern "C" fn(c_uint) -> c_int = std::mem::transmute(init);
+            let init = std::mem::transmute::<*mut c_void, Init>(init);
             assert_eq!(init(0), 0);
-            let run: *mut c_void = libc::dlsym(library, c"fake_cuda_run".as_ptr());
-            Cuda { run: std::mem::transmute::<*mut c_void, _>(run) }
+            let run = libc::dlsym(library, c"fake_cuda_run".as_ptr());
+            Cuda { run: std::mem::transmute::<*mut c_void, Run>(run) }
         }
     }
 

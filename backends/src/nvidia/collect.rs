@@ -25,7 +25,7 @@ use super::library::{self, Found};
 use super::session::{self, Session};
 use super::share;
 use super::subscription;
-use super::sys::{self, Cuda, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
+use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 
@@ -193,7 +193,6 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         let key = format!("cuda.{}.calls_not_watched", std::process::id());
         session::fact(recorder, &key, &refused.to_string());
     }
-    state_versions(recorder, cuda, found);
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
 }
 
@@ -244,16 +243,6 @@ fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
             unsafe { set(id, 0) };
         });
     }
-}
-
-fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
-    let mut driver = 0;
-    // SAFETY: stores a number.
-    unsafe { (cuda.driver_version)(&mut driver) };
-    let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
-    let whose = if found.shared { "the program's" } else { "loaded for the recording" };
-    session::fact(recorder, "cuda.driver", &format!("{}.{}", driver / 1000, driver % 1000 / 10));
-    session::fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 
 /// Starts the thread. Returns the state to go on in.

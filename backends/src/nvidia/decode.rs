@@ -6,6 +6,7 @@ use kymograph_protos::device::{DeviceSlot, GpuApi, LaunchSlot, Stage};
 use kymograph_protos::record::NANOS;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
+use super::args::{Args, MOST_ARGS};
 use super::clock::Clock;
 use super::device::Limits;
 use super::keys::Keys;
@@ -15,8 +16,6 @@ use super::occupancy;
 use super::sys::kind;
 use super::waits::Waits;
 
-/// Arguments of one record at most.
-const MOST_ARGS: usize = 40;
 /// External ids that wait for their activities.
 const MOST_EXTERNAL: usize = 1 << 16;
 
@@ -40,7 +39,7 @@ pub(crate) struct Decoder {
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
     pub(crate) devices: Vec<Limits>,
-    keys: Keys,
+    pub(super) keys: Keys,
     all_args: bool,
     version: u32,
     kernels: Kernels,
@@ -51,61 +50,13 @@ pub(crate) struct Decoder {
     external: HashMap<u32, u64>,
     waits: Waits,
     last: ((u32, u32), u32),
-    ranges: u64,
+    pub(super) ranges: u64,
 }
 
 /// A stream.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     number: u32,
-}
-
-/// The arguments of a record, on the stack.
-pub(crate) struct Args {
-    list: [Extra; MOST_ARGS],
-    len: usize,
-}
-
-impl Args {
-    fn new() -> Args {
-        Args { list: [Extra::new(StrId::NONE, ArgType::None, 0); MOST_ARGS], len: 0 }
-    }
-
-    fn slot(&mut self, slots: [Extra; 2]) {
-        self.push(slots[0]);
-        self.push(slots[1]);
-    }
-
-    pub(crate) fn push(&mut self, extra: Extra) {
-        if let Some(place) = self.list.get_mut(self.len) {
-            *place = extra;
-            self.len += 1;
-        }
-    }
-
-    pub(crate) fn unsigned(&mut self, key: StrId, value: impl Into<u64>) {
-        self.push(Extra::new(key, ArgType::U64, value.into()));
-    }
-
-    /// An argument that is left out when it says nothing.
-    fn unless_zero(&mut self, key: StrId, value: impl Into<u64>) {
-        let value = value.into();
-        if value != 0 {
-            self.unsigned(key, value);
-        }
-    }
-
-    pub(crate) fn signed(&mut self, key: StrId, value: i64) {
-        self.push(Extra::new(key, ArgType::I64, value as u64));
-    }
-
-    pub(crate) fn float(&mut self, key: StrId, value: f64) {
-        self.push(Extra::new(key, ArgType::F64, value.to_bits()));
-    }
-
-    pub(crate) fn extras(&self) -> &[Extra] {
-        &self.list[..self.len]
-    }
 }
 
 /// Where and when an activity ran: the fields that all have.
@@ -406,13 +357,14 @@ impl Decoder {
             tag: NANOS,
             ..Record::default()
         };
-        match self.external.get(&placed.correlation).filter(|_| args.len < MOST_ARGS) {
+        match self.external.get(&placed.correlation).filter(|_| args.extras().len() < MOST_ARGS) {
             None => self.recorder.push_named(head, args.extras(), name),
             Some(id) => {
                 let mut all = [Extra::new(StrId::NONE, ArgType::None, 0); MOST_ARGS];
-                all[..args.len].copy_from_slice(args.extras());
-                all[args.len] = Extra::new(self.keys.external, ArgType::U64, *id);
-                self.recorder.push_named(head, &all[..=args.len], name)
+                let len = args.extras().len();
+                all[..len].copy_from_slice(args.extras());
+                all[len] = Extra::new(self.keys.external, ArgType::U64, *id);
+                self.recorder.push_named(head, &all[..=len], name)
             }
         };
     }
@@ -458,88 +410,6 @@ impl Decoder {
         };
         self.recorder.push(head, args.extras());
         number
-    }
-
-    /// CUpti_ActivityOverhead to 3.
-    fn overhead(&mut self, raw: Raw<'_>) {
-        let name = names::overhead(raw.u32(4));
-        self.range(self.keys.overhead, name, raw.u64(24), raw.u64(32), &Args::new());
-    }
-
-    /// CUpti_ActivityMemory2 to 4.
-    fn memory(&mut self, raw: Raw<'_>) {
-        // CUpti_ActivityMemoryOperationType: 1 allocation, 2 release.
-        let (name, sign) = match raw.u32(4) {
-            1 => ("CUDA memory allocated", 1),
-            2 => ("CUDA memory released", -1),
-            _ => return,
-        };
-        let mut args = Args::new();
-        args.signed(self.keys.bytes, sign * raw.u64(24) as i64);
-        args.push(Extra::new(self.keys.address, ArgType::Pointer, raw.u64(16)));
-        args.unsigned(self.keys.device, raw.u32(52));
-        args.unless_zero(self.keys.correlation, raw.u32(12));
-        let head = Record {
-            time: self.clock.nanos(raw.u64(32)),
-            site: self.recorder.intern(self.keys.memory, name.as_bytes()),
-            kind: Kind::Instant as u8,
-            tag: NANOS,
-            ..Record::default()
-        };
-        self.recorder.push(head, args.extras());
-    }
-
-    /// CUpti_ActivityUnifiedMemoryCounter2 and 3.
-    fn unified_memory(&mut self, raw: Raw<'_>) {
-        // CUpti_ActivityUnifiedMemoryCounterKind.
-        let name = match raw.u32(4) {
-            1 => "Unified memory HtoD",
-            2 => "Unified memory DtoH",
-            3 => "Unified memory CPU page faults",
-            4 => "Unified memory GPU page faults",
-            5 => "Unified memory thrashing",
-            6 => "Unified memory throttling",
-            7 => "Unified memory remote map",
-            8 => "Unified memory DtoD",
-            _ => "Unified memory",
-        };
-        let mut args = Args::new();
-        args.unsigned(self.keys.value, raw.u64(8));
-        args.push(Extra::new(self.keys.address, ArgType::Pointer, raw.u64(32)));
-        args.unsigned(self.keys.from_device, raw.u32(40));
-        args.unsigned(self.keys.to_device, raw.u32(44));
-        let start = raw.u64(16);
-        self.range(self.keys.unified_memory, name, start, raw.u64(24).max(start), &args);
-    }
-
-    /// A slice that belongs to no queue and no thread.
-    fn range(&mut self, category: StrId, name: &str, start: u64, end: u64, args: &Args) {
-        if start == 0 || end < start {
-            self.counts.timeless += 1;
-            self.recorder.lost(1);
-            return;
-        }
-        self.ranges += 1;
-        // Upper bits of our own ("CU"): other sources number their ranges too.
-        let other = 0x4355 << 48 | self.ranges;
-        let head = Record {
-            time: self.clock.nanos(start),
-            other,
-            site: self.recorder.intern(category, name.as_bytes()),
-            kind: Kind::RangeBegin as u8,
-            tag: NANOS,
-            ..Record::default()
-        };
-        if self.recorder.push(head, args.extras()) {
-            let end = Record {
-                time: self.clock.nanos(end),
-                other,
-                kind: Kind::RangeEnd as u8,
-                tag: NANOS,
-                ..Record::default()
-            };
-            self.recorder.push(end, &[]);
-        }
     }
 }
 

@@ -136,10 +136,12 @@ fn in_folder(folder: &Path) -> Vec<PathBuf> {
 fn majors(cuda: &Cuda) -> Vec<u32> {
     let runtime =
         RUNTIMES.iter().find(|(_, name)| Library::present(name).is_some()).map(|(major, _)| *major);
-    let mut version = 0;
-    // SAFETY: stores a number; works before cuInit.
-    unsafe { (cuda.driver_version)(&mut version) };
-    let driver = (version / 1000) as u32;
+    let driver = runtime.unwrap_or_else(|| {
+        let mut version = 0;
+        // SAFETY: stores a number; works before cuInit.
+        unsafe { (cuda.driver_version)(&mut version) };
+        (version / 1000) as u32
+    });
     let older = SONAMES.iter().map(|(major, _)| *major).filter(|major| *major <= driver.max(11));
     let mut all: Vec<u32> = runtime.into_iter().chain(older).collect();
     let mut seen = Vec::new();

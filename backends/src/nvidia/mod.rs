@@ -13,13 +13,14 @@
 //! | `kinds` | what is recorded |
 //! | `callbacks` | calls of the API, as they happen |
 //! | `buffers` | memory that CUPTI fills |
-//! | `layout`, `decode`, `waits`, `keys`, `names`, `occupancy` | records become ours |
+//! | `layout`, `decode`, `ranges`, `waits`, `args`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
 //! | `share`, `subscription` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
 //! | `collect`, `session` | start and stop, and the thread in between |
 
+mod args;
 mod buffers;
 mod callbacks;
 mod clock;
@@ -33,6 +34,7 @@ mod library;
 mod names;
 mod occupancy;
 mod probe;
+mod ranges;
 mod session;
 pub mod share;
 pub mod subscription;

@@ -117,6 +117,7 @@ impl Session {
         self.decoder.clock.look();
         self.flush(0);
         self.read();
+        self.describe_devices();
         // First: that we wait now is no part of the recording.
         self.disable(|kind| kind == kind::SYNCHRONIZATION);
         if callbacks::context_seen() || buffers::counts() != self.before {
@@ -145,6 +146,7 @@ impl Session {
     fn describe_devices(&mut self) {
         if !self.described {
             self.described = true;
+            state_versions(self.recorder, self.cuda, self.found);
             self.decoder.devices = device::inventory(self.cuda, self.recorder);
         }
     }
@@ -359,6 +361,16 @@ fn synchronise(cuda: &Cuda, known: &[usize]) {
             }
         }
     }
+}
+
+fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
+    let mut driver = 0;
+    // SAFETY: stores a number.
+    unsafe { (cuda.driver_version)(&mut driver) };
+    let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
+    let whose = if found.shared { "the program's" } else { "loaded for the recording" };
+    fact(recorder, "cuda.driver", &format!("{}.{}", driver / 1000, driver % 1000 / 10));
+    fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 
 /// Says on this thread's track and among the facts that CUDA is not recorded.

@@ -68,8 +68,7 @@ fn place(domain: c_int, id: u32) -> Option<(&'static AtomicU64, u64)> {
 
 fn wants(domain: c_int, id: u32) -> bool {
     let whole = usize::try_from(domain).ok().and_then(|domain| WHOLE.get(domain));
-    whole.is_some_and(|whole| whole.load(Ordering::Relaxed))
-        || place(domain, id).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+    whole.is_some_and(|whole| whole.load(Ordering::Relaxed)) || single(domain, id)
 }
 
 /// `cuptiSubscribe`, called by the program.
@@ -124,16 +123,29 @@ pub unsafe fn unsubscribe(subscriber: *mut c_void) -> Code {
 
 /// The other's subscription is over; ours goes on.
 pub(crate) fn end() {
-    let domains = 1..DOMAINS as c_int;
-    forget();
+    FUNCTION.store(ptr::null_mut(), Ordering::Release);
     let ours = OURS.load(Ordering::Acquire);
     if let (Some(real), false) = (real(), ours.is_null()) {
-        // SAFETY: our own subscriber; what is ours is enabled again right after.
-        domains.for_each(|domain| unsafe {
-            (real.enable_domain)(0, ours, domain);
-        });
-        callbacks::enable_again(real, ours);
+        for (domain, whole) in WHOLE.iter().enumerate().skip(1) {
+            let domain = domain as c_int;
+            if whole.load(Ordering::Acquire) {
+                // SAFETY: our own subscriber.
+                unsafe { (real.enable_domain)(0, ours, domain) };
+                callbacks::enable_again(real, ours);
+            }
+            let theirs = (0..CALLBACKS as u32).filter(|id| single(domain, *id));
+            for id in theirs.filter(|id| !callbacks::is_ours(domain, *id)) {
+                // SAFETY: as above.
+                unsafe { (real.enable_callback)(0, ours, domain, id) };
+            }
+        }
     }
+    forget();
+}
+
+/// Whether the other enabled this callback by itself.
+fn single(domain: c_int, id: u32) -> bool {
+    place(domain, id).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
 }
 
 fn forget() {
@@ -233,9 +245,7 @@ pub(crate) fn take(subscriber: &mut *mut c_void) -> Code {
             // SAFETY: our own subscriber.
             unsafe { (real.enable_domain)(1, *subscriber, domain as c_int) };
         }
-        let ids = (0..CALLBACKS as u32).filter(|id| {
-            place(domain as c_int, *id).is_some_and(|(w, bit)| w.load(Ordering::Relaxed) & bit != 0)
-        });
+        let ids = (0..CALLBACKS as u32).filter(|id| single(domain as c_int, *id));
         // SAFETY: as above.
         ids.for_each(|id| unsafe {
             (real.enable_callback)(1, *subscriber, domain as c_int, id);

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use kymograph_protos::{ArgType, Extra};
 
-use super::decode::Args;
+use super::args::Args;
 use super::keys::Keys;
 use super::layout::Raw;
 
