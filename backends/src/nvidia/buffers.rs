@@ -10,7 +10,7 @@
 //!
 //! **At the bound.** From CUDA 12.9 Update 1 on, CUPTI may be refused a buffer and counts
 //! what it then drops. Older versions crash if they are refused one: they get a scratch
-//! buffer, small, whose records are counted and thrown away.
+//! buffer, small, whose records are counted and thrown away as soon as it comes back.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ffi::c_void;
@@ -29,8 +29,8 @@ pub(crate) const BYTES: usize = 1 << 20;
 const MOST: usize = 48;
 /// Bytes of a scratch buffer.
 const SCRATCH_BYTES: usize = 1 << 16;
-/// Scratch buffers at most.
-const MOST_SCRATCH: usize = 64;
+/// Scratch buffers at most, which CUPTI would have to hold all at once.
+const MOST_SCRATCH: usize = 1024;
 /// Buffers are aligned to pages (CUPTI asks for 8).
 const ALIGN: usize = 4096;
 /// From this version on a request may be refused.
@@ -42,19 +42,11 @@ pub(crate) struct Full {
     pub(crate) start: *mut u8,
     /// Bytes of records in it.
     pub(crate) valid: usize,
-    size: usize,
 }
 
 // SAFETY: whoever holds it is the only one who knows the buffer: it left CUPTI, and comes
 // back only through `free`.
 unsafe impl Send for Full {}
-
-impl Full {
-    /// Whether its records are to be thrown away.
-    pub(crate) fn is_scratch(&self) -> bool {
-        self.size != BYTES
-    }
-}
 
 struct Pool {
     free: ArrayQueue<Free>,
@@ -78,6 +70,7 @@ static REQUESTED: AtomicU64 = AtomicU64::new(0);
 static COMPLETED: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
+static DISCARDED: AtomicU64 = AtomicU64::new(0);
 
 /// What happened so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,6 +81,8 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
     /// Buffers given back that are not ours.
     pub(crate) foreign: u64,
+    /// Records in scratch buffers.
+    pub(crate) discarded: u64,
 }
 
 pub(crate) fn counts() -> Counts {
@@ -96,6 +91,7 @@ pub(crate) fn counts() -> Counts {
         completed: COMPLETED.load(Ordering::Relaxed),
         refused: REFUSED.load(Ordering::Relaxed),
         foreign: FOREIGN.load(Ordering::Relaxed),
+        discarded: DISCARDED.load(Ordering::Relaxed),
     }
 }
 
@@ -105,7 +101,7 @@ pub(crate) fn prepare(version: u32) {
     let pool = POOL.get_or_init(|| Pool {
         free: ArrayQueue::new(MOST),
         scratch: ArrayQueue::new(MOST_SCRATCH),
-        full: ArrayQueue::new(MOST + MOST_SCRATCH),
+        full: ArrayQueue::new(MOST),
     });
     // The first requests come inside the program's first launches.
     while MADE.load(Ordering::Relaxed) < 4 {
@@ -148,9 +144,8 @@ pub(crate) fn take_full() -> Option<Full> {
 /// Gives a buffer back when its records were read.
 pub(crate) fn recycle(full: Full) {
     let Some(pool) = POOL.get() else { return };
-    let queue = if full.is_scratch() { &pool.scratch } else { &pool.free };
     // There is room: each buffer is in one queue at most.
-    let _ = queue.push(Free(full.start));
+    let _ = pool.free.push(Free(full.start));
 }
 
 /// CUPTI wants a buffer.
@@ -216,8 +211,12 @@ pub(crate) unsafe extern "C" fn completed(
         }
         // SAFETY: CUPTI is done with the buffer, and it is in no queue.
         unsafe { share::deliver(context, stream, buffer, valid.min(size)) };
-        if let Some(pool) = POOL.get() {
-            let _ = pool.full.push(Full { start: buffer, valid: valid.min(size), size });
+        let Some(pool) = POOL.get() else { return };
+        if size == SCRATCH_BYTES {
+            DISCARDED.fetch_add(share::count(buffer, valid.min(size)), Ordering::Relaxed);
+            let _ = pool.scratch.push(Free(buffer));
+        } else {
+            let _ = pool.full.push(Full { start: buffer, valid: valid.min(size) });
         }
     });
 }
@@ -254,11 +253,13 @@ mod tests {
         assert!(take_full().is_none());
         give(all[0].0, BYTES, 40);
         let full = take_full().unwrap();
-        assert_eq!((full.start, full.valid, full.is_scratch()), (all[0].0, 40, false));
+        assert_eq!((full.start, full.valid), (all[0].0, 40));
         recycle(full);
         let (again, size) = request();
         assert_eq!((again, size), (all[0].0, BYTES));
         give(scratch, SCRATCH_BYTES, 16);
-        assert!(take_full().is_some_and(|full| full.is_scratch()));
+        assert!(take_full().is_none());
+        prepare(26);
+        assert_eq!(request(), (scratch, SCRATCH_BYTES));
     }
 }

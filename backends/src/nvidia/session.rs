@@ -198,11 +198,6 @@ impl Session {
             let size = self.sizes.of(kind).max(8).min(left);
             // Of a kind that is not read, nobody knows where it ends.
             end = if self.sizes.of(kind) == 0 { full.valid } else { at + self.sizes.of(kind) };
-            if full.is_scratch() {
-                self.discarded += 1;
-                self.recorder.lost(1);
-                continue;
-            }
             // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
             // are CUPTI's C strings.
             unsafe {
@@ -240,6 +235,9 @@ impl Session {
         // SAFETY: stores a number; null and 0 mean all of them. Not under a lock: a
         // request for a buffer might wait for it.
         let result = unsafe { (self.found.cupti.dropped)(ptr::null_mut(), 0, &mut dropped) };
+        let discarded = buffers::counts().discarded - self.before.discarded;
+        self.recorder.lost(discarded - self.discarded);
+        self.discarded = discarded;
         if result == SUCCESS && dropped > 0 {
             self.dropped += dropped as u64;
             self.recorder.lost(dropped as u64);

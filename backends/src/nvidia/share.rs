@@ -252,6 +252,18 @@ pub(crate) fn complete(
     true
 }
 
+/// How many records are in a buffer.
+pub(crate) fn count(buffer: *mut u8, valid: usize) -> u64 {
+    let Some(real) = real() else { return 0 };
+    let mut record: *mut u8 = ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: CUPTI wrote `valid` bytes of records there, and nobody writes now.
+    while unsafe { (real.next_record)(buffer, valid, &mut record) } == SUCCESS {
+        count += 1;
+    }
+    count
+}
+
 /// Copies what the other wants of a buffer of ours into buffers of its own.
 ///
 /// # Safety
