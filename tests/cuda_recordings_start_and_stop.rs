@@ -61,7 +61,6 @@ fn thirty_recordings_are_each_whole() {
 }
 
 #[test]
-#[ignore = "a second engine reads a lane from its first chunk, which the one before gave back"]
 fn a_hundred_recordings_are_each_whole() {
     whole(&run("13.1", "100"), [0, 50, 99]);
 }
