@@ -132,13 +132,12 @@ fn buffers_from_several_threads() {
 }
 
 /// Buffers that come back only when they are asked for: the pool is bounded, and what does
-/// not fit is counted. (Before 12.9 CUPTI crashes when it is refused a buffer; what we do
-/// there once the pool and its reserve are spent is not right yet, and not asked here.)
+/// not fit is counted. Before 12.9 CUPTI must not be refused a buffer: it would crash.
 #[test]
 fn buffers_that_do_not_come_back() {
     const LAUNCHES: i64 = 300_000;
     let script = format!("repeat {LAUNCHES}\nkernel k dur=10\nend\nsync\n");
-    for version in ["12.9", "13.1"] {
+    for version in ["12.6", "12.9", "13.1"] {
         let machine = Machine::with(version).fault("hoard");
         let recorded = record(&machine, &script, &["--exit", "7"]);
         recorded.ended(7);
