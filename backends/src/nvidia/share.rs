@@ -25,12 +25,12 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use super::clock;
-use super::layout::Raw;
 use super::library;
 use super::sys::{
     BufferCompleted, BufferRequested, Code, Cupti, ERROR_INVALID_PARAMETER, ERROR_NOT_INITIALIZED,
     SUCCESS, TimestampCallback, kind,
 };
+use crate::vendor::raw::Raw;
 
 /// The other's buffer callbacks; both or none.
 static REQUEST: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
@@ -288,7 +288,7 @@ pub(crate) unsafe fn deliver(context: *mut c_void, stream: u32, buffer: *mut u8,
             let len = end.saturating_sub(before as usize);
             // SAFETY: `len` bytes of the buffer.
             let bytes = unsafe { std::slice::from_raw_parts(before, len) };
-            let kind = Raw::new(bytes).kind();
+            let kind = Raw::new(bytes).u32(0);
             if wanted & bit(kind) != 0 && !copy.add(bytes, fit.as_ref()) {
                 break;
             }
@@ -392,7 +392,7 @@ impl Fit {
 
 /// Converts the times of a record.
 fn convert(fit: &Fit, record: &mut [u8]) {
-    for at in times(Raw::new(record).kind()) {
+    for at in times(Raw::new(record).u32(0)) {
         if let Some(field) = record.get_mut(*at..at + 8) {
             let time = u64::from_ne_bytes(field.try_into().unwrap_or_default());
             // CUPTI_TIMESTAMP_UNKNOWN stays what it is.
