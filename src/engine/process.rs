@@ -1,12 +1,14 @@
 //! What belongs to the process and not to one of its threads: its description, counters,
 //! named tracks and ranges.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use kymograph_protos::device::GpuApi;
 use kymograph_protos::packet::{
-    CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, Track,
+    Correlation, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings,
+    ThreadTrack, Track,
 };
-use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId};
+use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId, THREAD_TRACK};
 
 use super::context::Context;
 use super::device::Devices;
@@ -40,6 +42,8 @@ pub struct Process {
     lanes: HashMap<u64, (u64, StrId)>,
     ranges: Ranges,
     pub devices: Devices,
+    /// Threads that described themselves.
+    pub threads: HashSet<u32>,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
 }
@@ -64,6 +68,7 @@ impl Process {
             lanes: HashMap::new(),
             ranges: Ranges::default(),
             devices: Devices::new(salt),
+            threads: HashSet::new(),
             renamed: Vec::new(),
         }
     }
@@ -98,7 +103,11 @@ impl Process {
     }
 
     fn track_uuid(&self, id: u64) -> u64 {
-        if id == 0 { self.uuid } else { mix(&[self.uuid, 0x7472_6163, id]) }
+        match id {
+            0 => self.uuid,
+            _ if id & THREAD_TRACK != 0 => self.thread_uuid(id as u32),
+            _ => mix(&[self.uuid, 0x7472_6163, id]),
+        }
     }
 }
 
@@ -188,6 +197,9 @@ impl Context<'_> {
             rank: decoded.rank.map(|rank| rank as i32),
             orders_children: true,
         };
+        if head.arg & THREAD_TRACK != 0 {
+            self.describe_thread(head.arg as u32, sequence.id());
+        }
         self.process.named.insert(head.other, named.clone());
         self.write_track(self.process.track_uuid(head.other), &named, sequence.id());
         // Lanes whose ranges came before this description.
@@ -201,6 +213,17 @@ impl Context<'_> {
         for uuid in waiting {
             self.write_track(uuid, &named, sequence.id());
         }
+    }
+
+    /// A thread that may record nothing by itself, but has tracks under its own.
+    fn describe_thread(&mut self, tid: u32, sequence: u32) {
+        if self.process.threads.contains(&tid) {
+            return;
+        }
+        let name = identity::thread_name(tid).unwrap_or_default();
+        let (uuid, parent) = (self.process.thread_uuid(tid), self.process.uuid);
+        let track = ThreadTrack { uuid, parent, pid: self.process.pid, tid, name: &name };
+        track.write(self.out, sequence);
     }
 
     fn write_track(&mut self, uuid: u64, named: &Named, sequence: u32) {
@@ -283,9 +306,16 @@ impl Context<'_> {
         sequence: &mut Sequence,
     ) {
         let category = category(head, self.strings);
+        let (launched, waited) = self.process.devices.event_ids(decoded);
+        let gpu = (!launched.is_empty() || !waited.is_empty()).then_some(Correlation {
+            launched,
+            waited,
+            api: GpuApi::Unsaid,
+        });
         decoded.with_args(|args| {
             let event = Event {
                 track,
+                gpu,
                 category,
                 name: decoded.name(head.site),
                 args,
