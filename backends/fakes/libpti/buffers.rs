@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use crate::record::Record;
-use crate::{observe, settings};
+use crate::{observe, settings, view};
 
 /// `pti_fptr_buffer_requested`.
 pub(crate) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize);
@@ -129,6 +129,9 @@ pub(crate) fn flush() {
         std::thread::sleep(Duration::from_secs(60));
     }
     observe::finish();
+    if settings::fault("hoard") && view::is_any_enabled() {
+        return;
+    }
     let mut guard = lock();
     let now = state(&mut guard);
     let open = std::mem::take(&mut now.open);

@@ -28,10 +28,9 @@
 //! | `unknown-kind:10` | every 10th record be followed by one of a kind that PTI steps over and nobody knows |
 //! | `invalid-kind:10` | the same, but PTI itself stops there |
 //! | `truncated` | every completed buffer end within its last record |
-//! | `empty-buffers` | buffers be completed twice, the second time empty |
 //! | `out-of-order` | buffers be completed last first |
 //! | `clock-jump` | the clock be an hour ahead after the 100th record of a device |
-//! | `hoard` | buffers be completed by flushes only |
+//! | `hoard` | buffers be completed by flushes only, after everything was disabled |
 //! | `flush-hangs` | flushes never end |
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.

@@ -56,6 +56,10 @@ pub(crate) fn is_enabled(kind: u32) -> bool {
     KINDS[kind as usize].load(Ordering::Relaxed)
 }
 
+pub(crate) fn is_any_enabled() -> bool {
+    KINDS.iter().any(|kind| kind.load(Ordering::Relaxed))
+}
+
 pub(crate) fn is_call_enabled(call: &Call) -> bool {
     let (kind, all) = match call.domain {
         1 => (kind::DRIVER_API, &ALL_DRIVER),

@@ -1,8 +1,8 @@
 //! Start and stop.
 
 use std::ffi::{CStr, c_char};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use kymograph_protos::Recorder;
@@ -37,6 +37,11 @@ static STARTING: AtomicBool = AtomicBool::new(false);
 /// Whether the program has initialised Level Zero, or is about to use it through SYCL.
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
+/// The pipeline, for who has no session at hand.
+static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
+/// Whether it was said that a stop took too long.
+static SAID: AtomicBool = AtomicBool::new(false);
+
 /// How long the end of the process may be delayed.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -68,6 +73,8 @@ impl Source for Xpu {
             return;
         }
         STARTING.store(true, Ordering::Release);
+        SAID.store(false, Ordering::Relaxed);
+        let _ = RECORDER.set(recorder);
         let session = guarded(None, || {
             begin(recorder, settings).unwrap_or_else(|why| {
                 not_recorded(recorder, self.name(), "xpu", &why);
@@ -88,7 +95,16 @@ impl Source for Xpu {
     }
 
     fn stop(&self, patience: Duration) -> bool {
-        WORKER.stop(patience)
+        let done = WORKER.stop(patience);
+        if !done && !patience.is_zero() && !SAID.swap(true, Ordering::Relaxed) {
+            // How much is missing, nobody can know.
+            RECORDER.get().into_iter().for_each(|recorder| {
+                recorder.lost(1);
+                let why = "PTI did not hand over its last records";
+                not_recorded(*recorder, self.name(), "xpu", why);
+            });
+        }
+        done
     }
 }
 
@@ -224,7 +240,7 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     guarded((), || {
-        WORKER.stop(EXIT_PATIENCE);
+        XPU.stop(EXIT_PATIENCE);
     });
 }
 

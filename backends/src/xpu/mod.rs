@@ -44,6 +44,8 @@ mod probe;
 mod selection;
 mod session;
 mod sys;
+#[cfg(test)]
+mod tests;
 
 pub use collect::{XPU, Xpu, before_main, initialised, is_idle};
 pub use levelzero::{UNINITIALISED, init, init_drivers};
