@@ -2,6 +2,7 @@
 //! script says, call by call and kernel by kernel, whatever the version of PTI. The
 //! libraries are fakes (`backends/fakes`), since there is no GPU here.
 
+mod cuda;
 mod xpu;
 
 use xpu::Machine;
@@ -151,8 +152,10 @@ fn several_devices_and_queues() {
         recorded.trace.table(gpus),
         "name              n\nFake Intel GPU 0  1\nFake Intel GPU 1  1\n"
     );
-    let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
-    assert_eq!(recorded.trace.one_i64(tracks), 3);
+    let queues = "SELECT count(DISTINCT queue) FROM (
+                      SELECT extract_arg(t.dimension_arg_set_id, 'gpu') || t.name AS queue
+                      FROM gpu_slice s JOIN track t ON t.id = s.track_id)";
+    assert_eq!(recorded.trace.one_i64(queues), 3);
     assert!(args(&recorded, "Memcpy D2D (Device -> Device)").contains(&"toDevice=1".to_owned()));
     recorded.every_launch_has_its_arrow();
 }

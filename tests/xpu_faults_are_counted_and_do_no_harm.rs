@@ -1,6 +1,7 @@
 //! What PTI and Level Zero may do wrong, one fault after another: the program ends as it
 //! would have, the trace is clean, and what is missing in it is counted there.
 
+mod cuda;
 mod xpu;
 
 use std::time::{Duration, Instant};

@@ -4,6 +4,7 @@
 //! Perfetto. Everything vendor-specific is found at run time.
 
 pub mod annotate;
+pub mod hpu;
 mod load;
 pub mod nvidia;
 pub mod source;

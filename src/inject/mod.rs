@@ -13,6 +13,7 @@ mod cupti;
 mod exec;
 mod levelzero;
 mod python;
+mod synapse;
 
 use std::ffi::c_int;
 use std::sync::{Once, OnceLock};

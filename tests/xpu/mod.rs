@@ -3,13 +3,11 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
-#[path = "../cuda/mod.rs"]
-pub(crate) mod cuda;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) use cuda::Recorded;
+use crate::cuda;
+pub(crate) use crate::cuda::Recorded;
 
 /// A machine with an Intel GPU that is not there: a folder with the fake libraries under the
 /// names of the real ones.

@@ -1,7 +1,7 @@
 //! A program that uses CUDA, with the fakes: it loads `libcuda.so.1` and does what a script
 //! says.
 //!
-//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--xpu|--sycl] [--hold] [--exit N] [SCRIPT]`
+//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--xpu|--sycl|--hpu [--release]] [--hold] [--exit N] [SCRIPT]`
 //!
 //! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
 //! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
@@ -11,10 +11,12 @@
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
 //!   PyTorch is; it prints how many records of each kind it got.
 //! - `--xpu` and `--sycl` make it use Level Zero instead, the latter as SYCL's runtime does.
+//! - `--hpu` makes it use Synapse; with `--release` it gives its devices back.
 //! - `--hold` waits for its standard input to end before it does.
 //! - `--exit N` ends it with that status, which is 0 otherwise, also without CUDA.
 
 mod client;
+mod hpu;
 mod nvtx;
 mod xpu;
 
@@ -26,12 +28,14 @@ enum Interface {
     Cuda,
     LevelZero,
     Sycl,
+    Synapse,
 }
 
 struct Arguments {
     interface: Interface,
     nvtx: Option<CString>,
     client: bool,
+    release: bool,
     hold: bool,
     exit: i32,
     script: String,
@@ -39,7 +43,7 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
-    let mut interface = Interface::Cuda;
+    let (mut interface, mut release) = (Interface::Cuda, false);
     let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -48,6 +52,8 @@ fn arguments() -> Arguments {
             "--client" => client = true,
             "--xpu" => interface = Interface::LevelZero,
             "--sycl" => interface = Interface::Sycl,
+            "--hpu" => interface = Interface::Synapse,
+            "--release" => release = true,
             "--hold" => hold = true,
             "--exit" => exit = words.next().and_then(|n| n.parse().ok()).expect("--exit N"),
             _ => script = word,
@@ -56,7 +62,7 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
-    Arguments { interface, nvtx, client, hold, exit, script }
+    Arguments { interface, nvtx, client, release, hold, exit, script }
 }
 
 impl Interface {
@@ -64,6 +70,7 @@ impl Interface {
         match self {
             Interface::Cuda => "CUDA",
             Interface::LevelZero | Interface::Sycl => "Level Zero",
+            Interface::Synapse => "Synapse",
         }
     }
 }
@@ -105,10 +112,14 @@ fn main() {
         Interface::Cuda => cuda(),
         Interface::LevelZero => xpu::start(false),
         Interface::Sycl => xpu::start(true),
+        Interface::Synapse => hpu::start(),
     };
     match run {
         Some(run) => work(run, &arguments),
         None => println!("no {}", arguments.interface.name()),
+    }
+    if arguments.release {
+        hpu::release();
     }
     if arguments.hold {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
