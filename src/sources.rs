@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use kymograph_backends::amd::AMD;
 use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
 
 use crate::config::Config;
 use crate::recorder::PIPELINE;
 
-static SOURCES: [&dyn Source; 1] = [&NVIDIA];
+static SOURCES: [&dyn Source; 2] = [&NVIDIA, &AMD];
 
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.

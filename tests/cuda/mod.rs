@@ -9,7 +9,7 @@ pub(crate) mod fakes;
 mod kymo;
 
 use std::collections::BTreeMap;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use judge::Trace;
 use kymograph_protos::perfetto;
@@ -31,15 +31,29 @@ pub(crate) struct Recorded {
 /// Records the fake program with this script; `arguments` are the program's, and after
 /// `--` those of `kymo record`.
 pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Recorded {
+    let script = machine.script(script);
+    let program = |command: &mut Command| {
+        command.arg(machine.program()).arg(script);
+    };
+    record_on(|command| machine.prepare(command), program, arguments)
+}
+
+/// The same on any machine; `start` adds the program and its script.
+pub(crate) fn record_on(
+    prepare: impl FnOnce(&mut Command),
+    start: impl FnOnce(&mut Command),
+    arguments: &[&str],
+) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
     let (program, own) = arguments.split_at(split);
     let mut command = kymo::kymo();
-    machine.prepare(&mut command);
+    prepare(&mut command);
     command.args(["record", "--quiet", "--output"]).arg(&path);
-    command.args(own.iter().skip(1)).arg("--").arg(machine.program());
-    command.arg(machine.script(script)).args(program);
+    command.args(own.iter().skip(1)).arg("--");
+    start(&mut command);
+    command.args(program);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
@@ -71,8 +85,13 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 impl Recorded {
     /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
     pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
+        self.fact("cuda", key)
+    }
+
+    /// A fact of the one process that used a vendor's devices: `VENDOR.PID.KEY`.
+    pub(crate) fn fact(&self, vendor: &str, key: &str) -> Option<&str> {
         let of = |name: &str| {
-            let (pid, rest) = name.strip_prefix("cuda.")?.split_once('.')?;
+            let (pid, rest) = name.strip_prefix(vendor)?.strip_prefix('.')?.split_once('.')?;
             (pid.parse::<u32>().is_ok() && rest == key).then_some(())
         };
         self.facts.iter().find(|(name, _)| of(name).is_some()).map(|(_, value)| value.as_str())

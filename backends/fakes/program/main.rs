@@ -1,12 +1,13 @@
-//! A program that uses CUDA, with the fakes: it loads `libcuda.so.1` and does what a script
-//! says.
+//! A program that uses CUDA or HIP, with the fakes: it loads `libcuda.so.1` or
+//! `libamdhip64.so.6` and does what a script says.
 //!
-//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--hold] [--exit N] [SCRIPT]`
+//! usage: `fake_cuda_program [--hip] [--both] [--nvtx NAME] [--client] [--hold] [--exit N] [SCRIPT]`
 //!
 //! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
 //! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
 //! own do, all at once; what comes before the first is done before, on the main thread.
 //!
+//! - `--hip` makes it one of HIP, `--both` one of either: it does the script with each.
 //! - `--nvtx NAME` puts an NVTX range around every thread's part.
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
 //!   PyTorch is; it prints how many records of each kind it got.
@@ -20,6 +21,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Read as _;
 
 struct Arguments {
+    cuda: bool,
+    hip: bool,
     nvtx: Option<CString>,
     client: bool,
     hold: bool,
@@ -29,11 +32,14 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
+    let (mut cuda, mut hip) = (true, false);
     let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
+            "--hip" => (cuda, hip) = (false, true),
+            "--both" => (cuda, hip) = (true, true),
             "--client" => client = true,
             "--hold" => hold = true,
             "--exit" => exit = words.next().and_then(|n| n.parse().ok()).expect("--exit N"),
@@ -43,7 +49,7 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
-    Arguments { nvtx, client, hold, exit, script }
+    Arguments { cuda, hip, nvtx, client, hold, exit, script }
 }
 
 type Run = unsafe extern "C" fn(*const c_char) -> c_int;
@@ -59,6 +65,13 @@ fn cuda() -> Option<Run> {
     }
     // SAFETY: the fake declares it so.
     unsafe { symbol(library, c"fake_cuda_run") }
+}
+
+/// The same of HIP.
+fn hip() -> Option<Run> {
+    let library = load(c"libamdhip64.so.6")?;
+    // SAFETY: the fake declares it so.
+    unsafe { symbol(library, c"fake_hip_run") }
 }
 
 pub(crate) fn load(name: &CStr) -> Option<*mut c_void> {
@@ -79,9 +92,14 @@ pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Optio
 
 fn main() {
     let arguments = arguments();
-    match cuda() {
-        Some(run) => work(run, &arguments),
-        None => println!("no CUDA"),
+    for (name, wanted, find) in
+        [("CUDA", arguments.cuda, cuda as fn() -> Option<Run>), ("HIP", arguments.hip, hip)]
+    {
+        match wanted.then(find) {
+            Some(Some(run)) => work(run, &arguments),
+            Some(None) => println!("no {name}"),
+            None => {}
+        }
     }
     if arguments.hold {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
