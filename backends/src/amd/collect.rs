@@ -177,7 +177,6 @@ pub(crate) fn go_on() {
     }
     watch_process();
     let selection = Selection::parse(&settings.activity_types);
-    setup.agents.describe(recorder);
     let path = format!("{} ({})", library::shown(setup.version), setup.path);
     remark::fact(recorder, "hip.rocprofiler_sdk", &path);
     let mut decoder =
@@ -238,7 +237,8 @@ fn work(worker: &Worker, setup: &'static Setup, recorder: &'static dyn Recorder,
     // SAFETY: a context of ours.
     unsafe { (setup.sdk.stop_context)(setup.context) };
     flush(setup);
-    if let Some(decoder) = lock(&DECODER).take() {
+    if let Some(mut decoder) = lock(&DECODER).take() {
+        decoder.describe_devices();
         state(recorder, &decoder, before, started);
     }
 }
@@ -270,6 +270,7 @@ pub(crate) unsafe extern "C" fn records(
         let mut decoder = lock(&DECODER);
         let Some(decoder) = &mut *decoder else { return };
         BUFFERS.fetch_add(1, Ordering::Relaxed);
+        decoder.describe_devices();
         let since = dropped.saturating_sub(DROPPED.fetch_max(dropped, Ordering::AcqRel));
         if since > 0 {
             decoder.recorder().lost(since);
