@@ -46,7 +46,7 @@ static WANTED: Mutex<Option<(&'static dyn Recorder, Settings)>> = Mutex::new(Non
 static DECODER: Mutex<Option<Decoder>> = Mutex::new(None);
 /// Set when the library ends: nothing of HIP may be called any more.
 static FINALIZING: AtomicBool = AtomicBool::new(false);
-/// Whether it was said that a stop took too long.
+/// Whether it was said in this recording why something is missing.
 static SAID: AtomicBool = AtomicBool::new(false);
 /// Records that the library dropped, as it counts them: since it was loaded.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -63,6 +63,7 @@ impl Source for Amd {
             if WORKER.is_running() || Selection::parse(&settings.activity_types).is_empty() {
                 return;
             }
+            SAID.store(false, Ordering::Relaxed);
             *lock(&WANTED) = Some((recorder, settings.clone()));
             match configure::setup() {
                 Some(_) => go_on(),
@@ -83,15 +84,17 @@ impl Source for Amd {
         calls::disable();
         let done = WORKER.stop(patience);
         let wanted = wanted();
+        if wanted.is_some() && !configure::is_configured() && runtime::is_registered() {
+            say_once("HIP was loaded after the recording started, and nobody was there to see");
+        }
         if done {
             *lock(&WANTED) = None;
         } else if !patience.is_zero()
-            && !SAID.swap(true, Ordering::Relaxed)
             && let Some((recorder, _)) = wanted
+            && say_once("rocprofiler-sdk did not hand over its last records")
         {
             // How much is missing, nobody can know.
             recorder.lost(1);
-            refused("rocprofiler-sdk did not hand over its last records");
         }
         done
     }
@@ -115,8 +118,18 @@ pub fn without_library() {
     refused(NO_LIBRARY);
 }
 
+/// The same, unless something was said already. Returns whether it was said now.
+fn say_once(why: &str) -> bool {
+    let first = !SAID.load(Ordering::Relaxed);
+    if first {
+        refused(why);
+    }
+    first
+}
+
 /// Says that HIP is not recorded, if a recording runs.
 pub(crate) fn refused(why: &str) {
+    SAID.store(true, Ordering::Relaxed);
     if let Some((recorder, _)) = wanted() {
         remark::not_recorded(recorder, "HIP", "hip", why);
     }
@@ -136,18 +149,22 @@ fn configure_now() -> Result<(), String> {
         // HIP will have it loaded and call the function that it sees: ours.
         return Ok(());
     }
-    let found = there.or_else(library::load);
-    let found = found.ok_or(NO_LIBRARY)?;
-    let entry = Entry::find(found).map_err(|missing| {
-        format!("{} has no {}", library::shown_path(found), missing.to_string_lossy())
-    })?;
-    let version = library::version(&entry).ok_or("rocprofiler_get_version failed")?;
+    let found = there.or_else(library::load).ok_or(NO_LIBRARY)?;
+    let entry = match Entry::find(found) {
+        Ok(entry) => entry,
+        Err(_) if exported => return Ok(()),
+        Err(missing) => {
+            let path = library::shown_path(found);
+            return Err(format!("{path} has no {}", missing.to_string_lossy()));
+        }
+    };
     let mut state: c_int = 0;
     // SAFETY: stores a number: 0 not yet, 1 done, -1 at it.
     unsafe { (entry.is_initialized)(&mut state) };
     if state < 0 || (state == 0 && exported) {
         return Ok(());
     }
+    let version = library::version(&entry).ok_or("rocprofiler_get_version failed")?;
     let used = state == 1 || runtime::is_registered();
     if used && version < LATE_START {
         return Err(format!(
@@ -183,7 +200,6 @@ pub(crate) fn go_on() {
         Decoder::new(recorder, setup.agents.clone(), selection, setup.numbers, settings.all_args);
     decoder.clock.look(&setup.sdk);
     *lock(&DECODER) = Some(decoder);
-    SAID.store(false, Ordering::Relaxed);
     calls::enable(selection.calls || selection.collectives, settings.all_args);
     // SAFETY: a context of ours.
     let result = unsafe { (setup.sdk.start_context)(setup.context) };

@@ -3,12 +3,21 @@
 //! the tables on; if there is a tool but no library, it ends the process.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const NO_TOOLS: c_int = 1;
 
-/// How many libraries have registered.
+/// How many libraries have registered, and what.
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
+static TABLES: Mutex<Vec<Tables>> = Mutex::new(Vec::new());
+
+#[derive(Clone)]
+struct Tables {
+    name: usize,
+    version: u32,
+    tables: Vec<usize>,
+}
 
 type SetTable = unsafe extern "C" fn(*const c_char, u64, u64, *mut *mut c_void, u64) -> c_int;
 
@@ -36,12 +45,28 @@ pub unsafe extern "C" fn rocprofiler_register_library_api_table(
         return NO_TOOLS;
     }
     REGISTERED.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the caller's tables.
+    let given = unsafe { std::slice::from_raw_parts(tables, count as usize) };
+    let given = given.iter().map(|table| *table as usize).collect();
+    TABLES.lock().unwrap().push(Tables { name: name as usize, version, tables: given });
     let tool = !find(libc::RTLD_DEFAULT, c"rocprofiler_configure").is_null()
         || set("ROCP_TOOL_LIBRARIES").is_some()
         || set("ROCPROFILER_REGISTER_FORCE_LOAD").is_some();
     if !tool {
         return NO_TOOLS;
     }
+    // SAFETY: the caller's tables.
+    unsafe { hand_on(name, version, tables, count) }
+}
+
+/// # Safety
+/// As for the caller.
+unsafe fn hand_on(
+    name: *const c_char,
+    version: u32,
+    tables: *mut *mut c_void,
+    count: u64,
+) -> c_int {
     let mut entry = find(libc::RTLD_DEFAULT, c"rocprofiler_set_api_table");
     if entry.is_null() {
         let flags = libc::RTLD_GLOBAL | libc::RTLD_LAZY;
@@ -59,6 +84,19 @@ pub unsafe extern "C" fn rocprofiler_register_library_api_table(
     let entry = unsafe { std::mem::transmute::<*mut c_void, SetTable>(entry) };
     // SAFETY: the caller's tables.
     unsafe { entry(name, version.into(), 0, tables, count) }
+}
+
+/// Hands all tables on once more: what a library of ROCm 7.13 does for a tool that comes late.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocprofiler_register_invoke_all_registrations() -> c_int {
+    let all = TABLES.lock().unwrap().clone();
+    for Tables { name, version, tables } in all {
+        let mut tables: Vec<_> = tables.into_iter().map(|table| table as *mut c_void).collect();
+        let (list, count) = (tables.as_mut_ptr(), tables.len() as u64);
+        // SAFETY: tables that live for ever.
+        unsafe { hand_on(name as *const c_char, version, list, count) };
+    }
+    0
 }
 
 /// # Safety

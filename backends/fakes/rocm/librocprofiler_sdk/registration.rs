@@ -133,6 +133,14 @@ pub unsafe extern "C" fn rocprofiler_force_configure(configure: *mut c_void) -> 
         // SAFETY: strings; the fake's programs have no other thread yet.
         unsafe { libc::setenv(c"ROCPROFILER_REGISTER_FORCE_LOAD".as_ptr(), c"1".as_ptr(), 1) };
         initialize();
+        // From 1.3 on, those that registered before are asked once more.
+        let name = c"rocprofiler_register_invoke_all_registrations";
+        // SAFETY: a string; null stands for all that the process shares.
+        let again = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        if toolkit() >= 103 && !again.is_null() {
+            // SAFETY: the function of this name has this type.
+            unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(again)() };
+        }
         SUCCESS
     })
 }
