@@ -9,7 +9,6 @@ pub(crate) mod fakes;
 mod kymo;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::{Command, Output};
 
 use judge::Trace;
@@ -32,25 +31,29 @@ pub(crate) struct Recorded {
 /// Records the fake program with this script; `arguments` are the program's, and after
 /// `--` those of `kymo record`.
 pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Recorded {
-    let prepare = |command: &mut Command| machine.prepare(command);
-    record_on(prepare, &machine.program(), &machine.script(script), arguments)
+    let script = machine.script(script);
+    let program = |command: &mut Command| {
+        command.arg(machine.program()).arg(script);
+    };
+    record_on(|command| machine.prepare(command), program, arguments)
 }
 
-/// As [`record`], on a machine of any vendor, which `prepare` lets the command run on.
+/// The same on any machine; `start` adds the program and its script.
 pub(crate) fn record_on(
-    prepare: impl Fn(&mut Command),
-    program: &Path,
-    script: &Path,
+    prepare: impl FnOnce(&mut Command),
+    start: impl FnOnce(&mut Command),
     arguments: &[&str],
 ) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
-    let (arguments, own) = arguments.split_at(split);
+    let (program, own) = arguments.split_at(split);
     let mut command = kymo::kymo();
     prepare(&mut command);
     command.args(["record", "--quiet", "--output"]).arg(&path);
-    command.args(own.iter().skip(1)).arg("--").arg(program).arg(script).args(arguments);
+    command.args(own.iter().skip(1)).arg("--");
+    start(&mut command);
+    command.args(program);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
@@ -85,7 +88,7 @@ impl Recorded {
         self.fact("cuda", key)
     }
 
-    /// The same of another vendor: `VENDOR.PID.KEY`.
+    /// A fact of the one process that used a vendor's devices: `VENDOR.PID.KEY`.
     pub(crate) fn fact(&self, vendor: &str, key: &str) -> Option<&str> {
         let of = |name: &str| {
             let (pid, rest) = name.strip_prefix(vendor)?.strip_prefix('.')?.split_once('.')?;

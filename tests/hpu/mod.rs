@@ -3,11 +3,11 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::cuda;
 pub(crate) use crate::cuda::Recorded;
+use crate::cuda::{fakes, record_on};
 
 /// A machine with Gaudis that are not there: a folder with the fake Synapse.
 pub(crate) struct Machine {
@@ -24,7 +24,7 @@ impl Machine {
         let folder = tempfile::tempdir().unwrap();
         let (version, faults) = (version.to_owned(), Vec::new());
         let machine = Machine { folder, version, faults, devices: 1, profile: None };
-        std::fs::copy(example("libfake_libsynapse.so"), machine.synapse()).unwrap();
+        std::fs::copy(fakes::example("libfake_libsynapse.so"), machine.synapse()).unwrap();
         machine
     }
 
@@ -80,16 +80,10 @@ impl Machine {
         let path = self.folder.path().join("script");
         std::fs::write(&path, script).unwrap();
         let arguments = [&["--hpu"], arguments].concat();
-        let program = example("fake_cuda_program");
-        cuda::record_on(|command| self.prepare(command), &program, &path, &arguments)
+        let program = fakes::example("fake_cuda_program");
+        let start = |command: &mut Command| {
+            command.arg(program).arg(path);
+        };
+        record_on(|command| self.prepare(command), start, &arguments)
     }
-}
-
-/// Something of `kymograph-backends` that cargo builds beside its tests.
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let path = profile.join("examples").join(name);
-    assert!(path.exists(), "no {name}: run cargo build -p kymograph-backends --examples");
-    path
 }

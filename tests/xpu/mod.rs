@@ -3,11 +3,11 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::cuda;
 pub(crate) use crate::cuda::Recorded;
+use crate::cuda::{fakes, record_on};
 
 /// A machine with an Intel GPU that is not there: a folder with the fake libraries under the
 /// names of the real ones.
@@ -28,14 +28,14 @@ impl Machine {
     /// A machine with Level Zero and PTI of this version.
     pub(crate) fn with(version: &str) -> Machine {
         let machine = Machine::without_pti(version);
-        std::fs::copy(example("libfake_libpti.so"), machine.pti()).unwrap();
+        std::fs::copy(fakes::example("libfake_libpti.so"), machine.pti()).unwrap();
         machine
     }
 
     pub(crate) fn without_pti(version: &str) -> Machine {
         let machine = Machine::bare(version);
         let zero = machine.folder.path().join("libze_loader.so.1");
-        std::fs::copy(example("libfake_libze.so"), zero).unwrap();
+        std::fs::copy(fakes::example("libfake_libze.so"), zero).unwrap();
         machine
     }
 
@@ -60,7 +60,7 @@ impl Machine {
     /// Programs on it are linked with SYCL's runtime (which is a library that does nothing).
     pub(crate) fn sycl(mut self) -> Machine {
         let sycl = self.folder.path().join("libsycl.so.8");
-        std::fs::copy(example("libfake_libze.so"), sycl).unwrap();
+        std::fs::copy(fakes::example("libfake_libze.so"), sycl).unwrap();
         self.sycl = true;
         self
     }
@@ -103,16 +103,10 @@ impl Machine {
         std::fs::write(&path, script).unwrap();
         let interface = if self.sycl { "--sycl" } else { "--xpu" };
         let arguments = [&[interface], arguments].concat();
-        let program = example("fake_cuda_program");
-        cuda::record_on(|command| self.prepare(command), &program, &path, &arguments)
+        let program = fakes::example("fake_cuda_program");
+        let start = |command: &mut Command| {
+            command.arg(program).arg(path);
+        };
+        record_on(|command| self.prepare(command), start, &arguments)
     }
-}
-
-/// Something of `kymograph-backends` that cargo builds beside its tests.
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let path = profile.join("examples").join(name);
-    assert!(path.exists(), "no {name}: run cargo build -p kymograph-backends --examples");
-    path
 }
