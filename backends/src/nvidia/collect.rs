@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kymograph_protos::Recorder;
 
@@ -28,6 +28,8 @@ use super::subscription;
 use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
+use crate::vendor::remark;
+use crate::vendor::thread::{wait, without_signals};
 
 /// The source.
 pub static NVIDIA: Nvidia = Nvidia(());
@@ -138,20 +140,6 @@ fn wake() {
     }
 }
 
-/// Waits without a lock, for the same reason.
-fn wait(patience: Duration, done: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
-    let mut pause = Duration::from_micros(50);
-    while !done() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(2));
-    }
-    true
-}
-
 /// Sets CUPTI up. `None` if there is nothing to record here at the moment.
 fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
     let selection = Selection::parse(&settings.activity_types);
@@ -194,7 +182,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
         let key = format!("cuda.{}.calls_not_watched", std::process::id());
-        session::fact(recorder, &key, &refused.to_string());
+        remark::fact(recorder, &key, &refused.to_string());
     }
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
 }
@@ -235,7 +223,7 @@ fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
         let result = unsafe { enable(kind) };
         if result != SUCCESS && kind != kind::STREAM {
             let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
-            session::fact(recorder, &key, &describe(cupti, result));
+            remark::fact(recorder, &key, &describe(cupti, result));
         }
     }
     if selection.kinds().any(|kind| kind == kind::RUNTIME)
@@ -272,22 +260,6 @@ fn run(session: Session) -> u8 {
         }
         // Buffers are bounded: CUPTI drops what nobody reads.
         Err(_) => DEAD,
-    }
-}
-
-/// Runs `spawn` with all signals blocked, so that its thread never runs a handler of the
-/// program's.
-pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are initialised before they are used, and the mask of this thread
-    // is put back.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
-        result
     }
 }
 

@@ -3,10 +3,10 @@
 use kymograph_protos::record::NANOS;
 use kymograph_protos::{ArgType, Extra, Kind, Record, StrId};
 
-use super::args::Args;
 use super::decode::Decoder;
-use super::layout::Raw;
 use super::names;
+use crate::vendor::args::Args;
+use crate::vendor::raw::Raw;
 
 impl Decoder {
     /// CUpti_ActivityOverhead to 3.

@@ -9,9 +9,9 @@ use std::collections::{HashMap, VecDeque};
 
 use kymograph_protos::{ArgType, Extra};
 
-use super::args::Args;
 use super::keys::Keys;
-use super::layout::Raw;
+use crate::vendor::args::Args;
+use crate::vendor::raw::Raw;
 
 /// Records of one event that are remembered.
 const MOST_RECORDS: usize = 64;
