@@ -4,8 +4,7 @@
 //! so that the first launch is seen. Everything after that happens on one thread of ours:
 //! decoding, flushing, and taking CUPTI down. No call of CUPTI is made under a lock.
 //!
-//! CUPTI is never finalised: that synchronises all contexts, and has crashed programs that
-//! use graphs.
+//! After a recording CUPTI leaves, if nobody else uses it ([`super::leave`]).
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -21,6 +20,7 @@ use super::callbacks;
 use super::clock::{self, Clock};
 use super::kinds::Selection;
 use super::layout::Sizes;
+use super::leave;
 use super::library::{self, Found};
 use super::session::{self, Session};
 use super::share;
@@ -50,6 +50,8 @@ static STATE: AtomicU8 = AtomicU8::new(IDLE);
 static PID: AtomicU32 = AtomicU32::new(0);
 /// Whether the driver called us while it initialised.
 static INJECTED: AtomicBool = AtomicBool::new(false);
+/// Whether CUPTI is prepared.
+static PREPARED: AtomicBool = AtomicBool::new(false);
 /// Whether we have recorded before.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 /// The pipeline, for who has no session at hand.
@@ -156,6 +158,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     }
     let found = library::cupti(cuda, settings.cupti_path.as_deref())?;
     watch_process();
+    leave::stay();
     prepare(found);
     let cupti = &found.cupti;
     let mut subscriber: *mut c_void = ptr::null_mut();
@@ -187,10 +190,14 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
 }
 
+/// CUPTI was finalised: it has to be prepared anew.
+pub(crate) fn gone() {
+    PREPARED.store(false, Ordering::Release);
+}
+
 /// What is set once in a process, before any kind is enabled.
 fn prepare(found: &Found) {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    if !PREPARED.swap(true, Ordering::AcqRel) {
         let cupti = &found.cupti;
         // Not "zeroed buffers", which would save a memset: it is said for the process, and
         // buffers of another user of CUPTI would not be zeroed.
@@ -207,7 +214,7 @@ fn prepare(found: &Found) {
                 clock::choose();
             }
         }
-    });
+    }
 }
 
 fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
@@ -282,6 +289,7 @@ fn watch_process() {
 extern "C" fn in_child() {
     callbacks::disable();
     subscription::after_fork();
+    leave::after_fork();
     STATE.store(DEAD, Ordering::Release);
 }
 

@@ -30,6 +30,7 @@ mod device;
 mod keys;
 mod kinds;
 mod layout;
+mod leave;
 mod library;
 mod names;
 mod occupancy;

@@ -16,9 +16,9 @@ use super::decode::Decoder;
 use super::device;
 use super::kinds::Selection;
 use super::layout::Sizes;
+use super::leave;
 use super::library::Found;
 use super::share;
-use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
 use crate::vendor::raw::Raw;
@@ -132,7 +132,7 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
-        subscription::give_up(self.subscriber);
+        leave::ask(&self.found.cupti, self.found.version, self.subscriber);
         self.state(started);
     }
 
