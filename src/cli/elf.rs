@@ -134,6 +134,8 @@ pub(super) fn inspect(path: &Path) -> io::Result<Program> {
 const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
 const ET_DYN: u16 = 3;
+const DT_FLAGS_1: u64 = 0x6fff_fffb;
+const DF_1_PIE: u64 = 0x0800_0000;
 
 /// As [`inspect`], from anything that can be read at an offset (into a buffer; returns
 /// how much).
@@ -154,7 +156,7 @@ fn classify(read: impl Fn(u64, &mut [u8]) -> usize) -> Program {
     }
     let phoff = u64_at(head, 32);
     let (entry, entries) = (u64::from(u16_at(54)), u64::from(u16_at(56)));
-    let (mut dynamic, mut interpreter) = (false, None);
+    let (mut dynamic, mut pie, mut interpreter) = (false, false, None);
     for i in 0..entries {
         let mut header = [0; 56];
         let at = phoff.saturating_add(i * entry);
@@ -162,7 +164,12 @@ fn classify(read: impl Fn(u64, &mut [u8]) -> usize) -> Program {
             break;
         }
         match u32::from_le_bytes([header[0], header[1], header[2], header[3]]) {
-            PT_DYNAMIC => dynamic = true,
+            PT_DYNAMIC => {
+                let mut entries = vec![0; (u64_at(&header, 32) as usize).min(1 << 16)];
+                let n = read(u64_at(&header, 8), &mut entries);
+                dynamic = true;
+                pie = is_pie(&entries[..n]);
+            }
             PT_INTERP => {
                 let mut name = vec![0; (u64_at(&header, 32) as usize).min(4096)];
                 let n = read(u64_at(&header, 8), &mut name);
@@ -177,9 +184,16 @@ fn classify(read: impl Fn(u64, &mut [u8]) -> usize) -> Program {
             Program::Dynamic
         }
         Some(_) => Program::OtherLibc,
-        None if dynamic && u16_at(16) == ET_DYN && u64_at(head, 24) == 0 => Program::Library,
+        // Some linkers (mold) give libraries an entry point, too.
+        None if dynamic && u16_at(16) == ET_DYN && !pie => Program::Library,
         None => Program::Static,
     }
+}
+
+/// Whether a dynamic section says that this is a program, though one without interpreter.
+fn is_pie(dynamic: &[u8]) -> bool {
+    let mut entries = dynamic.chunks_exact(16);
+    entries.any(|entry| u64_at(entry, 0) == DT_FLAGS_1 && u64_at(entry, 8) & DF_1_PIE != 0)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
@@ -210,15 +224,16 @@ mod tests {
         })
     }
 
-    /// An ELF file with the program headers `kinds`; PT_INTERP names `interpreter`.
+    /// An ELF file with the program headers `kinds`; what they point to is `text`.
     fn elf(
         class: u8,
         machine: u16,
         kind: u16,
         entry: u64,
         kinds: &[u32],
-        interpreter: &str,
+        text: impl AsRef<[u8]>,
     ) -> Vec<u8> {
+        let text = text.as_ref();
         let mut file = vec![0; 64];
         file[..4].copy_from_slice(b"\x7fELF");
         file[4] = class;
@@ -229,15 +244,15 @@ mod tests {
         file[32] = 64;
         file[54] = 56;
         file[56] = kinds.len() as u8;
-        let text = 64 + 56 * kinds.len();
+        let at = 64 + 56 * kinds.len();
         for kind in kinds {
             let mut header = [0; 56];
             header[..4].copy_from_slice(&kind.to_le_bytes());
-            header[8..16].copy_from_slice(&(text as u64).to_le_bytes());
-            header[32..40].copy_from_slice(&(interpreter.len() as u64).to_le_bytes());
+            header[8..16].copy_from_slice(&(at as u64).to_le_bytes());
+            header[32..40].copy_from_slice(&(text.len() as u64).to_le_bytes());
             file.extend_from_slice(&header);
         }
-        file.extend_from_slice(interpreter.as_bytes());
+        file.extend_from_slice(text);
         file
     }
 
@@ -248,9 +263,12 @@ mod tests {
         assert_eq!(of(&elf(2, MACHINE, 3, 9, &[3, 2, 1], glibc)), Program::Dynamic);
         assert_eq!(of(&elf(2, MACHINE, 3, 9, &[3, 2, 1], musl)), Program::OtherLibc);
         assert_eq!(of(&elf(2, MACHINE, 2, 9, &[1], "")), Program::Static);
-        // static-pie: dynamic section, entry point, no interpreter
-        assert_eq!(of(&elf(2, MACHINE, 3, 9, &[2, 1], "")), Program::Static);
+        // static-pie: dynamic section, no interpreter, says that it is one
+        let pie = [[DT_FLAGS_1, DF_1_PIE | 1], [0, 0]].concat();
+        let pie: Vec<u8> = pie.iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(of(&elf(2, MACHINE, 3, 9, &[2, 1], &pie)), Program::Static);
         assert_eq!(of(&elf(2, MACHINE, 3, 0, &[2, 1], "")), Program::Library);
+        assert_eq!(of(&elf(2, MACHINE, 3, 9, &[2, 1], "")), Program::Library);
         assert_eq!(of(&elf(1, MACHINE, 2, 9, &[3, 1], glibc)), Program::Foreign);
         assert_eq!(of(&elf(2, MACHINE + 1, 2, 9, &[3, 1], glibc)), Program::Foreign);
     }
