@@ -12,6 +12,7 @@ use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 const RECORDINGS: u64 = 100;
 /// Several chunks of every thread's queue.
@@ -64,7 +65,9 @@ fn a_hundred_recordings_follow_each_other() {
         while !STOP.load(Ordering::Relaxed) {
             let _outer = scope!("wild");
             let _inner = scope!("wild");
-            std::thread::yield_now();
+            // So that a slow machine does not make it fill the buffers: they stay resident
+            // once used, and that would look like a leak.
+            std::thread::sleep(Duration::from_micros(20));
         }
     });
     let mut resident = Vec::new();

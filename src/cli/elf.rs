@@ -156,7 +156,7 @@ fn classify(read: impl Fn(u64, &mut [u8]) -> usize) -> Program {
     }
     let phoff = u64_at(head, 32);
     let (entry, entries) = (u64::from(u16_at(54)), u64::from(u16_at(56)));
-    let (mut dynamic, mut pie, mut interpreter) = (false, false, None);
+    let (mut dynamic, mut interpreter) = (None, None);
     for i in 0..entries {
         let mut header = [0; 56];
         let at = phoff.saturating_add(i * entry);
@@ -164,12 +164,7 @@ fn classify(read: impl Fn(u64, &mut [u8]) -> usize) -> Program {
             break;
         }
         match u32::from_le_bytes([header[0], header[1], header[2], header[3]]) {
-            PT_DYNAMIC => {
-                let mut entries = vec![0; (u64_at(&header, 32) as usize).min(1 << 16)];
-                let n = read(u64_at(&header, 8), &mut entries);
-                dynamic = true;
-                pie = is_pie(&entries[..n]);
-            }
+            PT_DYNAMIC => dynamic = Some((u64_at(&header, 8), u64_at(&header, 32))),
             PT_INTERP => {
                 let mut name = vec![0; (u64_at(&header, 32) as usize).min(4096)];
                 let n = read(u64_at(&header, 8), &mut name);
@@ -184,16 +179,26 @@ fn classify(read: impl Fn(u64, &mut [u8]) -> usize) -> Program {
             Program::Dynamic
         }
         Some(_) => Program::OtherLibc,
-        // Some linkers (mold) give libraries an entry point, too.
-        None if dynamic && u16_at(16) == ET_DYN && !pie => Program::Library,
-        None => Program::Static,
+        None => match dynamic {
+            // Some linkers give a library an entry, and old ones do not flag a program.
+            Some((at, size))
+                if u16_at(16) == ET_DYN
+                    && (u64_at(head, 24) == 0 || !says_pie(&read, at, size)) =>
+            {
+                Program::Library
+            }
+            _ => Program::Static,
+        },
     }
 }
 
-/// Whether a dynamic section says that this is a program, though one without interpreter.
-fn is_pie(dynamic: &[u8]) -> bool {
-    let mut entries = dynamic.chunks_exact(16);
-    entries.any(|entry| u64_at(entry, 0) == DT_FLAGS_1 && u64_at(entry, 8) & DF_1_PIE != 0)
+/// Whether the dynamic section says that this is a program, though it may lie anywhere.
+fn says_pie(read: impl Fn(u64, &mut [u8]) -> usize, at: u64, size: u64) -> bool {
+    let mut section = vec![0; size.min(64 << 10) as usize];
+    let filled = read(at, &mut section);
+    section[..filled]
+        .chunks_exact(16)
+        .any(|entry| u64_at(entry, 0) == DT_FLAGS_1 && u64_at(entry, 8) & DF_1_PIE != 0)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
@@ -224,16 +229,16 @@ mod tests {
         })
     }
 
-    /// An ELF file with the program headers `kinds`; what they point to is `text`.
+    /// An ELF file with the program headers `kinds`; all of them describe `content`.
     fn elf(
         class: u8,
         machine: u16,
         kind: u16,
         entry: u64,
         kinds: &[u32],
-        text: impl AsRef<[u8]>,
+        content: impl AsRef<[u8]>,
     ) -> Vec<u8> {
-        let text = text.as_ref();
+        let content = content.as_ref();
         let mut file = vec![0; 64];
         file[..4].copy_from_slice(b"\x7fELF");
         file[4] = class;
@@ -244,15 +249,15 @@ mod tests {
         file[32] = 64;
         file[54] = 56;
         file[56] = kinds.len() as u8;
-        let at = 64 + 56 * kinds.len();
+        let text = 64 + 56 * kinds.len();
         for kind in kinds {
             let mut header = [0; 56];
             header[..4].copy_from_slice(&kind.to_le_bytes());
-            header[8..16].copy_from_slice(&(at as u64).to_le_bytes());
-            header[32..40].copy_from_slice(&(text.len() as u64).to_le_bytes());
+            header[8..16].copy_from_slice(&(text as u64).to_le_bytes());
+            header[32..40].copy_from_slice(&(content.len() as u64).to_le_bytes());
             file.extend_from_slice(&header);
         }
-        file.extend_from_slice(text);
+        file.extend_from_slice(content);
         file
     }
 
@@ -263,12 +268,12 @@ mod tests {
         assert_eq!(of(&elf(2, MACHINE, 3, 9, &[3, 2, 1], glibc)), Program::Dynamic);
         assert_eq!(of(&elf(2, MACHINE, 3, 9, &[3, 2, 1], musl)), Program::OtherLibc);
         assert_eq!(of(&elf(2, MACHINE, 2, 9, &[1], "")), Program::Static);
-        // static-pie: dynamic section, no interpreter, says that it is one
-        let pie = [[DT_FLAGS_1, DF_1_PIE | 1], [0, 0]].concat();
-        let pie: Vec<u8> = pie.iter().flat_map(|word| word.to_le_bytes()).collect();
+        // static-pie: dynamic section, entry point, flag, no interpreter
+        let pie = [DT_FLAGS_1.to_le_bytes(), DF_1_PIE.to_le_bytes()].concat();
         assert_eq!(of(&elf(2, MACHINE, 3, 9, &[2, 1], &pie)), Program::Static);
+        // Libraries: mold gives them an entry, other linkers do not.
+        assert_eq!(of(&elf(2, MACHINE, 3, 9, &[2, 1], [0; 16])), Program::Library);
         assert_eq!(of(&elf(2, MACHINE, 3, 0, &[2, 1], "")), Program::Library);
-        assert_eq!(of(&elf(2, MACHINE, 3, 9, &[2, 1], "")), Program::Library);
         assert_eq!(of(&elf(1, MACHINE, 2, 9, &[3, 1], glibc)), Program::Foreign);
         assert_eq!(of(&elf(2, MACHINE + 1, 2, 9, &[3, 1], glibc)), Program::Foreign);
     }

@@ -48,8 +48,13 @@ pub(crate) fn config(folder: &Path, name: &str) -> Config {
     config
 }
 
-/// Kilobytes of this process that are in memory.
+/// Kilobytes of this process that are in memory, without what the allocator keeps for later.
 pub(crate) fn resident_kb() -> u64 {
+    // SAFETY: may be called at any time.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
