@@ -94,6 +94,9 @@ pub enum Kind {
     Fact = 17,
     /// A counter of device `other`: otherwise as `Counter`.
     GpuCounter = 18,
+    /// An instant whose name is a sentence for whoever asked for the recording: something
+    /// is not recorded, and why. `kymo record` prints it when it ends.
+    Note = 19,
 }
 
 impl Kind {
@@ -118,6 +121,7 @@ impl Kind {
             16 => Kind::Gpu,
             17 => Kind::Fact,
             18 => Kind::GpuCounter,
+            19 => Kind::Note,
             _ => return None,
         })
     }

@@ -392,6 +392,7 @@ impl Engine {
             page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
             self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+            self.process.new_notes().iter().for_each(|note| page.note(note));
         }
     }
 

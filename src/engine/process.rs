@@ -42,7 +42,13 @@ pub struct Process {
     pub devices: Devices,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
+    /// What whoever records should know, each sentence once; and how many of them do.
+    notes: Vec<String>,
+    notes_told: usize,
 }
+
+/// Sentences of a process that are told.
+const MOST_NOTES: usize = 16;
 
 impl Process {
     /// This process. `salt` is a number that no other process of the trace has.
@@ -65,6 +71,8 @@ impl Process {
             ranges: Ranges::default(),
             devices: Devices::new(salt),
             renamed: Vec::new(),
+            notes: Vec::new(),
+            notes_told: 0,
         }
     }
 
@@ -95,6 +103,20 @@ impl Process {
             };
             track.write(out, self.sequence.id());
         }
+    }
+
+    /// Keeps a sentence for whoever records.
+    pub fn note(&mut self, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        if self.notes.len() < MOST_NOTES && !self.notes.iter().any(|known| **known == *text) {
+            self.notes.push(text.into_owned());
+        }
+    }
+
+    /// The sentences that were not asked for before.
+    pub fn new_notes(&mut self) -> &[String] {
+        let told = std::mem::replace(&mut self.notes_told, self.notes.len());
+        &self.notes[told..]
     }
 
     fn track_uuid(&self, id: u64) -> u64 {

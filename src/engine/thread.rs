@@ -189,8 +189,11 @@ impl Thread {
             }
             Kind::End => self.end(StrId::NONE, head.time, decoded, cx),
             Kind::Pop => self.end(head.site, head.time, decoded, cx),
-            Kind::Instant if decoded.track == 0 => {
+            Kind::Instant | Kind::Note if decoded.track == 0 => {
                 cx.totals.events += 1;
+                if kind == Kind::Note {
+                    cx.process.note(decoded.text(head.site, cx.strings));
+                }
                 let time = cx.time(head, head.time);
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }

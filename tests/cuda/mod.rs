@@ -9,7 +9,8 @@ pub(crate) mod fakes;
 mod kymo;
 
 use std::collections::BTreeMap;
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command, Output};
 
 use judge::Trace;
 use kymograph_protos::perfetto;
@@ -35,14 +36,20 @@ pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Rec
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
     let (program, own) = arguments.split_at(split);
-    let mut command = kymo::kymo();
-    machine.prepare(&mut command);
-    command.args(["record", "--quiet", "--output"]).arg(&path);
-    command.args(own.iter().skip(1)).arg("--").arg(machine.program());
+    let mut command = kymo_record(machine, &path);
+    command.arg("--quiet").args(own.iter().skip(1)).arg("--").arg(machine.program());
     command.arg(machine.script(script)).args(program);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
+}
+
+/// `kymo record` on this machine, into this file.
+pub(crate) fn kymo_record(machine: &Machine, path: &Path) -> Command {
+    let mut command = kymo::kymo();
+    machine.prepare(&mut command);
+    command.args(["record", "--output"]).arg(path);
+    command
 }
 
 fn facts(bytes: &[u8]) -> BTreeMap<String, String> {

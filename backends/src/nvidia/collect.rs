@@ -116,7 +116,11 @@ impl Source for Nvidia {
             // How much is missing, nobody can know.
             recorder.into_iter().for_each(|recorder| {
                 recorder.lost(1);
-                session::not_recorded(recorder, "CUPTI did not hand over its last records");
+                session::not_recorded(
+                    recorder,
+                    "CUPTI did not hand over its last records in time; let the program wait for \
+                     its devices before it ends",
+                );
             });
         }
         done
@@ -173,7 +177,9 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
         let who = other_tool().unwrap_or("another tool");
-        return Err(format!("{who} uses CUPTI in this process, which serves one tool"));
+        return Err(format!(
+            "{who} uses CUPTI in this process, which serves one tool; record without it"
+        ));
     }
     check(cupti, "cuptiSubscribe", result)?;
     callbacks::learn(cupti, recorder);
@@ -268,7 +274,11 @@ fn run(session: Session) -> u8 {
             STATE.load(Ordering::Acquire)
         }
         // Buffers are bounded: CUPTI drops what nobody reads.
-        Err(_) => DEAD,
+        Err(error) => {
+            let why = format!("the thread that reads it could not be started ({error})");
+            RECORDER.get().into_iter().for_each(|recorder| session::not_recorded(*recorder, &why));
+            DEAD
+        }
     }
 }
 

@@ -241,7 +241,7 @@ impl Session {
         if result == SUCCESS && dropped > 0 {
             self.dropped += dropped as u64;
             self.recorder.lost(dropped as u64);
-            note(self.recorder, &format!("{dropped} CUDA records dropped"));
+            instant(self.recorder, Kind::Instant, &format!("{dropped} CUDA records dropped"));
         }
     }
 
@@ -305,7 +305,7 @@ impl Session {
         }
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
-                       CUPTI in the process replaced our callbacks";
+                       CUPTI in the process replaced our callbacks; record without it";
             not_recorded(self.recorder, why);
         }
     }
@@ -371,18 +371,19 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 
-/// Says on this thread's track and among the facts that CUDA is not recorded.
+/// Says on this thread's track, among the facts and to whoever records that CUDA is not
+/// recorded.
 pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
-    note(recorder, &format!("CUDA is not recorded: {why}"));
+    instant(recorder, Kind::Note, &format!("CUDA is not recorded: {why}"));
     fact(recorder, &format!("cuda.{}.not_recorded", std::process::id()), why);
 }
 
 /// Something that a reader of the trace should know, on this thread's track.
-fn note(recorder: &dyn Recorder, text: &str) {
+fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
     let head = Record {
         time: recorder.now(),
         site: recorder.intern(StrId::NONE, text.as_bytes()),
-        kind: Kind::Instant as u8,
+        kind: kind as u8,
         ..Record::default()
     };
     recorder.push(head, &[]);
