@@ -212,7 +212,7 @@ pub struct Record {
     pub tail: u16,
     /// A [`Kind`].
     pub kind: u8,
-    /// The [`ArgType`] of `arg`, and perhaps [`NAME_BY_VALUE`] and [`NANOS`].
+    /// The [`ArgType`] of `arg`, and perhaps [`NAME_BY_VALUE`], [`NANOS`] and [`OPERATOR`].
     pub tag: u8,
 }
 
@@ -245,8 +245,12 @@ pub const NAME_BY_VALUE: u8 = 0x80;
 
 /// Bit of [`Record::tag`]: the times are nanoseconds of `CLOCK_BOOTTIME`, not ticks.
 pub const NANOS: u8 = 0x40;
+/// Bit of [`Record::tag`] of a slice: an operator of a framework or a call of an interface,
+/// not a range that somebody put into the program; devices do not show it.
+pub const OPERATOR: u8 = 0x20;
+
 /// The bits of [`Record::tag`] that are an [`ArgType`].
-pub const TYPE_BITS: u8 = 0x3f;
+pub const TYPE_BITS: u8 = 0x1f;
 
 /// Bytes in a slot.
 pub const SLOT_BYTES: usize = 32;

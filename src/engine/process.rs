@@ -13,6 +13,7 @@ use super::device::Devices;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
 use super::record::{Decoded, category};
+use super::spans::Spans;
 
 /// A named track.
 #[derive(Clone, Debug)]
@@ -40,6 +41,7 @@ pub struct Process {
     lanes: HashMap<u64, (u64, StrId)>,
     ranges: Ranges,
     pub devices: Devices,
+    pub spans: Spans,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
     /// What whoever records should know, each sentence once; and how many of them do.
@@ -70,6 +72,7 @@ impl Process {
             lanes: HashMap::new(),
             ranges: Ranges::default(),
             devices: Devices::new(salt),
+            spans: Spans::default(),
             renamed: Vec::new(),
             notes: Vec::new(),
             notes_told: 0,
