@@ -2,7 +2,8 @@
 
 use kymograph_protos::device::{GpuApi, Stage};
 use kymograph_protos::packet::{
-    self, Activity, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence, Strings, Track,
+    self, Activity, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence,
+    Strings, Track,
 };
 use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
 
@@ -61,10 +62,10 @@ impl Devices {
         u64::from(self.salt) << 32 | correlation & 0xffff_ffff
     }
 
-    /// The ids of what an event asked for and waited for.
-    pub fn event_ids(&mut self, decoded: &Decoded) -> (&[u64], &[u64]) {
+    /// The arrows of an event: to what it asked for, from what it waited for.
+    pub fn correlation(&mut self, decoded: &Decoded) -> Option<Correlation<'_>> {
         if decoded.launched.is_empty() && decoded.waited.is_empty() {
-            return (&[], &[]);
+            return None;
         }
         self.launched.clear();
         self.waited.clear();
@@ -72,7 +73,7 @@ impl Devices {
         let salted = |id: &u64| salt | id & 0xffff_ffff;
         self.launched.extend(decoded.launched.iter().map(salted));
         self.waited.extend(decoded.waited.iter().map(salted));
-        (&self.launched, &self.waited)
+        Some(Correlation { launched: &self.launched, waited: &self.waited, api: GpuApi::Unsaid })
     }
 
     /// A queue is described.

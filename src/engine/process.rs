@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use kymograph_protos::packet::{
     CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, Track,
 };
-use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId};
+use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId, TYPE_BITS};
 
 use super::context::Context;
 use super::device::Devices;
@@ -179,7 +179,7 @@ impl Context<'_> {
             Some(uuid) => *uuid,
             None => self.describe_counter(head, sequence.id()),
         };
-        let value = match ArgType::from_u8(head.tag) {
+        let value = match ArgType::from_u8(head.tag & TYPE_BITS) {
             Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
             _ => CounterValue::I64(head.arg as i64),
         };
@@ -308,6 +308,7 @@ impl Context<'_> {
         sequence: &mut Sequence,
     ) {
         let category = category(head, self.strings);
+        let gpu = self.process.devices.correlation(decoded);
         decoded.with_args(|args| {
             let event = Event {
                 track,
@@ -316,6 +317,7 @@ impl Context<'_> {
                 args,
                 flows: &decoded.flows,
                 flow_ends: &decoded.flow_ends,
+                gpu,
                 ..Event::new(ty, time)
             };
             sequence.event(self.out, self.strings, &event);

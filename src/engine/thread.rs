@@ -6,10 +6,7 @@
 
 use std::collections::HashMap;
 
-use kymograph_protos::device::GpuApi;
-use kymograph_protos::packet::{
-    Correlation, Event, EventType, Name, Sequence, Strings, ThreadTrack, Track,
-};
+use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
 use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
 
 use super::context::Context;
@@ -319,12 +316,7 @@ impl Thread {
     ) {
         self.ready(cx);
         let category = category(head, cx.strings);
-        let (launched, waited) = cx.process.devices.event_ids(decoded);
-        let gpu = (!launched.is_empty() || !waited.is_empty()).then_some(Correlation {
-            launched,
-            waited,
-            api: GpuApi::Unsaid,
-        });
+        let gpu = cx.process.devices.correlation(decoded);
         decoded.with_args(|args| {
             let event = Event {
                 track,

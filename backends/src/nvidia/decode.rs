@@ -11,8 +11,10 @@ use super::clock::Clock;
 use super::device::Limits;
 use super::keys::Keys;
 use super::layout::Raw;
+use super::memory::Allocated;
 use super::names::{self, Kernels};
 use super::occupancy;
+use super::places::Places;
 use super::sys::kind;
 use super::waits::Waits;
 
@@ -49,6 +51,8 @@ pub(crate) struct Decoder {
     priorities: HashMap<(u32, u32), u32>,
     external: HashMap<u32, u64>,
     waits: Waits,
+    pub(super) places: Places,
+    pub(super) allocated: Allocated,
     last: ((u32, u32), u32),
     pub(super) ranges: u64,
 }
@@ -91,6 +95,8 @@ impl Decoder {
             priorities: HashMap::new(),
             external: HashMap::new(),
             waits: Waits::default(),
+            places: Places::default(),
+            allocated: Allocated::default(),
             last: ((0, 0), u32::MAX),
             ranges: 0,
         }
@@ -121,7 +127,9 @@ impl Decoder {
                 }
                 self.external.insert(raw.u32(16), raw.u64(8));
             }
+            kind::CONTEXT => self.places.context(raw),
             kind::MEMORY2 => self.memory(raw),
+            kind::MEMORY_POOL => self.memory_pool(raw),
             kind::UNIFIED_MEMORY_COUNTER => self.unified_memory(raw),
             // Needed for external correlation; the calls are recorded as they happen.
             kind::RUNTIME | kind::DRIVER => {}
@@ -133,13 +141,7 @@ impl Decoder {
     /// were read.
     pub(crate) fn settle(&mut self) {
         let mut waits = std::mem::take(&mut self.waits);
-        waits.settle(|wait| {
-            self.counts.waits += 1;
-            let mut args = Args::new();
-            wait.describe(&self.keys, &mut args);
-            let category = self.keys.cuda_sync;
-            self.range(category, names::wait(wait.kind), wait.start, wait.end, &args);
-        });
+        waits.settle(|wait| self.wait(&wait));
         self.waits = waits;
     }
 
@@ -389,8 +391,12 @@ impl Decoder {
     fn introduce(&mut self, placed: &Placed) -> u32 {
         let number = self.queues.len() as u32;
         self.queues.insert((placed.context, placed.stream), Queue { number });
+        self.places.seen(placed.context, placed.device);
         let first = *self.first_context.entry(placed.device).or_insert(placed.context);
         let mut name = format!("Stream {:02}", placed.stream);
+        if self.places.is_default(placed.context, placed.stream) {
+            name += " default";
+        }
         if first != placed.context {
             name += &format!(" of context {}", placed.context);
         }
