@@ -101,7 +101,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
-        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead.",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead, gpu_user_annotation.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
@@ -347,6 +347,12 @@ impl Config {
         let at = dot.map_or(path.len(), |dot| name + 1 + dot);
         let expanded = [&path[..at], b".", pid.as_bytes(), &path[at..]].concat();
         std::ffi::OsString::from_vec(expanded).into()
+    }
+
+    /// Whether `ACTIVITY_TYPES` asks for what Kineto calls so: nothing in it asks for all.
+    pub(crate) fn records(&self, activity: &str) -> bool {
+        let mut names = self.activity_types.split(',').map(str::trim).filter(|n| !n.is_empty());
+        names.clone().next().is_none() || names.any(|name| name.eq_ignore_ascii_case(activity))
     }
 
     /// The compression that the output gets: `COMPRESS`, with `auto` decided by the

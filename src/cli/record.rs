@@ -204,6 +204,9 @@ impl Record {
         for line in status::summary(&totals, &config.output, length) {
             say(&line);
         }
+        for line in status::notes(page) {
+            say(&line);
+        }
     }
 }
 

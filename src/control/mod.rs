@@ -3,6 +3,7 @@
 //! [`Page`]: what `kymo record` and the processes that it records tell each other.
 //! [`Place`]: where that page lies.
 
+mod notes;
 mod page;
 mod place;
 mod slots;

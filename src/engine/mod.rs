@@ -22,6 +22,7 @@ mod process;
 mod ranges;
 mod record;
 mod sequences;
+mod spans;
 mod thread;
 
 use std::collections::BTreeSet;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::packet::{self, Fact};
-use kymograph_protos::record::Slot;
+use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
 use crate::config::Config;
@@ -44,6 +45,7 @@ use context::{Context, Totals};
 use nesting::Pass;
 use process::Process;
 use sequences::Sequences;
+use spans::Spans;
 use thread::Thread;
 
 /// Slots turned into packets before the next lane gets its turn.
@@ -102,7 +104,11 @@ impl Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
-        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        if config.records("gpu_user_annotation") {
+            process.spans =
+                Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
+        }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -187,6 +193,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
+        self.context(identity::clocks()).settle_spans(true);
         self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
@@ -224,6 +231,9 @@ impl Engine {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
                 t.rename(&name);
             }
+        }
+        if pass == Pass::Flush {
+            self.context(clocks).settle_spans(false);
         }
     }
 
@@ -268,6 +278,7 @@ impl Engine {
 
     /// A thread ended.
     fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
+        self.process.spans.thread_ended(thread.line);
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
         if untold > 0 {
@@ -392,6 +403,7 @@ impl Engine {
             page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
             self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+            self.process.new_notes().iter().for_each(|note| page.note(note));
         }
     }
 
@@ -446,6 +458,8 @@ impl Engine {
             ("misnested", summary.misnested),
             ("clamped_times", summary.clamped),
             ("unknown_records", summary.unknown),
+            ("launches_without_work", self.process.spans.without_work),
+            ("device_ranges_moved", self.process.spans.moved),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =

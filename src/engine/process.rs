@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use kymograph_protos::packet::{
     CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, Track,
 };
-use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId};
+use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId, TYPE_BITS};
 
 use super::context::Context;
 use super::device::Devices;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
 use super::record::{Decoded, category};
+use super::spans::Spans;
 
 /// A named track.
 #[derive(Clone, Debug)]
@@ -40,9 +41,16 @@ pub struct Process {
     lanes: HashMap<u64, (u64, StrId)>,
     ranges: Ranges,
     pub devices: Devices,
+    pub spans: Spans,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
+    /// What whoever records should know, each sentence once; and how many of them do.
+    notes: Vec<String>,
+    notes_told: usize,
 }
+
+/// Sentences of a process that are told.
+const MOST_NOTES: usize = 16;
 
 impl Process {
     /// This process. `salt` is a number that no other process of the trace has.
@@ -64,7 +72,10 @@ impl Process {
             lanes: HashMap::new(),
             ranges: Ranges::default(),
             devices: Devices::new(salt),
+            spans: Spans::default(),
             renamed: Vec::new(),
+            notes: Vec::new(),
+            notes_told: 0,
         }
     }
 
@@ -95,6 +106,20 @@ impl Process {
             };
             track.write(out, self.sequence.id());
         }
+    }
+
+    /// Keeps a sentence for whoever records.
+    pub fn note(&mut self, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        if self.notes.len() < MOST_NOTES && !self.notes.iter().any(|known| **known == *text) {
+            self.notes.push(text.into_owned());
+        }
+    }
+
+    /// The sentences that were not asked for before.
+    pub fn new_notes(&mut self) -> &[String] {
+        let told = std::mem::replace(&mut self.notes_told, self.notes.len());
+        &self.notes[told..]
     }
 
     fn track_uuid(&self, id: u64) -> u64 {
@@ -154,7 +179,7 @@ impl Context<'_> {
             Some(uuid) => *uuid,
             None => self.describe_counter(head, sequence.id()),
         };
-        let value = match ArgType::from_u8(head.tag) {
+        let value = match ArgType::from_u8(head.tag & TYPE_BITS) {
             Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
             _ => CounterValue::I64(head.arg as i64),
         };
@@ -283,6 +308,7 @@ impl Context<'_> {
         sequence: &mut Sequence,
     ) {
         let category = category(head, self.strings);
+        let gpu = self.process.devices.correlation(decoded);
         decoded.with_args(|args| {
             let event = Event {
                 track,
@@ -291,6 +317,7 @@ impl Context<'_> {
                 args,
                 flows: &decoded.flows,
                 flow_ends: &decoded.flow_ends,
+                gpu,
                 ..Event::new(ty, time)
             };
             sequence.event(self.out, self.strings, &event);

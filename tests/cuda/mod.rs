@@ -9,7 +9,8 @@ pub(crate) mod fakes;
 mod kymo;
 
 use std::collections::BTreeMap;
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command, Output};
 
 use judge::Trace;
 use kymograph_protos::perfetto;
@@ -25,7 +26,7 @@ pub(crate) struct Recorded {
     /// What the trace says of itself.
     pub(crate) facts: BTreeMap<String, String>,
     // The trace is read from there.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// Records the fake program with this script; `arguments` are the program's, and after
@@ -35,14 +36,20 @@ pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Rec
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
     let (program, own) = arguments.split_at(split);
-    let mut command = kymo::kymo();
-    machine.prepare(&mut command);
-    command.args(["record", "--quiet", "--output"]).arg(&path);
-    command.args(own.iter().skip(1)).arg("--").arg(machine.program());
+    let mut command = kymo_record(machine, &path);
+    command.arg("--quiet").args(own.iter().skip(1)).arg("--").arg(machine.program());
     command.arg(machine.script(script)).args(program);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
+    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
+}
+
+/// `kymo record` on this machine, into this file.
+pub(crate) fn kymo_record(machine: &Machine, path: &Path) -> Command {
+    let mut command = kymo::kymo();
+    machine.prepare(&mut command);
+    command.args(["record", "--output"]).arg(path);
+    command
 }
 
 fn facts(bytes: &[u8]) -> BTreeMap<String, String> {
@@ -89,6 +96,17 @@ impl Recorded {
         let errors = String::from_utf8_lossy(&self.output.stderr);
         assert_eq!(errors, "");
         assert_eq!(self.output.status.code(), Some(status));
+    }
+
+    /// The trace as `kymo convert` writes it in Kineto's JSON: a line for each event that has
+    /// all of these texts in it.
+    pub(crate) fn json_lines(&self, texts: &[&str]) -> Vec<String> {
+        let [trace, json] = ["t.pftrace", "t.json"].map(|name| self.folder.path().join(name));
+        let output = kymo::kymo().arg("convert").args([&trace, &json]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = std::fs::read_to_string(json).unwrap();
+        let lines = text.lines().filter(|line| texts.iter().all(|text| line.contains(text)));
+        lines.map(str::to_owned).collect()
     }
 
     pub(crate) fn printed(&self) -> String {

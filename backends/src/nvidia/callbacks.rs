@@ -20,6 +20,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
+use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
 use super::kinds;
@@ -324,9 +325,9 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
         if !LAUNCHED.load(Ordering::Relaxed) {
             LAUNCHED.store(true, Ordering::Relaxed);
         }
-        (ArgType::Launch as u8, u64::from(correlation))
+        (ArgType::Launch as u8 | OPERATOR, u64::from(correlation))
     } else {
-        (ArgType::None as u8, 0)
+        (ArgType::None as u8 | OPERATOR, 0)
     };
     let begin = Record {
         time: calls.recorder.now(),

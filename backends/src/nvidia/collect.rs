@@ -122,7 +122,11 @@ impl Source for Nvidia {
             // How much is missing, nobody can know.
             recorder.into_iter().for_each(|recorder| {
                 recorder.lost(1);
-                session::not_recorded(recorder, "CUPTI did not hand over its last records");
+                session::not_recorded(
+                    recorder,
+                    "CUPTI did not hand over its last records in time; let the program wait for \
+                     its devices before it ends",
+                );
             });
         }
         done
@@ -166,7 +170,9 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
         let who = other_tool().unwrap_or("another tool");
-        return Err(format!("{who} uses CUPTI in this process, which serves one tool"));
+        return Err(format!(
+            "{who} uses CUPTI in this process, which serves one tool; record without it"
+        ));
     }
     check(cupti, "cuptiSubscribe", result)?;
     callbacks::learn(cupti, recorder);
@@ -221,14 +227,17 @@ fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
     for kind in selection.kinds() {
         // Streams that exist already are told of, if CUPTI can.
         let enable = match cupti.enable_and_dump {
-            Some(dump) if kind == kind::STREAM => dump,
+            Some(dump) if matches!(kind, kind::STREAM | kind::CONTEXT) => dump,
             _ => cupti.enable,
         };
+        if kind == kind::UNIFIED_MEMORY_COUNTER {
+            configure_unified(cupti);
+        }
         // Sooner, so that nobody disables it in between.
         share::enabled(kind);
         // SAFETY: a number.
         let result = unsafe { enable(kind) };
-        if result != SUCCESS && kind != kind::STREAM {
+        if result != SUCCESS && !matches!(kind, kind::STREAM | kind::CONTEXT) {
             let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
             remark::fact(recorder, &key, &describe(cupti, result));
         }
@@ -240,6 +249,24 @@ fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
             // SAFETY: numbers.
             unsafe { set(id, 0) };
         });
+    }
+}
+
+/// Says what to count of unified memory, without which nothing is: bytes moved, and faults
+/// of GPUs and of the host.
+fn configure_unified(cupti: &Cupti) {
+    /// `CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE`.
+    const ONE_DEVICE: u32 = 1;
+    /// Devices are not counted: the driver may be in the middle of initialising.
+    const DEVICES: u32 = 16;
+    let Some(configure) = cupti.configure_unified else { return };
+    for device in 0..DEVICES {
+        for counter in 1..=8 {
+            // CUpti_ActivityUnifiedMemoryCounterConfig: scope, kind, deviceId, enable.
+            let mut config = [ONE_DEVICE, counter, device, 1];
+            // SAFETY: one such struct. What is not there is refused, which is no loss.
+            unsafe { configure(&mut config, 1) };
+        }
     }
 }
 
@@ -266,7 +293,11 @@ fn run(session: Session) -> u8 {
             STATE.load(Ordering::Acquire)
         }
         // Buffers are bounded: CUPTI drops what nobody reads.
-        Err(_) => DEAD,
+        Err(error) => {
+            let why = format!("the thread that reads it could not be started ({error})");
+            RECORDER.get().into_iter().for_each(|recorder| session::not_recorded(*recorder, &why));
+            DEAD
+        }
     }
 }
 

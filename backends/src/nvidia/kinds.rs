@@ -49,8 +49,9 @@ impl Selection {
             }
         }
         if selection.kinds & (1 << kind::CONCURRENT_KERNEL) != 0 {
-            // Says the priorities of streams; a record per stream.
-            selection.kinds |= 1 << kind::STREAM;
+            // Say the devices and default streams of contexts and the priorities of
+            // streams; a record each.
+            selection.kinds |= 1 << kind::STREAM | 1 << kind::CONTEXT;
         }
         selection
     }
@@ -157,10 +158,10 @@ mod tests {
     fn names_are_kinetos() {
         let all = Selection::parse("");
         assert!(all.runtime && all.driver);
-        assert_eq!(all.kinds().collect::<Vec<_>>(), [1, 2, 10, 17, 22, 37, 38]);
+        assert_eq!(all.kinds().collect::<Vec<_>>(), [1, 2, 9, 10, 17, 22, 37, 38]);
         let some = Selection::parse("CPU_OP, kernel,CUDA_RUNTIME");
         assert!(some.runtime && !some.driver);
-        assert_eq!(some.kinds().collect::<Vec<_>>(), [10, 37]);
+        assert_eq!(some.kinds().collect::<Vec<_>>(), [9, 10, 37]);
         assert!(Selection::parse("cpu_op").is_empty());
     }
 

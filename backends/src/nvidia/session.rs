@@ -309,7 +309,7 @@ impl Session {
         }
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
-                       CUPTI in the process replaced our callbacks";
+                       CUPTI in the process replaced our callbacks; record without it";
             not_recorded(self.recorder, why);
         }
     }
@@ -375,7 +375,8 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 
-/// Says on this thread's track and among the facts that CUDA is not recorded.
+/// Says on this thread's track, among the facts and to whoever records that CUDA is not
+/// recorded.
 pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
     remark::not_recorded(recorder, "CUDA", "cuda", why);
 }
