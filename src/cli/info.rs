@@ -1,6 +1,6 @@
 //! `kymo info`: what is in a trace.
 
-use super::convert::{describe, read};
+use super::files::{describe, read};
 use super::{Refusal, status};
 use clap::Args;
 use kymograph_converters::format::Format;

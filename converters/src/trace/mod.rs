@@ -52,6 +52,7 @@ mod filter;
 mod flows;
 mod handle;
 mod instants;
+mod job;
 mod json;
 mod slices;
 mod strings;
@@ -71,6 +72,7 @@ pub use handle::{
     QueueId, SeriesId, SliceId, StageId, Table, ThreadId, TrackId,
 };
 pub use instants::{Instant, Instants};
+pub use job::Job;
 pub use kymograph_protos::StrId;
 pub use slices::{Slice, Slices};
 pub use strings::StringTable;

@@ -21,9 +21,11 @@ impl Reader {
         for (_, context) in trace.contexts.iter_mut() {
             (context.pid, context.api) = (pid, api);
         }
-        if trace.facts.readings.is_empty() && since_1970(trace) {
-            let realtime = Some(Nanos(0));
-            trace.facts.readings.push(ClockReading { realtime, ..ClockReading::default() });
+        if trace.facts.readings.is_empty()
+            && let Some(first) = since_1970(trace)
+        {
+            let reading = ClockReading { trace: first, realtime: Some(first), monotonic: None };
+            trace.facts.readings.push(reading);
         }
         let is = |key| trace.strings.find(key).is_some_and(|key| trace.facts.get(key).is_some());
         let kineto = is("schemaVersion") || is("baseTimeNanoseconds") || !trace.devices.is_empty();
@@ -64,9 +66,10 @@ impl Reader {
     }
 }
 
-/// Whether times without a base are times of day: later than 2001, as those of old PyTorch.
-fn since_1970(trace: &Trace) -> bool {
-    let first = trace.slices.iter().map(|slice| slice.start).min();
-    let first = first.into_iter().chain(trace.activities.iter().map(|a| a.start)).min();
-    first.is_some_and(|first| first > Nanos(1_000_000_000_000_000_000))
+/// When a trace without a base begins, if its times are times of day: later than 2001, as those
+/// of old PyTorch.
+fn since_1970(trace: &Trace) -> Option<Nanos> {
+    let slices = trace.slices.iter().map(|slice| slice.start);
+    let first = slices.chain(trace.activities.iter().map(|activity| activity.start)).min();
+    first.filter(|first| *first > Nanos(1_000_000_000_000_000_000))
 }
