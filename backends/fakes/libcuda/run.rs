@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use crate::driver;
 use crate::functions::{self, Function, Pair};
@@ -157,6 +157,9 @@ fn symbol(task: &Task) -> Option<&'static CStr> {
     if let Task::Kernel(kernel) = task { Some(kernel.name) } else { None }
 }
 
+/// Whether the program has something to launch by the driver API.
+static GOT_KERNEL: AtomicBool = AtomicBool::new(false);
+
 /// Work inside the functions that ask for it, under one correlation id.
 fn call(
     pair: &Pair,
@@ -173,7 +176,13 @@ fn call(
         }
     };
     match via {
-        Via::Driver => inner(),
+        Via::Driver => {
+            if symbol.is_some() && !GOT_KERNEL.swap(true, Ordering::Relaxed) {
+                let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
+                within(&functions::GET_KERNEL, correlation, place, None, || {});
+            }
+            inner();
+        }
         Via::Runtime | Via::Both => within(&pair.runtime, correlation, place, symbol, inner),
     }
 }

@@ -104,6 +104,7 @@ fn name(domain: u32, cbid: u32) -> Option<&'static CStr> {
         (1, 295) => c"cuStreamWaitEvent",
         (1, 304) => c"cuCtxGetCurrent",
         (1, 306) => c"cuMemcpyAsync",
+        (1, 23) => c"cuModuleGetFunction",
         (1, 307) => c"cuLaunchKernel",
         (1, 319) => c"cuMemcpyPeerAsync",
         (1, 392) => c"cuDevicePrimaryCtxGetState",

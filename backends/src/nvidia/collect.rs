@@ -48,6 +48,8 @@ static STATE: AtomicU8 = AtomicU8::new(IDLE);
 static PID: AtomicU32 = AtomicU32::new(0);
 /// Whether the driver called us while it initialised.
 static INJECTED: AtomicBool = AtomicBool::new(false);
+/// Whether we have recorded before.
+static BEGUN: AtomicBool = AtomicBool::new(false);
 /// The pipeline, for who has no session at hand.
 static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
 /// Whether it was said that a stop took too long.
@@ -188,7 +190,8 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let sizes = Sizes::learn(cupti, found.version);
     let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
     enable_kinds(cupti, recorder, selection);
-    let refused = callbacks::enable(cupti, subscriber, selection);
+    let from_birth = INJECTED.load(Ordering::Relaxed) && !BEGUN.swap(true, Ordering::Relaxed);
+    let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
         let key = format!("cuda.{}.calls_not_watched", std::process::id());
         session::fact(recorder, &key, &refused.to_string());

@@ -123,6 +123,30 @@ pub(crate) fn driver_call_matters(name: &str) -> bool {
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
+/// Whether a call of the driver API launches kernels. The runtime makes it for each launch.
+pub(crate) fn launches_kernels(name: &str) -> bool {
+    name.starts_with("cuLaunchKernel") || name.starts_with("cuLaunchCooperativeKernel")
+}
+
+/// Whether a call gives away something that [`launches_kernels`] takes. (`__cudaGetKernel`
+/// does not: it is for the launches of the runtime.)
+pub(crate) fn gives_kernels(name: &str) -> bool {
+    const NAMES: [&str; 11] = [
+        "cuModuleGetFunction",
+        "cuModuleEnumerateFunctions",
+        "cuLibraryGetKernel",
+        "cuLibraryEnumerateKernels",
+        "cuLibraryGetUnifiedFunction",
+        "cuKernelGetFunction",
+        "cudaGetFuncBySymbol",
+        "cudaGetKernel",
+        "cudaLibraryGetKernel",
+        "cudaLibraryEnumerateKernels",
+        "cudaLibraryGetUnifiedFunction",
+    ];
+    NAMES.contains(&name)
+}
+
 /// Whether a call may ask a device for work: it gets an arrow.
 pub(crate) fn may_launch(name: &str) -> bool {
     let parts = ["Launch", "Memcpy", "Memset", "MemPrefetch"];
@@ -154,6 +178,8 @@ mod tests {
         }
         assert!(driver_call_matters("cuLaunchKernelEx_ptsz"));
         assert!(!driver_call_matters("cuCtxGetCurrent"));
+        assert!(launches_kernels("cuLaunchKernel_ptsz") && !launches_kernels("cuLaunchHostFunc"));
+        assert!(gives_kernels("cudaGetKernel") && !gives_kernels("__cudaGetKernel"));
         assert!(may_launch("cudaGraphLaunch") && !may_launch("cudaStreamSynchronize"));
     }
 }

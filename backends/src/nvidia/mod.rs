@@ -25,6 +25,7 @@ mod buffers;
 mod callbacks;
 mod clock;
 mod collect;
+mod copies;
 mod decode;
 mod device;
 mod keys;

@@ -11,6 +11,7 @@ use super::buffers::{self, Full};
 use super::callbacks;
 use super::clock::Clock;
 use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP, without_signals};
+use super::copies;
 use super::decode::Decoder;
 use super::device;
 use super::kinds::Selection;
@@ -292,7 +293,7 @@ impl Session {
             ("buffers_refused", now.refused - self.before.refused),
             ("buffers_of_others", now.foreign - self.before.foreign),
             ("buffers_broken", self.broken),
-            ("records_shared", share::copied()),
+            ("records_shared", copies::copied()),
             ("errors", errors),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
