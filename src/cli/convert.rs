@@ -47,6 +47,10 @@ pub(super) struct Convert {
     /// Only processes with these ids or names. May be given several times.
     #[arg(long, value_name = "PID|NAME", value_delimiter = ',')]
     process: Vec<String>,
+    /// Leave the packets of a .pftrace as they are, for tools that cannot unpack them; the
+    /// file is some five times larger. What goes to standard output always is as it is.
+    #[arg(long)]
+    plain: bool,
 }
 
 impl Convert {
@@ -59,7 +63,7 @@ impl Convert {
         if let Some(filter) = self.filter(&trace) {
             trace = trace.filtered(&filter);
         }
-        write(&trace, &self.output, to)?;
+        write(&trace, &self.output, to, self.plain)?;
         if io::stderr().is_terminal() {
             let events = trace.slices.len() + trace.activities.len() + trace.instants.len();
             say(&format!(
@@ -111,7 +115,7 @@ pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Refusal> 
 
 /// Writes a trace; `-` is standard output. Under a name of its own until it is whole: what
 /// was there before is replaced only then.
-fn write(trace: &Trace, path: &Path, to: Format) -> Result<(), Refusal> {
+fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Result<(), Refusal> {
     let named = |error: io::Error| Refusal(format!("cannot write {}: {error}", path.display()));
     if path == Path::new("-") {
         let out = io::stdout().lock();
@@ -124,7 +128,10 @@ fn write(trace: &Trace, path: &Path, to: Format) -> Result<(), Refusal> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    let packing = format::packing_of_file(path);
+    let packing = match format::packing_of_file(path) {
+        Packing::Packets if plain => Packing::Plain,
+        packing => packing,
+    };
     let written = File::create(&partial).and_then(|mut file| {
         format::write(trace, &mut file, to, packing)?;
         file.flush()
