@@ -35,6 +35,10 @@ pub(super) struct Convert {
     /// The format of OUT, if its name does not tell.
     #[arg(long, value_name = "FORMAT", value_parser = files::parse_format)]
     to: Option<Format>,
+    /// Leave the packets of a .pftrace as they are, for tools that cannot unpack them; the
+    /// file is some five times larger. What goes to standard output always is as it is.
+    #[arg(long)]
+    plain: bool,
     #[command(flatten)]
     part: Part,
 }
@@ -44,7 +48,7 @@ impl Convert {
         let started = Instant::now();
         let to = files::format_of(&self.output, self.to)?;
         let trace = self.part.of(files::read(&self.input, self.from)?);
-        files::write(&trace, &self.output, to)?;
+        files::write(&trace, &self.output, to, self.plain)?;
         if io::stderr().is_terminal() {
             let events = trace.slices.len() + trace.activities.len() + trace.instants.len();
             say(&format!(

@@ -34,8 +34,8 @@ pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Ref
 }
 
 /// Writes a trace; `-` is standard output. Under a name of its own until it is whole: what
-/// was there before is replaced only then.
-pub(super) fn write(trace: &Trace, path: &Path, to: Format) -> Result<(), Refusal> {
+/// was there before is replaced only then. `plain` leaves packets of Perfetto's as they are.
+pub(super) fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Result<(), Refusal> {
     if is_pipe(path) {
         let written = format::write(trace, io::stdout().lock(), to, Packing::Plain);
         return match written {
@@ -44,9 +44,13 @@ pub(super) fn write(trace: &Trace, path: &Path, to: Format) -> Result<(), Refusa
             result => result.map_err(|error| cannot(path, &error)),
         };
     }
+    let packing = match format::packing_of_file(path) {
+        Packing::Packets if plain => Packing::Plain,
+        packing => packing,
+    };
     whole(path, |file| {
         let progress = Progress::new("writing", &short(path), None);
-        format::write(trace, Watched { file, progress }, to, format::packing_of_file(path))
+        format::write(trace, Watched { file, progress }, to, packing)
     })
 }
 

@@ -35,6 +35,9 @@ pub(super) struct Merge {
     /// The format of OUT, if its name does not tell.
     #[arg(long, value_name = "FORMAT", value_parser = files::parse_format)]
     to: Option<Format>,
+    /// Leave the packets of a .pftrace as they are, for tools that cannot unpack them.
+    #[arg(long)]
+    plain: bool,
     /// Only complain; say nothing about the clocks.
     #[arg(short, long)]
     quiet: bool,
@@ -61,7 +64,7 @@ impl Merge {
             By::Collectives => Align::Collectives,
         };
         let (trace, parts) = merger.finish(align);
-        files::write(&trace, &self.output, to)?;
+        files::write(&trace, &self.output, to, self.plain)?;
         for part in &parts {
             let unsure = matches!(part.related, Related::Assumed | Related::Unrelated);
             if !self.quiet || unsure {

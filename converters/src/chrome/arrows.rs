@@ -1,6 +1,6 @@
 //! Which arrows are written, and where: only those that have both ends.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use crate::kineto::{Class, class};
 use crate::trace::{EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace, Value};

@@ -4,7 +4,7 @@
 //! it would not make again, such as Kineto's names for sixteen devices of which two exist, are
 //! kept verbatim, and nothing is generated in their place.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::rows::{Id, Place, RowKind, Rows};
 use super::{METADATA_EVENTS, METADATA_TIME};

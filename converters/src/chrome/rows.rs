@@ -1,6 +1,6 @@
 //! Rows: what `pid` and `tid` stand for.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::args::intern;
 use super::places::overhead_name;
