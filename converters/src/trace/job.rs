@@ -61,10 +61,16 @@ impl Trace {
 
     /// A fact as text: strings as they are, anything else as JSON.
     pub(crate) fn fact_text(&self, key: &str) -> Option<String> {
-        self.facts.get(self.strings.find(key)?).map(|value| match value {
-            Value::Str(text) => self.strings.get(text).trim_matches('"').to_owned(),
+        let value = self.facts.get(self.strings.find(key)?)?;
+        Some(self.plain(value).trim_matches('"').to_owned())
+    }
+
+    /// A value as text: strings as they are, anything else as JSON.
+    pub(crate) fn plain(&self, value: Value) -> String {
+        match value {
+            Value::Str(text) => self.strings.get(text).to_owned(),
             value => self.json(value),
-        })
+        }
     }
 }
 

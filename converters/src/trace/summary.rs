@@ -222,10 +222,7 @@ fn categories(trace: &Trace) -> Vec<(String, u64)> {
 }
 
 fn shown(trace: &Trace, value: Value) -> String {
-    let text = match value {
-        Value::Str(id) => trace.strings.get(id).to_owned(),
-        value => trace.json(value),
-    };
+    let text = trace.plain(value);
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

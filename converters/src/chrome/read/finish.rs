@@ -1,8 +1,10 @@
 //! The end of reading: what can only be said when everything has been read.
 
+use std::collections::HashMap;
+
 use super::Reader;
 use crate::chrome::metadata::main_process;
-use crate::trace::{ClockReading, Nanos, Trace};
+use crate::trace::{ClockReading, ContextId, EventRef, Nanos, Trace};
 
 impl Reader {
     pub(super) fn finish(mut self) -> Trace {
@@ -18,8 +20,9 @@ impl Reader {
         for track in &rows.orphans {
             trace.tracks[*track].parent = parent;
         }
-        for (_, context) in trace.contexts.iter_mut() {
-            (context.pid, context.api) = (pid, api);
+        let users = users(trace);
+        for (id, context) in trace.contexts.iter_mut() {
+            (context.pid, context.api) = (users.get(&id).copied().unwrap_or(pid), api);
         }
         if trace.facts.readings.is_empty()
             && let Some(first) = since_1970(trace)
@@ -64,6 +67,28 @@ impl Reader {
         }
         self.trace
     }
+}
+
+/// The processes whose calls launched what ran in each context.
+fn users(trace: &Trace) -> HashMap<ContextId, i64> {
+    let mut users = HashMap::new();
+    if trace.processes.len() < 2 {
+        return users;
+    }
+    let caller = |event| {
+        let EventRef::Slice(slice) = event else { return None };
+        let process = trace.process_of(trace.slices.get(slice).track)?;
+        Some(trace.processes[process].pid)
+    };
+    let links = trace.flows.links.iter();
+    let pids: HashMap<u64, i64> =
+        links.filter_map(|link| Some((link.correlation, caller(link.event)?))).collect();
+    for activity in trace.activities.iter() {
+        if let (Some(context), Some(pid)) = (activity.context, pids.get(&activity.correlation)) {
+            users.entry(context).or_insert(*pid);
+        }
+    }
+    users
 }
 
 /// When a trace without a base begins, if its times are times of day: later than 2001, as those

@@ -89,7 +89,7 @@ impl<W: Write> Writer<'_, W> {
             .iter()
             .map(|device| {
                 let entries = trace.args.entries(device.properties);
-                let facts = entries.map(|(name, value)| (text(name), plain(trace, value)));
+                let facts = entries.map(|(name, value)| (text(name), trace.plain(value)));
                 (device.number, facts.collect())
             })
             .collect();
@@ -269,12 +269,4 @@ fn new_kernel<'a>(
         architecture: text(kernel.architecture),
         args,
     })
-}
-
-/// A value as text; strings as they are.
-fn plain(trace: &Trace, value: Value) -> String {
-    match value {
-        Value::Str(id) => trace.strings.get(id).to_owned(),
-        value => trace.json(value),
-    }
 }
