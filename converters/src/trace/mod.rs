@@ -76,7 +76,7 @@ pub use job::Job;
 pub use kymograph_protos::StrId;
 pub use slices::{Slice, Slices};
 pub use strings::StringTable;
-pub use summary::{DeviceSummary, ProcessSummary, Summary};
+pub use summary::{ClockSummary, DeviceSummary, ProcessSummary, QueueSummary, Summary};
 pub use time::Nanos;
 pub use tracks::{Order, Process, Thread, Track, TrackKind, Unit};
 
