@@ -12,6 +12,7 @@ mod info;
 mod inherited;
 mod launch;
 mod library;
+mod open;
 mod record;
 mod status;
 mod workload;
@@ -31,6 +32,8 @@ EXAMPLES
   What is in a trace, and the same trace for tools that read PyTorch's JSON:
       kymo info app.pftrace
       kymo convert app.pftrace app.json.gz
+  Look at it in Perfetto's UI:
+      kymo open app.pftrace
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -52,6 +55,7 @@ enum Subcommands {
     Record(Box<record::Record>),
     Convert(convert::Convert),
     Info(info::Info),
+    Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
@@ -88,6 +92,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Record(record) => record.run(),
         Subcommands::Convert(convert) => convert.run(),
         Subcommands::Info(info) => info.run(),
+        Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
         Subcommands::Probe(probe) => probe.run(),
