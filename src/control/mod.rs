@@ -2,7 +2,9 @@
 //!
 //! [`Page`]: what `kymo record` and the processes that it records tell each other.
 //! [`Place`]: where that page lies.
+//! [`dynolog`]: what a fleet's daemon asks for.
 
+pub mod dynolog;
 mod page;
 mod place;
 mod slots;
