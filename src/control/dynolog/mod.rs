@@ -9,7 +9,8 @@
 //! question. An answer is taken whenever it comes. Nothing here waits: the background
 //! thread attends to a [`Client`] when its socket has something, or its time has come.
 //!
-//! What a stock daemon cannot stand is never sent to it ([`wire`], [`socket`]). What
+//! What a stock daemon cannot stand is never done to it ([`wire`], [`socket`]): it aborts, or
+//! waits ten seconds for a client that asked and is gone before it could answer. What
 //! others cannot be trusted with is not taken from them: datagrams of other users,
 //! lengths that lie, more text than any request has, more datagrams than any daemon sends.
 //! All of that is counted.
@@ -35,6 +36,8 @@ const BUSY: Duration = Duration::from_secs(1);
 /// Datagrams that are looked at in one go. Beyond that a daemon has gone mad, and is not
 /// listened to until it is asked again.
 const AT_ONCE: usize = 32;
+/// How long a stock daemon takes to answer when it has nothing else to do, with room.
+const ANSWER: Duration = Duration::from_millis(50);
 
 /// How to reach a daemon, and how often.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,6 +77,11 @@ pub struct Client {
     next: Instant,
     /// Nothing is read until then.
     resting: bool,
+    /// When it asked, while there is no answer.
+    asked: Option<Instant>,
+    /// This process and its ancestors, as they were at first: to a daemon, other ancestors
+    /// are another process.
+    pids: Vec<i32>,
     random: Random,
     buffer: Vec<u8>,
     counts: Counts,
@@ -89,6 +97,8 @@ impl Client {
             socket: None,
             next: now + random.part_of(SPREAD),
             resting: false,
+            asked: None,
+            pids: ancestry::of(std::process::id()),
             random,
             buffer: Vec::new(),
             counts: Counts::default(),
@@ -145,6 +155,7 @@ impl Client {
         match reply(&self.buffer[..length.min(LONGEST)], length) {
             Ok(Some(text)) => {
                 self.counts.answers += 1;
+                self.asked = None;
                 if text.trim_matches([' ', '\t', '\n', '\r', '\0']).is_empty() {
                     return None;
                 }
@@ -172,6 +183,7 @@ impl Client {
         match self.send(ready) {
             Ok(()) => {
                 self.counts.asked += 1;
+                self.asked = Some(Instant::now());
                 self.problem = None;
             }
             Err(error) => {
@@ -185,15 +197,14 @@ impl Client {
     }
 
     fn send(&mut self, ready: Ready) -> io::Result<()> {
-        let socket = match self.socket.take().filter(Socket::is_there) {
+        let mut socket = match self.socket.take().filter(Socket::is_there) {
             Some(socket) => socket,
             None => {
                 let name = format!("dynoconfigclient{}", self.random.uuid());
                 Socket::open(&self.settings.meeting, &name)?
             }
         };
-        let pids = ancestry::of(std::process::id());
-        let sent = request(ready, self.settings.job, &pids)
+        let sent = request(ready, self.settings.job, &self.pids)
             .map_or(Ok(()), |datagram| socket.send(&datagram));
         self.socket = Some(socket);
         sent
@@ -218,6 +229,19 @@ impl Client {
                 format!("cannot reach the daemon {daemon} {place}: {error}")
             }
         });
+    }
+}
+
+impl Drop for Client {
+    /// Lets the daemon answer what was asked a moment ago.
+    fn drop(&mut self) {
+        let left = self.asked.and_then(|asked| ANSWER.checked_sub(asked.elapsed()));
+        let (Some(left), Some(socket)) = (left, &self.socket) else {
+            return;
+        };
+        let mut wanted = libc::pollfd { fd: socket.descriptor(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, which lives through the call.
+        unsafe { libc::poll(&raw mut wanted, 1, left.as_millis() as libc::c_int) };
     }
 }
 

@@ -5,11 +5,18 @@
 //! in a folder sun_path = FOLDER / name NUL
 //! ```
 //! The NUL at the end of an abstract name is part of it: without it this is another
-//! address, to which a stock daemon cannot answer. A daemon that gets something from a
-//! socket without a name aborts, so a [`Socket`] always has one.
+//! address, to which a stock daemon cannot answer.
 //!
-//! Anybody may send to an abstract name. What did not come from the daemon's address, sent
-//! by root or by our own user (or by the one that was named), is not read.
+//! A stock daemon aborts when it gets something from a socket without a name, or from one
+//! in a folder whose path is not, byte for byte, the daemon's own (in a container it may be
+//! mounted elsewhere; a slash at the end makes a difference). So a [`Socket`] always has a
+//! name, and sends only after it has compared what the daemon calls itself.
+//!
+//! It is connected to the daemon, so that the kernel lets nobody else send to it. Who bound
+//! the daemon's name is a question of its own, and so its user is looked at: what is not
+//! from root, from our own user or from the one that was named, is not read.
+//!
+//! Source: dynolog's `ipcfabric/Endpoint.h`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -26,7 +33,7 @@ use std::path::{Path, PathBuf};
 pub struct Meeting {
     /// The daemon's name.
     pub daemon: String,
-    /// The folder of the sockets; `None`: they have abstract names.
+    /// The folder of the sockets, as both sides spell it; `None`: they have abstract names.
     pub folder: Option<PathBuf>,
     /// Whose daemon is listened to besides root's and our own.
     pub uid: Option<u32>,
@@ -37,7 +44,8 @@ pub struct Meeting {
 pub struct Socket {
     socket: UnixDatagram,
     daemon: SocketAddr,
-    meeting: Meeting,
+    connected: bool,
+    uid: Option<u32>,
     /// Its name in the folder, and the process that has to take it away.
     path: Option<(PathBuf, u32)>,
 }
@@ -47,7 +55,7 @@ pub struct Socket {
 pub enum Received {
     /// A datagram of this length, of which the buffer has at least the beginning.
     Datagram(usize),
-    /// One of somebody else's: of this user, if the address was right.
+    /// One of somebody else's: of this user, if it came from the daemon's address.
     Foreign(Option<u32>),
     /// Nothing.
     Nothing,
@@ -59,12 +67,8 @@ impl Socket {
     /// # Errors
     /// The folder cannot be written to, or a name is too long for a socket's.
     pub fn open(meeting: &Meeting, name: &str) -> io::Result<Socket> {
-        let address = |name: &str| match &meeting.folder {
-            None => SocketAddr::from_abstract_name([name.as_bytes(), b"\0"].concat()),
-            Some(folder) => SocketAddr::from_pathname(folder.join(name)),
-        };
-        let daemon = address(&meeting.daemon)?;
-        let ours = address(name)?;
+        let daemon = address(meeting, &meeting.daemon)?;
+        let ours = address(meeting, name)?;
         if let Some(path) = ours.as_pathname() {
             // The name is random: at most a socket that a process of this very name left.
             if path.symlink_metadata().is_ok_and(|it| it.file_type().is_socket()) {
@@ -73,7 +77,7 @@ impl Socket {
         }
         let socket = UnixDatagram::bind_addr(&ours)?;
         let path = ours.as_pathname().map(|path| (path.to_owned(), std::process::id()));
-        let socket = Socket { socket, daemon, meeting: meeting.clone(), path };
+        let socket = Socket { socket, daemon, connected: false, uid: meeting.uid, path };
         if let Some((path, _)) = &socket.path {
             // The daemon may be another user's; who sends is looked at when it comes.
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
@@ -113,10 +117,34 @@ impl Socket {
     /// Sends a datagram to the daemon, without waiting.
     ///
     /// # Errors
-    /// There is no daemon (`ConnectionRefused`, `NotFound`), or it is so busy that its
-    /// queue is full (`WouldBlock`).
-    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
-        self.socket.send_to_addr(datagram, &self.daemon).map(drop)
+    /// There is no daemon (`ConnectionRefused`, `NotFound`); it is so busy that its queue
+    /// is full (`WouldBlock`); it would abort (`InvalidInput`).
+    pub fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
+        use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotConnected};
+        if self.connected {
+            match self.socket.send(datagram) {
+                Ok(_) => return Ok(()),
+                // It is gone; there may be another one.
+                Err(error) => match error.kind() {
+                    ConnectionRefused | ConnectionReset | NotConnected => self.connected = false,
+                    _ => return Err(error),
+                },
+            }
+        }
+        self.socket.connect_addr(&self.daemon)?;
+        let peer = self.socket.peer_addr()?;
+        if name(&peer) != name(&self.daemon) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "its socket is {peer:?} to itself and {:?} here, and it would abort; mount \
+                     the folder under the same path for both",
+                    self.daemon
+                ),
+            ));
+        }
+        self.connected = true;
+        self.socket.send(datagram).map(drop)
     }
 
     /// Takes what came, without waiting.
@@ -160,25 +188,40 @@ impl Socket {
         })
     }
 
-    /// Whether `name` (a `sun_path`) is the daemon's.
-    fn is_daemon(&self, name: &[u8]) -> bool {
-        match (&self.meeting.folder, name.split_first()) {
-            (None, Some((0, name))) => self.daemon.as_abstract_name() == Some(name),
-            // In a container the folder may have another name than outside.
-            (Some(_), Some((first, _))) if *first != 0 => {
-                let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-                let name = Path::new(OsStr::from_bytes(&name[..end])).file_name();
-                name == Some(OsStr::new(&self.meeting.daemon))
+    /// Whether `path` (a `sun_path`) is the daemon's.
+    fn is_daemon(&self, path: &[u8]) -> bool {
+        match self.daemon.as_pathname() {
+            None => path.strip_prefix(b"\0") == self.daemon.as_abstract_name(),
+            Some(daemon) => {
+                let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
+                path[..end] == *daemon.as_os_str().as_bytes()
             }
-            _ => false,
         }
     }
 
     fn trusts(&self, uid: u32) -> bool {
         // SAFETY: no arguments, cannot fail.
         let me = unsafe { libc::geteuid() };
-        uid == 0 || uid == me || Some(uid) == self.meeting.uid
+        uid == 0 || uid == me || Some(uid) == self.uid
     }
+}
+
+/// The address of `name`. Put together as a stock daemon does it, without any knowledge of
+/// paths: it compares bytes.
+fn address(meeting: &Meeting, name: &str) -> io::Result<SocketAddr> {
+    match &meeting.folder {
+        None => SocketAddr::from_abstract_name([name.as_bytes(), b"\0"].concat()),
+        Some(folder) => {
+            let path = [folder.as_os_str().as_bytes(), b"/", name.as_bytes()].concat();
+            SocketAddr::from_pathname(OsStr::from_bytes(&path))
+        }
+    }
+}
+
+/// The bytes of an address's name.
+fn name(address: &SocketAddr) -> Option<&[u8]> {
+    let path = address.as_pathname().map(Path::as_os_str).map(OsStr::as_bytes);
+    path.or_else(|| address.as_abstract_name())
 }
 
 /// Whose process sent a message.

@@ -265,19 +265,44 @@ fn lies_and_floods_are_counted() {
 }
 
 #[test]
-fn nobody_but_the_daemon_is_listened_to() {
+fn nobody_but_the_daemon_can_send_anything() {
     let folder = tempfile::tempdir().unwrap();
     for meeting in [in_folder(folder.path()), abstract_name()] {
         let daemon = Daemon::at(&meeting);
         let (mut client, _, from) = asked(&meeting, &daemon);
         let other = Daemon::at(&Meeting { daemon: format!("not-{}", meeting.daemon), ..meeting });
-        other.answer(&from, b"EVIL=1");
         let nameless = Daemon { socket: UnixDatagram::unbound().unwrap() };
-        nameless.answer(&from, b"EVIL=1");
+        for stranger in [other, nameless] {
+            let error = stranger.socket.send_to_addr(b"EVIL=1", &from).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
         daemon.answer(&from, b"A=1");
         assert_eq!(client.receive(), ["A=1"]);
-        assert_eq!(client.counts().foreign, 2);
     }
+}
+
+/// A stock daemon aborts on a client in a folder that it spells differently.
+#[test]
+fn a_daemon_that_would_abort_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = Daemon::at(&in_folder(folder.path()));
+    // Where it is mounted in a container, say.
+    let elsewhere = folder.path().join("elsewhere");
+    std::os::unix::fs::symlink(folder.path(), &elsewhere).unwrap();
+    let mut client = Client::new(settings(&in_folder(&elsewhere)), Instant::now());
+    client.ask(client.due(), Ready::Activities);
+    assert!(client.problem().unwrap().contains("under the same path"), "{client:?}");
+    assert!(daemon.question().is_none());
+    drop(daemon);
+
+    // As the daemon spells it: with two slashes, if the folder's name ends with one.
+    std::fs::remove_file(folder.path().join("dynolog")).unwrap();
+    let slash = format!("{}/", folder.path().display());
+    let stock = UnixDatagram::bind(format!("{slash}/dynolog")).unwrap();
+    stock.set_nonblocking(true).unwrap();
+    let (_client, _, from) = asked(&in_folder(Path::new(&slash)), &Daemon { socket: stock });
+    let from = from.as_pathname().unwrap().to_str().unwrap();
+    assert_eq!(&from[slash.len()..=slash.len()], "/", "{from}");
 }
 
 #[test]
