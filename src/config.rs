@@ -8,6 +8,7 @@
 //! Nothing here fails halfway: a bad value leaves the default in place and is reported as
 //! a [`Problem`], because a traced program must run whatever its environment says.
 
+mod daemon;
 mod filter;
 mod value;
 
@@ -16,6 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use daemon::Daemon;
 pub use filter::CategoryFilter;
 
 /// The longest flush interval: what a SIGKILL may lose at most.
@@ -112,6 +114,21 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
+    option!("DAEMON", "NAME", "",
+        "Take requests for traces from this daemon; dynolog's is called dynolog. KINETO_USE_DAEMON stands for that one.",
+        |c, v| { c.daemon.name = daemon::name(v)?; Ok(()) }),
+    option!("DAEMON_FOLDER", "PATH", "",
+        "Folder of the daemon's socket, exactly as the daemon has it; KINETO_IPC_SOCKET_DIR is another name for it. Unset: the socket has no path.",
+        |c, v| { c.daemon.folder = value::optional(v, value::path)?; Ok(()) }),
+    option!("DAEMON_JOB", "NUMBER", "0",
+        "Job of the scheduler that the process belongs to, by which requests are addressed. SLURM_JOB_ID is another name for it.",
+        |c, v| { c.daemon.job = daemon::number(v)?; Ok(()) }),
+    option!("DAEMON_POLL", "DURATION", "5s",
+        "How often the daemon is asked for requests; from 1s to 30s.",
+        |c, v| { c.daemon.poll = daemon::poll(v)?; Ok(()) }),
+    option!("DAEMON_UID", "NUMBER", "",
+        "User whose daemon is listened to, besides root's and one's own.",
+        |c, v| { c.daemon.uid = value::optional(v, daemon::number)?; Ok(()) }),
     option!("LIBRARY", "PATH", "",
         "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
         |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
@@ -211,6 +228,8 @@ pub struct Config {
     pub cupti_path: Option<PathBuf>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
+    /// `DAEMON` and what goes with it.
+    pub daemon: Daemon,
     /// `LIBRARY`.
     pub library: Option<PathBuf>,
 }
@@ -235,6 +254,7 @@ impl Default for Config {
             all_args: false,
             cupti_path: None,
             control: None,
+            daemon: Daemon::NONE,
             library: None,
         };
         // The table's defaults are the defaults: there is no second list to disagree with
@@ -299,7 +319,8 @@ impl Config {
         problems
     }
 
-    /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`.
+    /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`, and those
+    /// by which Kineto finds its daemon.
     ///
     /// Reads `environ`, which is not safe against another thread that calls `setenv` at
     /// the same moment: call it from the library's constructor, or early.
@@ -315,14 +336,22 @@ impl Config {
     {
         let mut config = Config::default();
         let mut problems = Vec::new();
+        let (mut ours, mut kinetos) = (Vec::new(), Vec::new());
         for (name, value) in vars {
             let Some(name) = name.as_ref().to_str() else {
                 continue;
             };
             let Some(key) = name.strip_prefix("KYMOGRAPH_") else {
+                kinetos.extend(daemon::of_kineto(name, value.as_ref()));
                 continue;
             };
             problems.extend(config.set_from(key, value.as_ref(), name).err());
+            ours.push(key.to_ascii_uppercase());
+        }
+        // Ours say more precisely what is meant.
+        kinetos.retain(|(key, _)| !ours.iter().any(|ours| ours == key));
+        for (key, value) in kinetos {
+            problems.extend(config.set_from(key, &value, key).err());
         }
         (config, problems)
     }

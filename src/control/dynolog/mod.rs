@@ -24,8 +24,9 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
+use crate::config::Daemon;
 use random::Random;
-pub use socket::{Meeting, Received, Socket};
+pub use socket::{Received, Socket};
 pub use wire::{LONGEST, LONGEST_TEXT, MOST_PIDS, Malformed, Ready, reply, request};
 
 /// Clients that ask at the same moment would have a daemon, which serves a hundred a
@@ -38,18 +39,6 @@ const BUSY: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 32;
 /// How long a stock daemon takes to answer when it has nothing else to do, with room.
 const ANSWER: Duration = Duration::from_millis(50);
-
-/// How to reach a daemon, and how often.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settings {
-    /// Where it is.
-    pub meeting: Meeting,
-    /// The job of the scheduler that the process belongs to, by which requests are
-    /// addressed; 0 without one.
-    pub job: i64,
-    /// How often it is asked. A stock daemon forgets who has not asked for 60 seconds.
-    pub poll: Duration,
-}
 
 /// What happened so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,7 +60,7 @@ pub struct Counts {
 /// A client of a daemon. It belongs to one thread, the background thread.
 #[derive(Debug)]
 pub struct Client {
-    settings: Settings,
+    settings: Daemon,
     socket: Option<Socket>,
     /// When to ask.
     next: Instant,
@@ -90,7 +79,7 @@ pub struct Client {
 
 impl Client {
     /// A client that asks for the first time within a second after `now`.
-    pub fn new(settings: Settings, now: Instant) -> Client {
+    pub fn new(settings: Daemon, now: Instant) -> Client {
         let mut random = Random::new();
         Client {
             settings,
@@ -183,7 +172,7 @@ impl Client {
         match self.send(ready) {
             Ok(()) => {
                 self.counts.asked += 1;
-                self.asked = Some(Instant::now());
+                self.asked = Some(now);
                 self.problem = None;
             }
             Err(error) => {
@@ -196,12 +185,18 @@ impl Client {
         }
     }
 
+    /// Whether it may end: nothing was asked that the daemon is about to answer.
+    pub fn is_settled(&mut self, now: Instant) -> bool {
+        self.receive();
+        self.asked.is_none_or(|asked| now.saturating_duration_since(asked) > ANSWER)
+    }
+
     fn send(&mut self, ready: Ready) -> io::Result<()> {
         let mut socket = match self.socket.take().filter(Socket::is_there) {
             Some(socket) => socket,
             None => {
                 let name = format!("dynoconfigclient{}", self.random.uuid());
-                Socket::open(&self.settings.meeting, &name)?
+                Socket::open(&self.settings, &name)?
             }
         };
         let sent = request(ready, self.settings.job, &self.pids)
@@ -212,7 +207,7 @@ impl Client {
 
     /// Something failed: what it means, and whether the socket is still of use.
     fn lose(&mut self, error: &io::Error) {
-        let Meeting { daemon, folder, .. } = &self.settings.meeting;
+        let Daemon { name: daemon, folder, .. } = &self.settings;
         let place = match folder {
             Some(folder) => format!("in {}", folder.display()),
             None => "in this network namespace".to_owned(),
@@ -229,19 +224,6 @@ impl Client {
                 format!("cannot reach the daemon {daemon} {place}: {error}")
             }
         });
-    }
-}
-
-impl Drop for Client {
-    /// Lets the daemon answer what was asked a moment ago.
-    fn drop(&mut self) {
-        let left = self.asked.and_then(|asked| ANSWER.checked_sub(asked.elapsed()));
-        let (Some(left), Some(socket)) = (left, &self.socket) else {
-            return;
-        };
-        let mut wanted = libc::pollfd { fd: socket.descriptor(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry, which lives through the call.
-        unsafe { libc::poll(&raw mut wanted, 1, left.as_millis() as libc::c_int) };
     }
 }
 

@@ -28,16 +28,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
-/// Where a daemon's and its clients' sockets are.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Meeting {
-    /// The daemon's name.
-    pub daemon: String,
-    /// The folder of the sockets, as both sides spell it; `None`: they have abstract names.
-    pub folder: Option<PathBuf>,
-    /// Whose daemon is listened to besides root's and our own.
-    pub uid: Option<u32>,
-}
+use crate::config::Daemon;
 
 /// A bound socket.
 #[derive(Debug)]
@@ -66,9 +57,9 @@ impl Socket {
     ///
     /// # Errors
     /// The folder cannot be written to, or a name is too long for a socket's.
-    pub fn open(meeting: &Meeting, name: &str) -> io::Result<Socket> {
-        let daemon = address(meeting, &meeting.daemon)?;
-        let ours = address(meeting, name)?;
+    pub fn open(settings: &Daemon, name: &str) -> io::Result<Socket> {
+        let daemon = address(settings, &settings.name)?;
+        let ours = address(settings, name)?;
         if let Some(path) = ours.as_pathname() {
             // The name is random: at most a socket that a process of this very name left.
             if path.symlink_metadata().is_ok_and(|it| it.file_type().is_socket()) {
@@ -77,7 +68,7 @@ impl Socket {
         }
         let socket = UnixDatagram::bind_addr(&ours)?;
         let path = ours.as_pathname().map(|path| (path.to_owned(), std::process::id()));
-        let socket = Socket { socket, daemon, connected: false, uid: meeting.uid, path };
+        let socket = Socket { socket, daemon, connected: false, uid: settings.uid, path };
         if let Some((path, _)) = &socket.path {
             // The daemon may be another user's; who sends is looked at when it comes.
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
@@ -208,8 +199,8 @@ impl Socket {
 
 /// The address of `name`. Put together as a stock daemon does it, without any knowledge of
 /// paths: it compares bytes.
-fn address(meeting: &Meeting, name: &str) -> io::Result<SocketAddr> {
-    match &meeting.folder {
+fn address(settings: &Daemon, name: &str) -> io::Result<SocketAddr> {
+    match &settings.folder {
         None => SocketAddr::from_abstract_name([name.as_bytes(), b"\0"].concat()),
         Some(folder) => {
             let path = [folder.as_os_str().as_bytes(), b"/", name.as_bytes()].concat();

@@ -7,22 +7,22 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
 /// A daemon's end of the socket.
-struct Daemon {
+struct Peer {
     socket: UnixDatagram,
 }
 
-impl Daemon {
-    fn at(meeting: &Meeting) -> Daemon {
+impl Peer {
+    fn at(meeting: &Daemon) -> Peer {
         let socket = match &meeting.folder {
-            Some(folder) => UnixDatagram::bind(folder.join(&meeting.daemon)),
+            Some(folder) => UnixDatagram::bind(folder.join(&meeting.name)),
             None => {
-                let name = [meeting.daemon.as_bytes(), b"\0"].concat();
+                let name = [meeting.name.as_bytes(), b"\0"].concat();
                 UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).unwrap())
             }
         };
         let socket = socket.unwrap();
         socket.set_nonblocking(true).unwrap();
-        Daemon { socket }
+        Peer { socket }
     }
 
     /// The next question and who asked, if there is one.
@@ -45,23 +45,23 @@ impl Daemon {
     }
 }
 
-fn in_folder(folder: &Path) -> Meeting {
-    Meeting { daemon: "dynolog".into(), folder: Some(folder.into()), uid: None }
+fn in_folder(folder: &Path) -> Daemon {
+    Daemon { name: "dynolog".into(), folder: Some(folder.into()), ..settings() }
 }
 
 /// Abstract names are the whole machine's, so the daemon has one of its own.
-fn abstract_name() -> Meeting {
-    Meeting { daemon: format!("dynolog-{}", Random::new().uuid()), folder: None, uid: None }
+fn abstract_name() -> Daemon {
+    Daemon { name: format!("dynolog-{}", Random::new().uuid()), ..settings() }
 }
 
-fn settings(meeting: &Meeting) -> Settings {
-    Settings { meeting: meeting.clone(), job: 7, poll: Duration::from_secs(5) }
+fn settings() -> Daemon {
+    Daemon { job: 7, ..crate::Config::default().daemon }
 }
 
 /// A client that has asked for the first time, and what it asked.
-fn asked(meeting: &Meeting, daemon: &Daemon) -> (Client, Instant, SocketAddr) {
+fn asked(meeting: &Daemon, daemon: &Peer) -> (Client, Instant, SocketAddr) {
     let now = Instant::now();
-    let mut client = Client::new(settings(meeting), now);
+    let mut client = Client::new(meeting.clone(), now);
     let now = client.due();
     client.ask(now, Ready::Activities);
     assert_eq!(client.problem(), None);
@@ -74,7 +74,7 @@ fn asked(meeting: &Meeting, daemon: &Daemon) -> (Client, Instant, SocketAddr) {
 #[test]
 fn an_abstract_name_ends_with_a_nul() {
     let meeting = abstract_name();
-    let daemon = Daemon::at(&meeting);
+    let daemon = Peer::at(&meeting);
     let (mut client, _, from) = asked(&meeting, &daemon);
     let name = from.as_abstract_name().expect("a stock daemon aborts");
     assert_eq!((name.len(), name[52]), (53, 0), "52 characters and a NUL");
@@ -87,11 +87,23 @@ fn an_abstract_name_ends_with_a_nul() {
     assert_eq!(client.counts(), expected);
 }
 
+/// A stock daemon tries for ten seconds to answer who is not there any more.
+#[test]
+fn nobody_leaves_before_the_answer() {
+    let meeting = abstract_name();
+    let daemon = Peer::at(&meeting);
+    let (mut client, now, from) = asked(&meeting, &daemon);
+    assert!(!client.is_settled(now) && !client.is_settled(now + ANSWER / 2));
+    assert!(client.is_settled(now + 2 * ANSWER), "a dead daemon is not waited for");
+    daemon.answer(&from, b"");
+    assert!(client.is_settled(now));
+}
+
 #[test]
 fn a_socket_in_a_folder_goes_with_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let meeting = in_folder(folder.path());
-    let daemon = Daemon::at(&meeting);
+    let daemon = Peer::at(&meeting);
     let (mut client, now, from) = asked(&meeting, &daemon);
     let path = from.as_pathname().unwrap().to_owned();
     assert_eq!(path.parent(), Some(folder.path()));
@@ -115,11 +127,11 @@ fn a_socket_in_a_folder_goes_with_its_client() {
 fn questions_come_in_time_and_not_in_step() {
     let folder = tempfile::tempdir().unwrap();
     let meeting = in_folder(folder.path());
-    let daemon = Daemon::at(&meeting);
+    let daemon = Peer::at(&meeting);
     let start = Instant::now();
     let mut firsts = std::collections::BTreeSet::new();
     for _ in 0..5 {
-        let mut client = Client::new(settings(&meeting), start);
+        let mut client = Client::new(meeting.clone(), start);
         assert!(client.due() < start + SPREAD);
         firsts.insert(client.due() - start);
         client.ask(start, Ready::Activities);
@@ -143,7 +155,7 @@ fn questions_come_in_time_and_not_in_step() {
 fn a_late_answer_is_taken_when_it_comes() {
     let folder = tempfile::tempdir().unwrap();
     let meeting = in_folder(folder.path());
-    let daemon = Daemon::at(&meeting);
+    let daemon = Peer::at(&meeting);
     let (mut client, _, from) = asked(&meeting, &daemon);
     assert_eq!(client.receive(), [""; 0]);
     // After the next question, say: both answers are there, and are taken before it is
@@ -159,7 +171,7 @@ fn a_late_answer_is_taken_when_it_comes() {
 fn a_daemon_may_die_and_come_back() {
     let folder = tempfile::tempdir().unwrap();
     for meeting in [in_folder(folder.path()), abstract_name()] {
-        let daemon = Daemon::at(&meeting);
+        let daemon = Peer::at(&meeting);
         let (mut client, _, _) = asked(&meeting, &daemon);
         drop(daemon);
         for _ in 0..3 {
@@ -168,10 +180,10 @@ fn a_daemon_may_die_and_come_back() {
         }
         assert_eq!(client.counts().unsent, 3);
         if let Some(folder) = &meeting.folder {
-            std::fs::remove_file(folder.join(&meeting.daemon)).unwrap();
+            std::fs::remove_file(folder.join(&meeting.name)).unwrap();
             client.ask(client.due(), Ready::Activities);
         }
-        let daemon = Daemon::at(&meeting);
+        let daemon = Peer::at(&meeting);
         client.ask(client.due(), Ready::Activities);
         assert_eq!(client.problem(), None);
         let (_, from) = daemon.question().unwrap();
@@ -185,17 +197,17 @@ fn a_folder_that_is_not_there_yet_is_waited_for() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("later");
     let meeting = in_folder(&folder);
-    let mut client = Client::new(settings(&meeting), Instant::now());
+    let mut client = Client::new(meeting.clone(), Instant::now());
     client.ask(client.due(), Ready::Activities);
     assert_eq!((client.counts().unsent, client.descriptor()), (1, None));
     assert!(client.problem().is_some());
     std::fs::create_dir(&folder).unwrap();
-    let daemon = Daemon::at(&meeting);
+    let daemon = Peer::at(&meeting);
     client.ask(client.due(), Ready::Activities);
     assert!(daemon.question().is_some());
     // A name that no socket can have is a problem, not a panic.
     let meeting = in_folder(Path::new(&"/x".repeat(100)));
-    let mut client = Client::new(settings(&meeting), Instant::now());
+    let mut client = Client::new(meeting.clone(), Instant::now());
     client.ask(client.due(), Ready::Activities);
     assert!(client.problem().unwrap().contains("cannot reach the daemon"));
 }
@@ -204,7 +216,7 @@ fn a_folder_that_is_not_there_yet_is_waited_for() {
 fn a_daemon_whose_queue_is_full_is_asked_again_soon() {
     let folder = tempfile::tempdir().unwrap();
     let meeting = in_folder(folder.path());
-    let daemon = Daemon::at(&meeting);
+    let daemon = Peer::at(&meeting);
     let (mut client, ..) = asked(&meeting, &daemon);
     let mut now = client.due();
     for _ in 0..100_000 {
@@ -226,7 +238,7 @@ fn a_daemon_whose_queue_is_full_is_asked_again_soon() {
 fn lies_and_floods_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let meeting = in_folder(folder.path());
-    let daemon = Daemon::at(&meeting);
+    let daemon = Peer::at(&meeting);
     let (mut client, _, from) = asked(&meeting, &daemon);
     daemon.raw(&from, b"");
     daemon.raw(&from, b"short");
@@ -243,7 +255,7 @@ fn lies_and_floods_are_counted() {
 
     // As fast as it is read, and faster: not for longer than one go.
     let mut sent = 0;
-    let mut flood = |daemon: &Daemon| {
+    let mut flood = |daemon: &Peer| {
         while daemon.socket.send_to_addr(b"flood", &from).is_ok() {
             sent += 1;
         }
@@ -268,10 +280,10 @@ fn lies_and_floods_are_counted() {
 fn nobody_but_the_daemon_can_send_anything() {
     let folder = tempfile::tempdir().unwrap();
     for meeting in [in_folder(folder.path()), abstract_name()] {
-        let daemon = Daemon::at(&meeting);
+        let daemon = Peer::at(&meeting);
         let (mut client, _, from) = asked(&meeting, &daemon);
-        let other = Daemon::at(&Meeting { daemon: format!("not-{}", meeting.daemon), ..meeting });
-        let nameless = Daemon { socket: UnixDatagram::unbound().unwrap() };
+        let other = Peer::at(&Daemon { name: format!("not-{}", meeting.name), ..meeting });
+        let nameless = Peer { socket: UnixDatagram::unbound().unwrap() };
         for stranger in [other, nameless] {
             let error = stranger.socket.send_to_addr(b"EVIL=1", &from).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -285,11 +297,11 @@ fn nobody_but_the_daemon_can_send_anything() {
 #[test]
 fn a_daemon_that_would_abort_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let daemon = Daemon::at(&in_folder(folder.path()));
+    let daemon = Peer::at(&in_folder(folder.path()));
     // Where it is mounted in a container, say.
     let elsewhere = folder.path().join("elsewhere");
     std::os::unix::fs::symlink(folder.path(), &elsewhere).unwrap();
-    let mut client = Client::new(settings(&in_folder(&elsewhere)), Instant::now());
+    let mut client = Client::new(in_folder(&elsewhere), Instant::now());
     client.ask(client.due(), Ready::Activities);
     assert!(client.problem().unwrap().contains("under the same path"), "{client:?}");
     assert!(daemon.question().is_none());
@@ -300,7 +312,7 @@ fn a_daemon_that_would_abort_is_left_alone() {
     let slash = format!("{}/", folder.path().display());
     let stock = UnixDatagram::bind(format!("{slash}/dynolog")).unwrap();
     stock.set_nonblocking(true).unwrap();
-    let (_client, _, from) = asked(&in_folder(Path::new(&slash)), &Daemon { socket: stock });
+    let (_client, _, from) = asked(&in_folder(Path::new(&slash)), &Peer { socket: stock });
     let from = from.as_pathname().unwrap().to_str().unwrap();
     assert_eq!(&from[slash.len()..=slash.len()], "/", "{from}");
 }
@@ -314,8 +326,8 @@ fn a_daemon_of_another_user_must_be_named() {
     }
     const NOBODY: u32 = 65534;
     let meeting = abstract_name();
-    let trusting = Meeting { uid: Some(NOBODY), ..meeting.clone() };
-    let daemon = Daemon::at(&meeting);
+    let trusting = Daemon { uid: Some(NOBODY), ..meeting.clone() };
+    let daemon = Peer::at(&meeting);
     let (mut wary, _, first) = asked(&meeting, &daemon);
     let (mut trusting, _, second) = asked(&trusting, &daemon);
     std::thread::spawn(move || {
