@@ -160,7 +160,7 @@ impl State {
         socket: &UnixDatagram,
         back: impl Fn(&SocketAddr) -> Result<SocketAddr, String>,
     ) {
-        let mut late = Vec::new();
+        let mut late: Vec<(SocketAddr, Vec<u8>)> = Vec::new();
         while !self.stop.load(Ordering::SeqCst) {
             std::thread::sleep(PAUSE);
             if !self.silent.load(Ordering::SeqCst) {
@@ -247,8 +247,12 @@ impl State {
             _ => return json!({"status": "failed"}),
         }
         let config = request["config"].as_str().unwrap();
-        let wanted: BTreeSet<i32> =
-            request["pids"].as_array().unwrap().iter().map(|p| p.as_i64().unwrap() as i32).collect();
+        let wanted: BTreeSet<i32> = request["pids"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p.as_i64().unwrap() as i32)
+            .collect();
         let limit = request["process_limit"].as_u64().unwrap_or(1000) as usize;
         let all = wanted.is_empty() || wanted == BTreeSet::from([0]);
         let (mut matched, mut triggered, mut busy) = (Vec::new(), Vec::new(), 0);
