@@ -31,6 +31,8 @@ pub struct Request {
     pub trace_id: String,
     /// An id that the traces of a group have in common; empty for none.
     pub group_trace_id: String,
+    /// Text that the trace carries for who asked; empty for none.
+    pub custom: String,
 }
 
 /// When a window of time opens.
