@@ -37,6 +37,8 @@ pub enum Error {
     },
     /// There is one recording at a time in a process.
     AlreadyRecording,
+    /// The process is about to end.
+    Ending,
     /// The buffers do not fit into memory.
     Memory {
         /// What was asked for, in bytes.
@@ -76,6 +78,9 @@ impl fmt::Display for Error {
             }
             Error::AlreadyRecording => {
                 write!(f, "this process is being recorded already; stop that recording first")
+            }
+            Error::Ending => {
+                write!(f, "this process is about to end; start the recording earlier")
             }
             Error::Memory { bytes } => {
                 write!(f, "no memory for {bytes} bytes of buffers; set BUFFER to less")

@@ -1,8 +1,10 @@
 //! Recordings: starting one, asking how it goes, stopping it.
 
 mod active;
+mod demand;
 mod shared;
 mod stats;
+mod window;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,16 +16,19 @@ use std::time::{Duration, Instant};
 use crate::__private::COMPILED_IN;
 use crate::clock::{self, Anchor, Source};
 use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
-use crate::control::Page;
+use crate::control::{self, Job, Page};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::queue;
 use crate::sink::{self, Sink};
 use crate::{category, recorder, sources};
 use active::{active, deactivate};
+use demand::Program;
+pub(crate) use demand::prepare;
 pub(crate) use shared::{Request, Shared};
 use shared::{lock, lock_until, wait};
 pub use stats::{Stats, Summary, ThreadStats};
+pub(crate) use window::{Bounds, Side, Window};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,6 +75,7 @@ impl Recording {
     /// The output cannot be written, a recording is running already, or there is no memory
     /// for its buffers. Nothing has started then.
     pub fn start(config: Config) -> Result<Recording, Error> {
+        let program = Program::begin()?;
         let _changing = Changing::begin()?;
         let (sink, page) = match &config.control {
             Some(path) => {
@@ -79,7 +85,7 @@ impl Recording {
             None => (sink::open(&config)?, None),
         };
         let first = choose_clock(&config);
-        launch(config, sink, page, first)
+        program.records(launch(config, sink, page, first))
     }
 
     /// Starts recording into `sink`; `config.output` is not used, so that forked children
@@ -88,10 +94,11 @@ impl Recording {
     /// # Errors
     /// A recording is running already, or there is no memory for its buffers.
     pub fn start_with(config: Config, sink: impl Sink + 'static) -> Result<Recording, Error> {
+        let program = Program::begin()?;
         let _changing = Changing::begin()?;
         let first = choose_clock(&config);
         let config = Config { fork: ForkPolicy::Silent, ..config };
-        launch(config, Box::new(sink), None, first)
+        program.records(launch(config, Box::new(sink), None, first))
     }
 
     /// Whether this process is being recorded.
@@ -170,6 +177,24 @@ fn launch(
     page: Option<Arc<Page>>,
     first: Anchor,
 ) -> Result<Recording, Error> {
+    let shared = set_up(config, Window::all())?;
+    let theirs = shared.clone();
+    let run: Job = Box::new(move |attend| run(&theirs, sink, page, first, attend));
+    let started = match control::desk() {
+        Some(desk) => desk.hand_over(run).map_err(|_| Error::Ending),
+        None => spawn(move || run(&mut || {})),
+    };
+    if let Err(error) = started {
+        shared.recording_ends();
+        deactivate();
+        return Err(error);
+    }
+    sources::start(&shared.config);
+    Ok(Recording { shared, pid: std::process::id() })
+}
+
+/// Gets everything ready that producers use. From here on they record.
+fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     if !queue::POOL.provide(config.buffer as usize) {
         return Err(Error::Memory { bytes: config.buffer });
     }
@@ -180,32 +205,36 @@ fn launch(
     queue::watch_threads();
     crate::lifecycle::watch_process();
     crate::lifecycle::forget_inherited();
-    let shared = Arc::new(Shared::new(config.clone()));
-    let theirs = shared.clone();
+    let shared = Arc::new(Shared::new(config, window));
     // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
     active::activate(shared.clone());
     recorder::forget_categories();
-    category::switch(|name| config.categories.matches(name.as_bytes()));
-    let spawned = without_signals(|| {
-        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
-            let config = theirs.config.clone();
-            let engine = theirs.clone();
-            let run = move || Engine::new(engine, &config, sink, page, first).run();
-            // The sink may be the program's own, and panic.
-            if catch_unwind(AssertUnwindSafe(run)).is_err() {
-                theirs.recording_ends();
-                theirs.broke();
-            }
-        })
-    });
-    if let Err(source) = spawned {
+    category::switch(|name| shared.config.categories.matches(name.as_bytes()));
+    Ok(shared)
+}
+
+/// The engine's whole life, on the background thread.
+fn run(
+    shared: &Arc<Shared>,
+    sink: Box<dyn Sink>,
+    page: Option<Arc<Page>>,
+    first: Anchor,
+    attend: &mut dyn FnMut(),
+) {
+    let engine = || Engine::new(shared.clone(), &shared.config, sink, page, first).run(attend);
+    // The sink may be the program's own, and panic.
+    if catch_unwind(AssertUnwindSafe(engine)).is_err() {
         shared.recording_ends();
-        deactivate();
-        return Err(Error::Thread { source });
+        shared.broke();
     }
-    sources::start(&config);
-    Ok(Recording { shared, pid: std::process::id() })
+}
+
+/// Starts the background thread.
+pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let builder = std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20);
+    let spawned = without_signals(|| builder.spawn(body));
+    spawned.map(drop).map_err(|source| Error::Thread { source })
 }
 
 /// Runs `spawn` with all signals blocked, so that the thread it makes never runs a signal
@@ -306,7 +335,10 @@ pub(crate) fn wants(category: &[u8]) -> Option<bool> {
         running = active();
     }
     let Some(shared) = running else {
-        return crate::lifecycle::will_want(category);
+        crate::lifecycle::arm_if_inherited();
+        let wanted = crate::lifecycle::will_want(category);
+        // It may be recorded later; that is said to everybody when it begins.
+        return wanted.or_else(|| control::desk().map(|_| false));
     };
     (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
 }

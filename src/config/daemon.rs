@@ -24,6 +24,11 @@ pub struct Daemon {
 }
 
 impl Daemon {
+    /// Who asks more often keeps a processor awake.
+    pub(crate) const SHORTEST_POLL: Duration = Duration::from_secs(1);
+    /// A stock daemon forgets who has not asked for a minute.
+    pub(crate) const LONGEST_POLL: Duration = Duration::from_secs(30);
+
     /// None is asked. The table of options has the defaults.
     pub(super) const NONE: Daemon =
         Daemon { name: String::new(), folder: None, job: 0, poll: Duration::ZERO, uid: None };
@@ -35,6 +40,7 @@ pub(super) fn of_kineto(name: &str, text: &OsStr) -> Option<(&'static str, OsStr
         // Whatever it is set to.
         "KINETO_USE_DAEMON" => Some(("DAEMON", "dynolog".into())),
         "KINETO_IPC_SOCKET_DIR" => Some(("DAEMON_FOLDER", text.to_owned())),
+        "KINETO_ONDEMAND_TRACE_DIR" => Some(("TRACE_DIRS", text.to_owned())),
         "SLURM_JOB_ID" => Some(("DAEMON_JOB", leading_number(text).to_string().into())),
         _ => None,
     }
@@ -61,10 +67,9 @@ pub(super) fn number<T: std::str::FromStr>(text: &OsStr) -> Result<T, String> {
     value::text(text)?.trim().parse().map_err(|_| "expected a whole number".to_owned())
 }
 
-/// A stock daemon forgets who has not asked for a minute.
 pub(super) fn poll(text: &OsStr) -> Result<Duration, String> {
     let poll = value::duration(text)?;
-    if poll < Duration::from_secs(1) || poll > Duration::from_secs(30) {
+    if poll < Daemon::SHORTEST_POLL || poll > Daemon::LONGEST_POLL {
         return Err("expected a duration from 1s to 30s".to_owned());
     }
     Ok(poll)

@@ -21,6 +21,7 @@ use kymograph_backends::annotate::{itt, nvtx};
 use kymograph_backends::nvidia;
 
 use crate::config::Config;
+use crate::control;
 use crate::guard::guard;
 use crate::lifecycle::EXIT_PATIENCE;
 use crate::recorder::PIPELINE;
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
+    guard((), || control::process_ends(EXIT_PATIENCE));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

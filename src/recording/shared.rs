@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::active::deactivate;
+use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
 use crate::config::Config;
 use crate::{category, recorder};
@@ -14,6 +15,8 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(super) pid: u32,
     pub(super) ending: AtomicBool,
+    /// What belongs to the trace.
+    pub(crate) window: Window,
     pub(super) inbox: Mutex<Inbox>,
     /// Wakes the engine.
     pub(super) wake: Condvar,
@@ -21,11 +24,15 @@ pub(crate) struct Shared {
     pub(super) answer: Condvar,
     pub(super) stats: Mutex<Stats>,
     tickets: AtomicU64,
+    facts: Mutex<Vec<(String, String)>>,
+    edges: Mutex<(u64, u64)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) stop: bool,
+    /// As `stop`, and the engine stops the sources.
+    close: bool,
     /// The newest flush that was asked for, and the newest that was done.
     wanted: u64,
     done: u64,
@@ -39,21 +46,26 @@ pub(crate) enum Request {
     None,
     /// Write everything, then say so.
     Flush(u64),
+    /// Stop the sources, then end.
+    Close,
     /// End.
     Stop,
 }
 
 impl Shared {
-    pub(super) fn new(config: Config) -> Shared {
+    pub(super) fn new(config: Config, window: Window) -> Shared {
         Shared {
             config,
             pid: std::process::id(),
             ending: AtomicBool::new(false),
+            window,
             inbox: Mutex::default(),
             wake: Condvar::new(),
             answer: Condvar::new(),
             stats: Mutex::default(),
             tickets: AtomicU64::new(0),
+            facts: Mutex::default(),
+            edges: Mutex::default(),
         }
     }
 
@@ -62,6 +74,7 @@ impl Shared {
         let mut inbox = lock(&self.inbox);
         let request = |inbox: &Inbox| match inbox {
             Inbox { stop: true, .. } => Request::Stop,
+            Inbox { close: true, .. } => Request::Close,
             Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
             _ => Request::None,
         };
@@ -92,8 +105,38 @@ impl Shared {
         }
     }
 
+    /// Ends it as soon as the engine gets to it, which stops the sources then. Nothing new
+    /// is recorded from now on.
+    pub(crate) fn end(&self) {
+        self.recording_ends();
+        let mut inbox = lock(&self.inbox);
+        inbox.close = true;
+        self.wake.notify_one();
+    }
+
+    /// Something that the trace says of itself: it gets the key `kymograph.<pid>.<key>`.
+    pub(crate) fn state(&self, key: &str, value: &str) {
+        lock(&self.facts).push((key.to_owned(), value.to_owned()));
+    }
+
+    /// Engine: what there is to say.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        lock(&self.facts).clone()
+    }
+
+    /// What it amounted to, as of the last flush.
+    pub(crate) fn total(&self) -> Summary {
+        lock(&self.stats).total.clone()
+    }
+
+    /// When its window opened and closed, once it is over.
+    pub(crate) fn window_nanos(&self) -> (u64, u64) {
+        *lock(&self.edges)
+    }
+
     /// Engine: it is over.
-    pub(crate) fn ended(&self, total: Summary) {
+    pub(crate) fn ended(&self, total: Summary, edges: (u64, u64)) {
+        *lock(&self.edges) = edges;
         self.publish(total, Vec::new);
         deactivate();
         lock(&self.inbox).ended = true;
@@ -104,7 +147,7 @@ impl Shared {
     pub(super) fn broke(&self) {
         let mut total = lock(&self.stats).total.clone();
         total.failure = Some("the writer panicked".to_owned());
-        self.ended(total);
+        self.ended(total, (0, 0));
     }
 
     pub(super) fn flush(&self, patience: Duration) -> bool {

@@ -261,6 +261,11 @@ impl Machine {
         }
     }
 
+    /// The program called `step()` so often at moments at which nobody waited for it.
+    pub fn count_steps(&mut self, steps: u64) {
+        self.steps += steps;
+    }
+
     /// The program ends an iteration and begins the next. Then [`Machine::tick`].
     pub fn step(&mut self, now: Now) -> Option<Action> {
         self.steps += 1;
@@ -377,6 +382,26 @@ impl Machine {
             },
             (State::Warmup(Job { plan: Plan::Time { start, .. }, .. }, Some(_)), _) => Some(start),
             (State::CollectTrace(Job { plan: Plan::Time { end, .. }, .. }), _) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// When the window will open, for a window by time, as soon as nothing can change that;
+    /// so that nothing that is recorded then is discarded before [`Action::Open`] is
+    /// carried out.
+    pub fn opens(&self) -> Option<u64> {
+        match self.state {
+            State::Warmup(Job { plan: Plan::Time { start, .. }, .. }, Some(ready)) => {
+                Some(start.max(ready))
+            }
+            _ => None,
+        }
+    }
+
+    /// When the window will close, for an open window by time that nobody stops.
+    pub fn closes(&self) -> Option<u64> {
+        match self.state {
+            State::CollectTrace(Job { plan: Plan::Time { end, .. }, .. }) => Some(end),
             _ => None,
         }
     }

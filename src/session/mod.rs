@@ -15,10 +15,14 @@
 //! program itself does not ask: what it records synchronously always wins, and ends what
 //! others had asked for.
 
+mod keys;
 mod machine;
 mod request;
 mod schedule;
+mod text;
 
+pub use keys::{KEYS, Key};
 pub use machine::{Action, Machine, Now, Phase, Ticket};
 pub use request::{Done, Origin, Outcome, Refusal, Request, Start, Window};
 pub use schedule::{Schedule, ScheduleAction};
+pub use text::{Dialect, Parsed, check_output, parse};

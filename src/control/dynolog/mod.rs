@@ -17,6 +17,7 @@
 
 mod ancestry;
 mod random;
+mod requests;
 mod socket;
 mod wire;
 
@@ -24,8 +25,10 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
+use super::{Desk, Trigger};
 use crate::config::Daemon;
 use random::Random;
+use requests::Remarks;
 pub use socket::{Received, Socket};
 pub use wire::{LONGEST, LONGEST_TEXT, MOST_PIDS, Malformed, Ready, reply, request};
 
@@ -75,6 +78,7 @@ pub struct Client {
     buffer: Vec<u8>,
     counts: Counts,
     problem: Option<String>,
+    remarks: Remarks,
 }
 
 impl Client {
@@ -92,12 +96,13 @@ impl Client {
             buffer: Vec::new(),
             counts: Counts::default(),
             problem: None,
+            remarks: Remarks::default(),
         }
     }
 
     /// What to wait for with `poll`, besides the time.
     pub fn descriptor(&self) -> Option<RawFd> {
-        self.socket.as_ref().filter(|_| !self.resting).map(Socket::descriptor)
+        self.socket.as_ref().filter(|_| !self.resting)?.descriptor()
     }
 
     /// When it wants to be attended to even if nothing comes.
@@ -128,7 +133,7 @@ impl Client {
                 Ok(Received::Datagram(length)) => texts.extend(self.read(length)),
                 Ok(Received::Foreign(uid)) => {
                     self.counts.foreign += 1;
-                    self.problem = Some(foreign(uid));
+                    self.complain(foreign(uid));
                 }
                 Err(error) => {
                     self.lose(&error);
@@ -154,10 +159,21 @@ impl Client {
             Ok(None) => None,
             Err(error) => {
                 self.counts.malformed += 1;
-                self.problem = Some(format!("a datagram of the daemon makes no sense: {error}"));
+                self.complain(format!("a datagram of the daemon makes no sense: {error}"));
                 None
             }
         }
+    }
+
+    /// Something came that was not read.
+    fn complain(&mut self, what: String) {
+        self.remarks.add(what.clone());
+        self.problem = Some(what);
+    }
+
+    /// From the next question on.
+    fn poll_every(&mut self, poll: Duration) {
+        self.settings.poll = poll.clamp(Daemon::SHORTEST_POLL, Daemon::LONGEST_POLL);
     }
 
     /// Asks the daemon, if it is time to.
@@ -224,6 +240,29 @@ impl Client {
                 format!("cannot reach the daemon {daemon} {place}: {error}")
             }
         });
+    }
+}
+
+impl Trigger for Client {
+    fn descriptors(&self, to: &mut Vec<RawFd>) {
+        to.extend(self.descriptor());
+    }
+
+    fn due(&self) -> Option<Instant> {
+        Some(self.next)
+    }
+
+    fn attend(&mut self, desk: &Desk) {
+        for text in self.receive() {
+            self.hand_over(&text, desk);
+        }
+        // A request that cannot be followed now stays with the daemon.
+        let ready = if desk.obstacle().is_none() { Ready::Activities } else { Ready::Nothing };
+        self.ask(Instant::now(), ready);
+    }
+
+    fn end(&mut self) -> bool {
+        self.is_settled(Instant::now())
     }
 }
 

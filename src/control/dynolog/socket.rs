@@ -20,8 +20,8 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -29,11 +29,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use crate::config::Daemon;
+use crate::control::Held;
 
 /// A bound socket.
 #[derive(Debug)]
 pub struct Socket {
-    socket: UnixDatagram,
+    socket: Held,
     daemon: SocketAddr,
     connected: bool,
     uid: Option<u32>,
@@ -66,14 +67,13 @@ impl Socket {
                 std::fs::remove_file(path)?;
             }
         }
-        let socket = UnixDatagram::bind_addr(&ours)?;
+        let socket = Held::new(UnixDatagram::bind_addr(&ours)?)?;
         let path = ours.as_pathname().map(|path| (path.to_owned(), std::process::id()));
         let socket = Socket { socket, daemon, connected: false, uid: settings.uid, path };
         if let Some((path, _)) = &socket.path {
             // The daemon may be another user's; who sends is looked at when it comes.
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
         }
-        socket.socket.set_nonblocking(true)?;
         socket.ask_for_senders()?;
         Ok(socket)
     }
@@ -85,7 +85,7 @@ impl Socket {
         // SAFETY: the option is an int, which lives through the call.
         let result = unsafe {
             libc::setsockopt(
-                self.socket.as_raw_fd(),
+                self.get()?.as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_PASSCRED,
                 (&raw const on).cast(),
@@ -96,8 +96,15 @@ impl Socket {
     }
 
     /// For `poll`.
-    pub fn descriptor(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.socket.get()
+    }
+
+    /// The socket, which is not closed when this goes.
+    fn get(&self) -> io::Result<ManuallyDrop<UnixDatagram>> {
+        let fd = self.socket.get().ok_or(io::ErrorKind::BrokenPipe)?;
+        // SAFETY: open, ours, and such a socket, as `socket` made sure; closed by it alone.
+        Ok(ManuallyDrop::new(unsafe { UnixDatagram::from_raw_fd(fd) }))
     }
 
     /// Whether the daemon can still answer: somebody may have cleaned up the folder.
@@ -112,8 +119,9 @@ impl Socket {
     /// is full (`WouldBlock`); it would abort (`InvalidInput`).
     pub fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotConnected};
+        let socket = self.get()?;
         if self.connected {
-            match self.socket.send(datagram) {
+            match socket.send(datagram) {
                 Ok(_) => return Ok(()),
                 // It is gone; there may be another one.
                 Err(error) => match error.kind() {
@@ -122,8 +130,8 @@ impl Socket {
                 },
             }
         }
-        self.socket.connect_addr(&self.daemon)?;
-        let peer = self.socket.peer_addr()?;
+        socket.connect_addr(&self.daemon)?;
+        let peer = socket.peer_addr()?;
         if name(&peer) != name(&self.daemon) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -135,7 +143,7 @@ impl Socket {
             ));
         }
         self.connected = true;
-        self.socket.send(datagram).map(drop)
+        socket.send(datagram).map(drop)
     }
 
     /// Takes what came, without waiting.
@@ -143,6 +151,7 @@ impl Socket {
     /// # Errors
     /// Those of recvmsg(2).
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let fd = self.get()?.as_raw_fd();
         // Room for one `ucred` and no descriptor: the kernel closes those that do not fit.
         let mut control = [0_u64; 4];
         let mut from = MaybeUninit::<libc::sockaddr_un>::zeroed();
@@ -158,7 +167,7 @@ impl Socket {
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC | libc::MSG_CMSG_CLOEXEC;
         // SAFETY: every pointer in `message` is to memory that lives through the call and
         // is as long as the message says.
-        let length = unsafe { libc::recvmsg(self.descriptor(), &raw mut message, flags) };
+        let length = unsafe { libc::recvmsg(fd, &raw mut message, flags) };
         if length < 0 {
             let error = io::Error::last_os_error();
             return match error.kind() {
