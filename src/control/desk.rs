@@ -126,6 +126,11 @@ impl Desk {
         &self.config
     }
 
+    /// The time, on both clocks.
+    pub fn now(&self) -> Now {
+        now()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.machine.count_steps(self.steps.swap(0, Ordering::Relaxed));
