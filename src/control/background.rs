@@ -154,7 +154,7 @@ impl Background {
     fn say_goodbye(&mut self) {
         let deadline = Instant::now() + GOODBYE;
         for trigger in &mut self.triggers {
-            while !trigger.end() && Instant::now() < deadline {
+            while !trigger.end(&self.desk) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }

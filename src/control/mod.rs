@@ -6,17 +6,21 @@
 //! fleet's daemon asks for.
 
 mod background;
+mod client;
 mod desk;
 pub mod dynolog;
+mod folder;
 mod held;
 mod page;
 mod place;
 mod presence;
 mod slots;
+mod socket;
 mod trigger;
 
 pub(crate) use background::Job;
 pub use desk::{Answer, Desk, Status};
+pub use folder::sockets;
 pub use held::Held;
 pub(crate) use held::close_inherited;
 pub use page::{Page, State, Totals};

@@ -1,5 +1,6 @@
 //! Whether this process can be asked for traces: it has a desk then.
 
+use std::io;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::background::Background;
 use super::desk::Desk;
 use super::dynolog;
+use super::socket::Socket;
 use super::trigger::Trigger;
 use crate::config::Config;
 use crate::error::Error;
@@ -32,7 +34,7 @@ pub fn arm(config: Config) -> Result<(), Error> {
     if desk().is_some() {
         return Ok(());
     }
-    let failed = |source| Error::Thread { source };
+    let failed = |source| Error::Socket { source };
     let new = Arc::new(Desk::new(config).map_err(failed)?);
     let leaked = Box::into_raw(Box::new(new.clone()));
     let taken = DESK.compare_exchange(ptr::null_mut(), leaked, Ordering::AcqRel, Ordering::Acquire);
@@ -42,19 +44,19 @@ pub fn arm(config: Config) -> Result<(), Error> {
         return Ok(());
     }
     crate::lifecycle::watch_process();
-    let triggers = triggers(new.config());
-    Background::start(new, triggers).inspect_err(|_| {
+    let triggers = triggers(new.config()).map_err(failed);
+    triggers.and_then(|triggers| Background::start(new, triggers)).inspect_err(|_| {
         DESK.store(ptr::null_mut(), Ordering::Release);
     })
 }
 
 /// All who may ask, as far as `config` wants them. One line for each.
-fn triggers(config: &Config) -> Vec<Box<dyn Trigger>> {
-    let mut triggers: Vec<Box<dyn Trigger>> = Vec::new();
+fn triggers(config: &Config) -> io::Result<Vec<Box<dyn Trigger>>> {
+    let mut triggers: Vec<Box<dyn Trigger>> = vec![Box::new(Socket::open(config)?)];
     if !config.daemon.name.is_empty() {
         triggers.push(Box::new(dynolog::Client::new(config.daemon.clone(), Instant::now())));
     }
-    triggers
+    Ok(triggers)
 }
 
 /// The process ends: so does what is recorded of it.

@@ -20,7 +20,8 @@ pub trait Trigger: Send {
 
     /// The process ends: delivers what is still to be said. Returns whether there is
     /// nothing left; asked again, for a while, if there is.
-    fn end(&mut self) -> bool {
+    fn end(&mut self, desk: &Desk) -> bool {
+        let _ = desk;
         true
     }
 }

@@ -261,7 +261,7 @@ impl Trigger for Client {
         self.ask(Instant::now(), ready);
     }
 
-    fn end(&mut self) -> bool {
+    fn end(&mut self, _desk: &Desk) -> bool {
         self.is_settled(Instant::now())
     }
 }

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Client;
 use crate::config::Config;
 use crate::control::Desk;
-use crate::control::desk::now;
 use crate::session::{self, Dialect, Origin, Outcome};
 
 /// Remarks that are kept until a trace can tell them.
@@ -53,7 +52,8 @@ impl Client {
     pub(super) fn hand_over(&mut self, text: &str, desk: &Desk) {
         let folder = desk.config().trace_dirs.first().map_or(Path::new("/tmp"), PathBuf::as_path);
         let base = Config { output: folder.join(UNNAMED), ..desk.config().clone() };
-        let parsed = session::parse(text.as_bytes(), Dialect::Kineto, Origin::Daemon, &base, now());
+        let parsed =
+            session::parse(text.as_bytes(), Dialect::Kineto, Origin::Daemon, &base, desk.now());
         let parsed = match parsed {
             Ok(parsed) => parsed,
             Err(refusal) => return self.remarks.add(format!("request refused: {refusal}")),
