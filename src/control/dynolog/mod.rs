@@ -277,4 +277,6 @@ fn foreign(uid: Option<u32>) -> String {
 }
 
 #[cfg(test)]
+mod kinetos_tests;
+#[cfg(test)]
 mod tests;

@@ -39,7 +39,7 @@ impl Remarks {
     }
 
     /// All of them, for a trace to tell.
-    fn take(&self) -> Vec<String> {
+    pub(super) fn take(&self) -> Vec<String> {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let told = std::mem::take(&mut *told);
         let more = (told.more > 0).then(|| format!("and {} more before", told.more));

@@ -7,12 +7,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
 /// A daemon's end of the socket.
-struct Peer {
+pub(super) struct Peer {
     socket: UnixDatagram,
 }
 
 impl Peer {
-    fn at(meeting: &Daemon) -> Peer {
+    pub(super) fn at(meeting: &Daemon) -> Peer {
         let socket = match &meeting.folder {
             Some(folder) => UnixDatagram::bind(folder.join(&meeting.name)),
             None => {
@@ -26,13 +26,13 @@ impl Peer {
     }
 
     /// The next question and who asked, if there is one.
-    fn question(&self) -> Option<(Vec<u8>, SocketAddr)> {
+    pub(super) fn question(&self) -> Option<(Vec<u8>, SocketAddr)> {
         let mut bytes = [0; 1000];
         let (length, from) = self.socket.recv_from(&mut bytes).ok()?;
         Some((bytes[..length].to_vec(), from))
     }
 
-    fn answer(&self, to: &SocketAddr, text: &[u8]) {
+    pub(super) fn answer(&self, to: &SocketAddr, text: &[u8]) {
         let mut bytes = (text.len() as u64).to_ne_bytes().to_vec();
         bytes.extend_from_slice(b"req");
         bytes.resize(40, 0);
@@ -50,7 +50,7 @@ fn in_folder(folder: &Path) -> Daemon {
 }
 
 /// Abstract names are the whole machine's, so the daemon has one of its own.
-fn abstract_name() -> Daemon {
+pub(super) fn abstract_name() -> Daemon {
     Daemon { name: format!("dynolog-{}", Random::new().uuid()), ..settings() }
 }
 
