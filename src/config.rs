@@ -141,6 +141,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("TRACE_DIRS", "LIST", "",
         "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
         |c, v| { c.trace_dirs = std::env::split_paths(v).filter(|path| !path.as_os_str().is_empty()).collect(); Ok(()) }),
+    option!("JSON_NOTES", "PATH", "",
+        "Folder in which a process notes which of its traces are to become JSON. Set by `kymo record --wait`; leave it alone.",
+        |c, v| { c.json_notes = value::optional(v, value::path)?; Ok(()) }),
     option!("LIBRARY", "PATH", "",
         "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
         |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
@@ -250,6 +253,8 @@ pub struct Config {
     pub sockets: Option<PathBuf>,
     /// `TRACE_DIRS`; empty when unset.
     pub trace_dirs: Vec<PathBuf>,
+    /// `JSON_NOTES`.
+    pub json_notes: Option<PathBuf>,
     /// `LIBRARY`.
     pub library: Option<PathBuf>,
 }
@@ -279,6 +284,7 @@ impl Default for Config {
             listen: false,
             sockets: None,
             trace_dirs: Vec::new(),
+            json_notes: None,
             library: None,
         };
         // The table's defaults are the defaults: there is no second list to disagree with

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Client;
 use crate::config::Config;
-use crate::control::Desk;
+use crate::control::{Desk, Wish};
 use crate::session::{self, Dialect, Origin, Outcome};
 
 /// Remarks that are kept until a trace can tell them.
@@ -62,12 +62,23 @@ impl Client {
             self.poll_every(poll);
         }
         let mut request = parsed.request;
+        let asked = request.config.output_path(std::process::id(), false);
         request.config.output = as_perfetto(&request.config.output);
         request.remarks = parsed.problems;
         request.remarks.extend(self.remarks.take());
         let (remarks, untold) = (self.remarks.clone(), request.remarks.clone());
-        let answer = move |outcome: &Outcome| {
-            if let Outcome::Refused(refusal) = outcome {
+        let notes = desk.config().json_notes.clone();
+        let answer = move |outcome: &Outcome| match outcome {
+            Outcome::Done(done) if done.path != asked => {
+                let wish = Wish { trace: done.path.clone(), json: asked };
+                // Without a `kymo` around, there is the trace, and `kymo convert`.
+                let noted = notes.map_or(Ok(()), |notes| wish.note(&notes));
+                if let Err(error) = noted {
+                    remarks.add(format!("{} is not made: {error}", wish.json.display()));
+                }
+            }
+            Outcome::Done(_) => {}
+            Outcome::Refused(refusal) => {
                 untold.into_iter().for_each(|line| remarks.add(line));
                 remarks.add(format!("request refused: {refusal}"));
             }
@@ -77,7 +88,7 @@ impl Client {
 }
 
 /// The name of what is written when JSON is asked for: a process that is traced writes
-/// Perfetto's format only, and says so. `kymo convert` makes the other.
+/// Perfetto's format only, and says so; see [`Wish`].
 fn as_perfetto(path: &Path) -> PathBuf {
     let bytes = path.as_os_str().as_bytes();
     let (name, packed) = [b".gz".as_slice(), b".zst"]
