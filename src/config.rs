@@ -115,11 +115,8 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("WAIT", "0|1", "0",
         "Record nothing until somebody asks for a trace (`kymo trigger`).",
         |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
-    option!("LISTEN", "0|1", "0",
-        "Let `kymo ps`, `kymo trigger` and `kymo stop` find the process while it is recorded. With WAIT they always do.",
-        |c, v| { c.listen = value::boolean(v)?; Ok(()) }),
     option!("SOCKETS", "PATH", "",
-        "Folder in which they find it. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
+        "Folder in which `kymo ps` and `kymo trigger` find the processes that they can ask. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
         |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
     option!("TRACE_DIRS", "LIST", "",
         "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
@@ -225,8 +222,6 @@ pub struct Config {
     pub control: Option<PathBuf>,
     /// `WAIT`.
     pub wait: bool,
-    /// `LISTEN`.
-    pub listen: bool,
     /// `SOCKETS`.
     pub sockets: Option<PathBuf>,
     /// `TRACE_DIRS`; empty when unset.
@@ -256,7 +251,6 @@ impl Default for Config {
             cupti_path: None,
             control: None,
             wait: false,
-            listen: false,
             sockets: None,
             trace_dirs: Vec::new(),
             library: None,
