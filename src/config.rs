@@ -132,11 +132,8 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("WAIT", "0|1", "0",
         "Record nothing until somebody asks for a trace (`kymo trigger`).",
         |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
-    option!("LISTEN", "0|1", "0",
-        "Let `kymo ps`, `kymo trigger` and `kymo stop` find the process while it is recorded. With WAIT they always do.",
-        |c, v| { c.listen = value::boolean(v)?; Ok(()) }),
     option!("SOCKETS", "PATH", "",
-        "Folder in which they find it. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
+        "Folder in which `kymo ps` and `kymo trigger` find the processes that they can ask. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
         |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
     option!("TRACE_DIRS", "LIST", "",
         "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
@@ -247,8 +244,6 @@ pub struct Config {
     pub daemon: Daemon,
     /// `WAIT`.
     pub wait: bool,
-    /// `LISTEN`.
-    pub listen: bool,
     /// `SOCKETS`.
     pub sockets: Option<PathBuf>,
     /// `TRACE_DIRS`; empty when unset.
@@ -281,7 +276,6 @@ impl Default for Config {
             control: None,
             daemon: Daemon::NONE,
             wait: false,
-            listen: false,
             sockets: None,
             trace_dirs: Vec::new(),
             json_notes: None,

@@ -202,8 +202,10 @@ fn status_lines(status: &Status) -> String {
         (None, phase, _) => format!("{phase:?}"),
     };
     let (done, of) = status.progress.unwrap_or_default();
+    let daemon =
+        status.daemon.as_ref().map_or(String::new(), |it| format!("\ndaemon={}", flat(it)));
     format!(
-        "pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}",
+        "pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
         std::process::id(),
         status.steps,
         env!("CARGO_PKG_VERSION")

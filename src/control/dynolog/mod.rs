@@ -79,6 +79,8 @@ pub struct Client {
     counts: Counts,
     problem: Option<String>,
     remarks: Remarks,
+    /// What the desk knows of this.
+    told: String,
 }
 
 impl Client {
@@ -97,6 +99,7 @@ impl Client {
             counts: Counts::default(),
             problem: None,
             remarks: Remarks::default(),
+            told: String::new(),
         }
     }
 
@@ -113,6 +116,22 @@ impl Client {
     /// What happened so far.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// How it goes, in a line.
+    fn condition(&self) -> String {
+        let name = &self.settings.name;
+        let now = match (&self.problem, self.counts) {
+            (Some(problem), _) => problem.clone(),
+            (None, Counts { answers: 0, .. }) => format!("{name} has not answered yet"),
+            (None, Counts { requests, .. }) => {
+                format!("{name} answers; requests so far: {requests}")
+            }
+        };
+        match self.remarks.last() {
+            Some(remark) if self.problem.as_ref() != Some(&remark) => format!("{now}; {remark}"),
+            _ => now,
+        }
     }
 
     /// What is wrong, if something is: for people.
@@ -259,6 +278,11 @@ impl Trigger for Client {
         // A request that cannot be followed now stays with the daemon.
         let ready = if desk.obstacle().is_none() { Ready::Activities } else { Ready::Nothing };
         self.ask(Instant::now(), ready);
+        let condition = self.condition();
+        if condition != self.told {
+            self.told.clone_from(&condition);
+            desk.daemon_is(condition);
+        }
     }
 
     fn end(&mut self, _desk: &Desk) -> bool {

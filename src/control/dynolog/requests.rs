@@ -38,6 +38,11 @@ impl Remarks {
         told.lines.push_back(line);
     }
 
+    /// The newest.
+    pub(super) fn last(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).lines.back().cloned()
+    }
+
     /// All of them, for a trace to tell.
     pub(super) fn take(&self) -> Vec<String> {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
