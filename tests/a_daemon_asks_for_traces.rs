@@ -38,7 +38,7 @@ fn program() {
         log.push(format!("{number} {begin} {}", now()));
         number += 1;
         if steps {
-            control::desk().unwrap().step();
+            kymograph::step();
         }
     }
     println!("{}", log.join("\n"));
