@@ -12,6 +12,7 @@ use kymograph_protos::record::{
 
 use super::context::Context;
 use super::device::Devices;
+use super::edges::RangeEdges;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
 use super::record::{Decoded, category};
@@ -42,6 +43,8 @@ pub struct Process {
     /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
     lanes: HashMap<u64, (u64, StrId)>,
     ranges: Ranges,
+    /// Ranges that cross the edges of the window.
+    pub edges: RangeEdges,
     pub devices: Devices,
     pub spans: Spans,
     /// Threads that described themselves.
@@ -75,6 +78,7 @@ impl Process {
             named: HashMap::new(),
             lanes: HashMap::new(),
             ranges: Ranges::default(),
+            edges: RangeEdges::default(),
             devices: Devices::new(salt),
             spans: Spans::default(),
             threads: HashSet::new(),
@@ -92,6 +96,11 @@ impl Process {
     /// Ranges that were ended and never begun.
     pub fn unmatched_ranges(&self) -> u64 {
         self.ranges.unmatched()
+    }
+
+    /// An end that came before its beginning turns out to be of no interest.
+    pub fn forget_early_end(&mut self, id: u64) {
+        self.ranges.take_early(id);
     }
 
     /// Describes the process if that is due.
@@ -163,6 +172,7 @@ impl Context<'_> {
             Kind::RangeBegin => self.range_begin(head, decoded, sequence),
             Kind::RangeEnd => {
                 let time = self.time(head, head.time);
+                self.open_early_range(head.other, sequence);
                 self.range_end(head.other, time, decoded, sequence);
             }
             Kind::Track => self.track(head, decoded, sequence),
@@ -263,7 +273,7 @@ impl Context<'_> {
         .write(self.out, sequence);
     }
 
-    fn range_begin(&mut self, head: &Record, decoded: &Decoded, sequence: &mut Sequence) {
+    pub fn range_begin(&mut self, head: &Record, decoded: &Decoded, sequence: &mut Sequence) {
         self.totals.events += 1;
         let time = self.time(head, head.time);
         let bytes = match decoded.name(head.site) {
