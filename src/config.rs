@@ -8,6 +8,7 @@
 //! Nothing here fails halfway: a bad value leaves the default in place and is reported as
 //! a [`Problem`], because a traced program must run whatever its environment says.
 
+mod dump_on;
 mod filter;
 mod value;
 
@@ -16,6 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use dump_on::{DumpOn, Slow};
 pub use filter::CategoryFilter;
 
 /// The longest flush interval: what a SIGKILL may lose at most.
@@ -94,6 +96,15 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("DURATION", "DURATION", "",
         "Stop recording after this long; the program goes on. Unset: until it ends.",
         |c, v| { c.duration = value::optional(v, value::duration)?; Ok(()) }),
+    option!("FLIGHT", "DURATION", "",
+        "Flight recorder: keep only the last so much in memory, and write it when asked to (see DUMP_ON). Unset: everything is written as it comes.",
+        |c, v| { c.flight = value::optional(v, value::duration)?; Ok(()) }),
+    option!("FLIGHT_MEMORY", "SIZE", "256M",
+        "Memory for the flight recorder, at least 1M; the processes of a recording share it. What does not fit goes, oldest first.",
+        |c, v| { c.flight_memory = value::at_least(v, 1 << 20)?; Ok(()) }),
+    option!("DUMP_ON", "LIST", "exit",
+        "What makes a flight recorder write what it has, apart from being asked: exit (into OUTPUT), and into OUTPUT.1, OUTPUT.2 … before the extension: panic, abort (a SIGABRT handler), and NAME>DURATION for slices that take longer, such as ProfilerStep#*>250ms; none for nothing.",
+        |c, v| { c.dump_on = DumpOn::parse(value::text(v)?)?; Ok(()) }),
     option!("PROCESS_NAME", "TEXT", "",
         "Name of the process in the trace. Unset: its command line.",
         |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
@@ -199,6 +210,12 @@ pub struct Config {
     pub compress: Compress,
     /// `DURATION`.
     pub duration: Option<Duration>,
+    /// `FLIGHT`.
+    pub flight: Option<Duration>,
+    /// `FLIGHT_MEMORY`, in bytes, for all processes of a recording.
+    pub flight_memory: u64,
+    /// `DUMP_ON`.
+    pub dump_on: DumpOn,
     /// `PROCESS_NAME`.
     pub process_name: Option<String>,
     /// `PYTORCH`.
@@ -229,6 +246,9 @@ impl Default for Config {
             mode: None,
             compress: Compress::Auto,
             duration: None,
+            flight: None,
+            flight_memory: 0,
+            dump_on: DumpOn::default(),
             process_name: None,
             pytorch: PyTorch::Auto,
             activity_types: String::new(),
@@ -341,12 +361,14 @@ impl Config {
         if !forked {
             return self.output.clone();
         }
-        // Before the first dot of the name, not the last: `t.pftrace.gz` keeps both.
-        let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
-        let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
-        let at = dot.map_or(path.len(), |dot| name + 1 + dot);
-        let expanded = [&path[..at], b".", pid.as_bytes(), &path[at..]].concat();
-        std::ffi::OsString::from_vec(expanded).into()
+        inserted(path, pid.as_bytes())
+    }
+
+    /// The numbered files beside the output: `trace.1.pftrace` for `trace.pftrace`.
+    pub fn numbered_path(&self, number: u32) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        let path = self.output_path(std::process::id(), false);
+        inserted(path.as_os_str().as_bytes(), number.to_string().as_bytes())
     }
 
     /// The compression that the output gets: `COMPRESS`, with `auto` decided by the
@@ -361,6 +383,16 @@ impl Config {
             chosen => chosen,
         }
     }
+}
+
+/// A path with something before the extension.
+fn inserted(path: &[u8], what: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    // Before the first dot of the name, not the last: `t.pftrace.gz` keeps both.
+    let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
+    let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
+    let at = dot.map_or(path.len(), |dot| name + 1 + dot);
+    std::ffi::OsString::from_vec([&path[..at], b".", what, &path[at..]].concat()).into()
 }
 
 /// Something in the options that could not be used. `Display` gives one line.

@@ -1,7 +1,9 @@
 //! Recordings: starting one, asking how it goes, stopping it.
 
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -13,6 +15,7 @@ use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::Page;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::flight::{Dump, Order, Target};
 use crate::queue;
 use crate::sink::{self, Sink};
 use crate::{category, recorder, sources};
@@ -36,6 +39,8 @@ static CHANGING: AtomicBool = AtomicBool::new(false);
 pub struct Summary {
     /// Slices, ranges, instants and counter values in the trace.
     pub events: u64,
+    /// Events that a flight recorder kept for a while and had to let go, as it should.
+    pub discarded: u64,
     /// Events that are missing, for whatever reason.
     pub lost: u64,
     /// Of these: events pushed from inside a push (a signal handler, an allocator hook).
@@ -173,6 +178,34 @@ impl Recording {
     /// `patience`. Returns whether it is done.
     pub fn flush(&self, patience: Duration) -> bool {
         self.pid == std::process::id() && flush(&self.shared, patience)
+    }
+
+    /// Writes what the flight recorder holds of this process to `path`, while the recording
+    /// goes on. Waits until that is done.
+    ///
+    /// # Errors
+    /// The recording is no flight recorder, the file cannot be written, or it took longer
+    /// than `patience` (it may still be finished then).
+    pub fn dump(&self, path: impl Into<PathBuf>, patience: Duration) -> Result<Dump, Error> {
+        self.order(Target::Path(path.into()), "asked by the program", patience)
+    }
+
+    /// As [`Recording::dump`], but into the next of the numbered files: `trace.1.pftrace`,
+    /// `trace.2.pftrace` and so on for the output `trace.pftrace`. All processes of a
+    /// recording under `kymo record` add their part; only this one's is waited for. `why`
+    /// is said in the trace.
+    ///
+    /// # Errors
+    /// As [`Recording::dump`].
+    pub fn trigger(&self, why: &str, patience: Duration) -> Result<Dump, Error> {
+        self.order(Target::Next, why, patience)
+    }
+
+    fn order(&self, target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
+        match self.pid == std::process::id() {
+            true => self.shared.order(target, why, patience),
+            false => Err(Error::NoFlight),
+        }
     }
 
     /// Ends the recording: everything recorded so far is written. Waits for the sink,
@@ -450,6 +483,8 @@ struct Inbox {
     /// The newest flush that was asked for, and the newest that was done.
     wanted: u64,
     done: u64,
+    /// Dumps of the flight recorder that were asked for.
+    orders: Vec<Order>,
     ended: bool,
 }
 
@@ -486,10 +521,35 @@ impl Shared {
             Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
             _ => Request::None,
         };
-        if request(&inbox) == Request::None {
+        if request(&inbox) == Request::None && inbox.orders.is_empty() {
             inbox = wait(&self.wake, inbox, time);
         }
         request(&inbox)
+    }
+
+    /// Engine: the dumps that were asked for since the last time.
+    pub(crate) fn take_orders(&self) -> Vec<Order> {
+        std::mem::take(&mut lock(&self.inbox).orders)
+    }
+
+    /// Asks for a dump, and waits for it.
+    fn order(&self, target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
+        if self.config.flight.is_none() {
+            return Err(Error::NoFlight);
+        }
+        let deadline = Instant::now() + patience;
+        let (answer, answered) = std::sync::mpsc::channel();
+        let order = Order { target, why: why.to_owned(), answer: Some(answer) };
+        match lock_until(&self.inbox, deadline) {
+            Some(mut inbox) if !inbox.ended => inbox.orders.push(order),
+            _ => return Err(Error::NoFlight),
+        }
+        self.wake.notify_one();
+        let left = deadline.saturating_duration_since(Instant::now());
+        answered.recv_timeout(left).unwrap_or_else(|_| {
+            let path = self.config.output.clone();
+            Err(Error::Output { path, source: io::ErrorKind::TimedOut.into() })
+        })
     }
 
     /// Engine: a flush is done.

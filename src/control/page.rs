@@ -8,11 +8,11 @@
 //!          ┌─────────┬────────┬────────┬───────┬────────┬─────────┬─────────┬─────┐
 //! identity │ magic   │version │refused │state  │owner   │deadline │committed│  0  │
 //!          └─────────┴────────┴────────┴───────┴────────┴─────────┴─────────┴─────┘
-//!          64      72      80      88      96        100         104        108      128
-//!          ┌───────┬───────┬───────┬───────┬─────────┬───────────┬──────────┬────────┐
-//! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial 0│
-//!          │       │       │       │errors │         │           │          │        │
-//!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴────────┘
+//!          64      72      80      88      96        100         104        108    112     128
+//!          ┌───────┬───────┬───────┬───────┬─────────┬───────────┬──────────┬──────┬───────┐
+//! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial│files 0│
+//!          │       │       │       │errors │         │           │          │      │       │
+//!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴──────┴───────┘
 //!          128                  144                                           65536
 //!          ┌────────┬───┬───────┬──────────────────────────────────────────────────┐
 //! slots    │pid     │use│serial │ … 4088 of 16 bytes                               │
@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kymopage");
 /// Raised with every change of the layout or of what a field means.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const BYTES: usize = 64 * 1024;
 const SLOTS: usize = (BYTES - 128) / 16;
 
@@ -57,7 +57,8 @@ pub(super) struct Layout {
     pub(super) processes: AtomicU32,
     sequence: AtomicU32,
     pub(super) serial: AtomicU32,
-    zero2: [u32; 4],
+    files: AtomicU32,
+    zero2: [u32; 3],
     pub(super) slots: [Slot; SLOTS],
 }
 
@@ -257,6 +258,16 @@ impl Page {
         layout.events.fetch_add(events, Relaxed);
         layout.lost.fetch_add(lost, Relaxed);
         layout.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Numbered files that were begun so far: dumps, or parts of the trace.
+    pub fn files(&self) -> u32 {
+        self.layout().files.load(Acquire)
+    }
+
+    /// Has everybody begin the next numbered file. Returns its number, from 1.
+    pub fn next_file(&self) -> u32 {
+        self.layout().files.fetch_add(1, AcqRel) + 1
     }
 
     /// Counts threads that recorded something for the first time.

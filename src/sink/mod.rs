@@ -21,6 +21,7 @@ mod descriptor;
 mod file;
 mod gzip;
 mod memory;
+mod numbered;
 mod quiet;
 mod stream;
 
@@ -28,6 +29,7 @@ pub use appender::SharedFile;
 pub use compress::Compressed;
 pub use file::File;
 pub use memory::Memory;
+pub(crate) use numbered::Numbered;
 pub use stream::Stream;
 
 use crate::config::{Compress, Config};
