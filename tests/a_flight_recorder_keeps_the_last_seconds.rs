@@ -49,7 +49,7 @@ fn discarded(recording: &Recording) -> u64 {
 fn what_began_before_the_dump_is_in_it() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
-    let recording = Recording::start(flight(folder.path(), "1h", "1M")).unwrap();
+    let recording = Recording::start(flight(folder.path(), "1h", "2M")).unwrap();
     let before = Instant::now();
     STEADY.set(42);
     let track = Track::new("requests").rank(3);
@@ -177,7 +177,7 @@ fn a_trace_that_nobody_wants_is_not_written() {
 fn slices_that_take_too_long_cause_a_dump_each_window() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
-    let mut config = flight(folder.path(), "1h", "1M");
+    let mut config = flight(folder.path(), "1h", "2M");
     config.set("DUMP_ON", "frame*>5ms,never>1h,stuck>1ms").unwrap();
     let recording = Recording::start(config).unwrap();
     work(0, |n| n == 10);

@@ -284,6 +284,7 @@ impl Engine {
             lost: lost - before,
             covers: Duration::from_nanos(ended - begun),
             bytes: 0,
+            held: 0,
         };
         let last = last.map_or(0, |segment| segment.number);
         let dump = UnderWay { sink, order, next, last, first: true, begun, done, _file: file };
@@ -309,6 +310,7 @@ impl Engine {
             (dump.first, dump.next) = (false, segment.number + 1);
             dump.done.events += segment.events;
             dump.done.bytes += plain.len() as u64;
+            dump.done.held += segment.held() as u64;
         }
         match result {
             Ok(()) => flight.under_way = Some(dump),

@@ -22,6 +22,8 @@ pub struct Dump {
     pub covers: Duration,
     /// Bytes of packets, before compression.
     pub bytes: u64,
+    /// Bytes of memory in which they were kept.
+    pub held: u64,
 }
 
 /// Where a dump goes.

@@ -13,8 +13,12 @@
 //! begin with any body. What it would lack is what was said once, long ago, and still
 //! holds: slices that are open, tracks, counters, devices, facts. That is the **preamble**,
 //! made when the segment begins (`engine/chapter.rs`) and only ever written for the first
-//! segment of a dump. Both are compressed with LZ4: it costs the engine about as much as
-//! writing the packets to a file would.
+//! segment of a dump.
+//!
+//! **Compression** is zstd at level -1. On the packets of `kymo demo` LZ4 makes them 3.7
+//! times smaller and zstd 7.1 times, at nearly the same speed (a gigabyte per second): at
+//! this level it is LZ4's way of finding matches, with entropy coding behind it. To the
+//! engine it costs about what writing the packets to a file would.
 //!
 //! **Memory.** Segments lie in pages of their own, mapped and unmapped by us, so that what
 //! goes really is given back. All of it (pages, the packets not yet compressed, and the

@@ -5,8 +5,10 @@ use std::io;
 
 use super::pages::Pages;
 
-/// What the compressor takes while it runs (its table, 4096 positions or more).
-const COMPRESSOR: usize = 64 << 10;
+/// See the module above.
+const LEVEL: i32 = -1;
+/// What the compressor takes while it runs: tables, and the sequences of a block of 128 KiB.
+const COMPRESSOR: usize = 1 << 20;
 
 /// A stretch of the recording, compressed: see the module above.
 #[derive(Debug)]
@@ -37,15 +39,16 @@ struct Part {
 impl Segment {
     /// Compresses what was encoded.
     pub(crate) fn pack(preamble: &[u8], body: &[u8]) -> io::Result<Segment> {
-        let most = lz4_flex::block::get_maximum_output_size;
+        let most = zstd::zstd_safe::compress_bound;
         let mut memory = Pages::new(most(preamble.len()) + most(body.len()))?;
+        let mut packer = zstd::bulk::Compressor::new(LEVEL)?;
         let mut at = 0;
-        let [preamble, body] = [preamble, body].map(|plain| {
-            let to = memory.get_mut(at..).unwrap_or_default();
-            let packed = lz4_flex::block::compress_into(plain, to).unwrap_or(0);
+        let mut part = |plain: &[u8]| -> io::Result<Part> {
+            let packed = packer.compress_to_buffer(plain, &mut memory[at..])?;
             at += packed;
-            Part { plain: plain.len(), packed }
-        });
+            Ok(Part { plain: plain.len(), packed })
+        };
+        let (preamble, body) = (part(preamble)?, part(body)?);
         memory.cut(at);
         Ok(Segment {
             memory,
@@ -68,6 +71,11 @@ impl Segment {
         append(&rest[..self.body.packed], self.body.plain, out)
     }
 
+    /// Bytes of memory that it takes.
+    pub(crate) fn held(&self) -> usize {
+        self.memory.mapped()
+    }
+
     /// Bytes of packets that [`Segment::unpack`] makes at most.
     fn plain(&self) -> usize {
         self.preamble.plain + self.body.plain
@@ -78,7 +86,7 @@ fn append(packed: &[u8], plain: usize, out: &mut Vec<u8>) -> io::Result<()> {
     let at = out.len();
     out.try_reserve_exact(plain)?;
     out.resize(at + plain, 0);
-    let unpacked = lz4_flex::block::decompress_into(packed, &mut out[at..]);
+    let unpacked = zstd::bulk::decompress_to_buffer(packed, &mut out[at..]);
     match unpacked {
         Ok(length) if length == plain => Ok(()),
         _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a kept segment is damaged")),
@@ -210,10 +218,10 @@ mod tests {
             .take(50_000)
             .collect();
             ring.push(segment(&body, ended));
-            while ring.excess(share(1 << 20, 0)).is_some() {
+            while ring.excess(share(2 << 20, 0)).is_some() {
                 ring.pop();
             }
-            assert!(ring.bytes() <= 1 << 20);
+            assert!(ring.bytes() <= 2 << 20);
         }
         assert!(ring.segments().count() > 10, "most of the memory is used");
     }
