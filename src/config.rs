@@ -123,6 +123,18 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
+    option!("WAIT", "0|1", "0",
+        "Record nothing until somebody asks for a trace (`kymo trigger`).",
+        |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
+    option!("LISTEN", "0|1", "0",
+        "Let `kymo ps`, `kymo trigger` and `kymo stop` find the process while it is recorded. With WAIT they always do.",
+        |c, v| { c.listen = value::boolean(v)?; Ok(()) }),
+    option!("SOCKETS", "PATH", "",
+        "Folder in which they find it. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
+        |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
+    option!("TRACE_DIRS", "LIST", "",
+        "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
+        |c, v| { c.trace_dirs = std::env::split_paths(v).filter(|path| !path.as_os_str().is_empty()).collect(); Ok(()) }),
     option!("LIBRARY", "PATH", "",
         "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
         |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
@@ -228,6 +240,14 @@ pub struct Config {
     pub cupti_path: Option<PathBuf>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
+    /// `WAIT`.
+    pub wait: bool,
+    /// `LISTEN`.
+    pub listen: bool,
+    /// `SOCKETS`.
+    pub sockets: Option<PathBuf>,
+    /// `TRACE_DIRS`; empty when unset.
+    pub trace_dirs: Vec<PathBuf>,
     /// `LIBRARY`.
     pub library: Option<PathBuf>,
 }
@@ -255,6 +275,10 @@ impl Default for Config {
             all_args: false,
             cupti_path: None,
             control: None,
+            wait: false,
+            listen: false,
+            sockets: None,
+            trace_dirs: Vec::new(),
             library: None,
         };
         // The table's defaults are the defaults: there is no second list to disagree with
@@ -393,6 +417,11 @@ fn inserted(path: &[u8], what: &[u8]) -> PathBuf {
     let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
     let at = dot.map_or(path.len(), |dot| name + 1 + dot);
     std::ffi::OsString::from_vec([&path[..at], b".", what, &path[at..]].concat()).into()
+}
+
+/// Reads a duration such as `200ms`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    value::duration(text.as_ref())
 }
 
 /// Something in the options that could not be used. `Display` gives one line.

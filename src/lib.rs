@@ -22,6 +22,7 @@ mod lifecycle;
 pub mod queue;
 mod recorder;
 mod recording;
+pub mod session;
 pub mod sink;
 mod sources;
 

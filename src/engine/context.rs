@@ -1,13 +1,14 @@
 //! What the threads of a recording share while their records are written.
 
 use kymograph_protos::packet::{Name, Snapshot};
-use kymograph_protos::record::{Kind, NANOS, Record, Slot};
+use kymograph_protos::record::{NANOS, Record, Slot};
 
 use super::nesting::Begun;
 use super::process::Process;
 use super::watch::Watch;
 use crate::clock::Converter;
 use crate::intern::Interner;
+use crate::recording::{Bounds, Window};
 
 /// Counts of what was recorded, and of everything that was not recorded as it happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,8 +33,12 @@ pub struct Context<'a> {
     pub converter: &'a Converter,
     /// The time of this pass.
     pub clocks: Snapshot,
-    /// When the recording started, in ticks: what was recorded before is not part of it.
+    /// When the recording started, in ticks: what is older was left over.
     pub started: u64,
+    /// What belongs to the trace.
+    pub window: &'a Window,
+    /// The same, as of the last look.
+    pub bounds: Bounds,
     pub process: &'a mut Process,
     pub totals: &'a mut Totals,
     /// Whether the packets are cut into chapters: see [`super::chapter`].
@@ -67,21 +72,8 @@ impl Context<'_> {
         Begun { time, record: record[..kept].into() }
     }
 
-    /// Whether a record was left over from before the recording.
-    pub fn is_too_early(&self, head: &Record, kind: Option<Kind>) -> bool {
-        let is_event = !matches!(
-            kind,
-            Some(
-                Kind::Lost
-                    | Kind::Track
-                    | Kind::ThreadName
-                    | Kind::ProcessName
-                    | Kind::Queue
-                    | Kind::Gpu
-                    | Kind::Fact
-            )
-        );
-        // Device work that began before and ended within the recording belongs to it.
-        is_event && head.tag & NANOS == 0 && head.time < self.started
+    /// Learns what belongs to the trace, after what is going to be judged was drained.
+    pub fn look(&mut self) {
+        self.bounds = self.window.bounds(self.converter);
     }
 }

@@ -17,7 +17,8 @@
 mod chapter;
 mod context;
 mod device;
-mod identity;
+mod edges;
+pub(crate) mod identity;
 mod keep;
 mod nesting;
 mod process;
@@ -153,7 +154,9 @@ impl Engine {
     }
 
     /// Runs until it is told to stop.
-    pub(crate) fn run(mut self) {
+    ///
+    /// `attend` is called every few milliseconds: what else its thread has to look after.
+    pub(crate) fn run(mut self, attend: &mut dyn FnMut()) {
         self.begin();
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
@@ -162,8 +165,10 @@ impl Engine {
             let busy = self.behind || self.is_dumping();
             let nap = if busy { Duration::ZERO } else { nap.min(self.flush) };
             let request = self.shared.wait(nap);
-            let closing =
-                self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
+            attend();
+            let page = self.member.as_ref().map(crate::control::Process::page);
+            let closing = matches!(request, Request::Close)
+                || page.is_some_and(|page| page.state() != State::Recording);
             // What sources still have comes through the queues that are emptied here.
             let since: Instant = *closing_since.get_or_insert_with(Instant::now);
             let closed =
@@ -223,10 +228,11 @@ impl Engine {
         self.given_up = true;
         self.tell_page(self.lost());
         let summary = self.summary();
+        let edges = self.shared.window.bounds(&self.converter).nanos(&self.converter);
         let shared = self.shared.clone();
         // Before anybody hears that it is over: files closed, page left.
         drop(self);
-        shared.ended(summary);
+        shared.ended(summary, edges);
     }
 
     /// Empties all queues.
@@ -333,7 +339,12 @@ impl Engine {
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
-                thread.process_leaf(&mut scratch, pass, &mut self.context());
+                let mut cx = self.context();
+                thread.process_leaf(&mut scratch, pass, &mut cx);
+                if pass == Pass::Last {
+                    thread.open_early(&mut cx);
+                    cx.open_early_ranges(&mut thread.sequence);
+                }
                 self.threads[index] = Some(thread);
             }
         }
@@ -359,7 +370,10 @@ impl Engine {
     }
 
     fn context(&mut self) -> Context<'_> {
+        let window = &self.shared.window;
         Context {
+            window,
+            bounds: window.bounds(&self.converter),
             out: &mut self.out,
             strings: &INTERNER,
             converter: &self.converter,
@@ -509,6 +523,11 @@ impl Engine {
         let facts: Vec<_> =
             keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        for (key, value) in self.shared.facts() {
+            let key = format!("{prefix}.{key}");
+            let facts = [(key.as_str(), Fact::Text(&value))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
         let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
         let lanes: Vec<_> = lanes
             .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))

@@ -54,6 +54,11 @@ pub enum Pass {
     Last,
 }
 
+/// Whether a slice of `stack` would lie in slices of others, which it may cross.
+pub fn is_mixed(around: &[Open], stack: StrId) -> bool {
+    around.last().is_some_and(|top| !top.uniform || top.stack != stack)
+}
+
 /// Whether the slice of `stack` whose beginning is the first of `slots` ends after one of
 /// `around`. `None`: not known before more records come.
 pub fn crosses(
@@ -63,7 +68,7 @@ pub fn crosses(
     pass: Pass,
     strings: &impl Strings,
 ) -> Option<bool> {
-    if around.last().is_none_or(|top| top.uniform && top.stack == stack) {
+    if !is_mixed(around, stack) {
         return Some(false);
     }
     look_ahead(stack, slots, strings).or(match pass {

@@ -10,6 +10,7 @@ use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, Slot, StrId};
 
 use super::context::Context;
 use super::device::{Devices, OwnFact};
+use super::edges::RangeEdges;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
 use super::record::{Decoded, category};
@@ -47,6 +48,8 @@ pub struct Process {
     /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
     lanes: HashMap<u64, (u64, StrId)>,
     ranges: Ranges,
+    /// Ranges that cross the edges of the window.
+    pub edges: RangeEdges,
     pub devices: Devices,
     /// What is known about the job, by key.
     pub facts: BTreeMap<String, OwnFact>,
@@ -73,6 +76,7 @@ impl Process {
             named: HashMap::new(),
             lanes: HashMap::new(),
             ranges: Ranges::default(),
+            edges: RangeEdges::default(),
             devices: Devices::new(salt),
             facts: BTreeMap::new(),
             renamed: Vec::new(),
@@ -87,6 +91,11 @@ impl Process {
     /// Ranges that were ended and never begun.
     pub fn unmatched_ranges(&self) -> u64 {
         self.ranges.unmatched()
+    }
+
+    /// An end that came before its beginning turns out to be of no interest.
+    pub fn forget_early_end(&mut self, id: u64) {
+        self.ranges.take_early(id);
     }
 
     /// Describes the process if that is due.
@@ -149,6 +158,7 @@ impl Context<'_> {
             Kind::RangeBegin => self.range_begin(head, decoded, record, sequence),
             Kind::RangeEnd => {
                 let time = self.time(head, head.time);
+                self.open_early_range(head.other, sequence);
                 self.range_end(head.other, time, decoded, sequence);
             }
             Kind::Track => self.track(head, decoded, sequence),
@@ -291,7 +301,7 @@ impl Context<'_> {
         }
     }
 
-    fn range_begin(
+    pub fn range_begin(
         &mut self,
         head: &Record,
         decoded: &Decoded,

@@ -13,6 +13,7 @@ use kymograph_protos::packet::{
 use kymograph_protos::record::{Kind, Record, Slot, StrId};
 
 use super::context::Context;
+use super::edges::{self, Edges};
 use super::identity::{self, mix};
 use super::nesting::{self, Begun, Open, Pass};
 use super::record::{Decoded, category, record_len, stack_of};
@@ -51,6 +52,8 @@ pub struct Thread {
     peeked: Option<StrId>,
     /// Losses that `Lost` records told of.
     told: u64,
+    /// What crosses the edges of the window.
+    pub edges: Edges,
     decoded: Decoded,
 }
 
@@ -72,6 +75,7 @@ impl Thread {
             last_time: 0,
             peeked: None,
             told: 0,
+            edges: Edges::default(),
             decoded: Decoded::default(),
         }
     }
@@ -128,7 +132,13 @@ impl Thread {
         leaf.clear();
         if self.peeked.is_none() && self.held.is_empty() && self.reader.peek_leaf(leaf) {
             let head: Record = bytemuck::cast(leaf[0]);
-            if self.process_slots(leaf, pass, cx) > 0 && !cx.is_too_early(&head, None) {
+            cx.look();
+            if !cx.is_inside(&head) {
+                // It will be drained some day; at the end it may reach into the window.
+                if pass == Pass::Last {
+                    self.process_slots(leaf, pass, cx);
+                }
+            } else if self.process_slots(leaf, pass, cx) > 0 {
                 self.peeked = Some(stack_of(&head, cx.strings));
             }
         }
@@ -145,10 +155,17 @@ impl Thread {
             if cx.chapters {
                 decoded.leave_flows_open();
             }
+            if self.edges.wait() && cx.is_inside(&head) {
+                self.open_early(cx);
+            }
             match kind {
-                _ if cx.is_too_early(&head, kind) => self.peeked = None,
+                _ if !cx.is_inside(&head)
+                    && !self.reaches_in(&head, kind, &mut decoded, &rest[..len], cx) => {}
                 None => cx.totals.unknown += 1,
                 Some(kind) => {
+                    if kind == Kind::Scope && head.other >= cx.bounds.closes {
+                        edges::mark(&mut decoded, "end");
+                    }
                     if !self.record(&head, kind, &decoded, rest, pass, cx) {
                         break;
                     }
@@ -226,8 +243,18 @@ impl Thread {
         cx.took(event.name, end - begin);
     }
 
+    /// Slices open on the thread's own track.
+    pub fn open(&self) -> &[Open] {
+        &self.stack
+    }
+
+    /// The leaf that was peeked at is none of this recording's.
+    pub fn forget_peeked(&mut self) {
+        self.peeked = None;
+    }
+
     /// A slice begins, on a sibling track if `aside`.
-    fn begin(
+    pub fn begin(
         &mut self,
         stack: StrId,
         aside: bool,

@@ -1,7 +1,7 @@
 //! A dump: what was asked for, how far it is, and what came of it.
 
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use crate::error::Error;
@@ -43,3 +43,6 @@ pub(crate) struct Order {
     /// Who waits for it.
     pub answer: Option<Sender<Result<Dump, Error>>>,
 }
+
+/// Where the answer comes from.
+pub(crate) type Ordered = Receiver<Result<Dump, Error>>;

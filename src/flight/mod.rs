@@ -35,5 +35,5 @@ mod pages;
 mod ring;
 
 pub use dump::Dump;
-pub(crate) use dump::{Order, Target};
+pub(crate) use dump::{Order, Ordered, Target};
 pub(crate) use ring::{Ring, Segment, Share};
