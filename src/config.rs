@@ -395,6 +395,12 @@ impl Config {
         inserted(path.as_os_str().as_bytes(), number.to_string().as_bytes())
     }
 
+    /// How long the end of a recording may take that keeps in memory what it has.
+    pub(crate) fn closing_time(&self) -> Duration {
+        let writes = self.flight.is_some() && self.dump_on.exit;
+        Duration::from_secs(if writes { 60 } else { 0 })
+    }
+
     /// The compression that the output gets: `COMPRESS`, with `auto` decided by the
     /// extension. Never [`Compress::Auto`].
     pub fn compression(&self) -> Compress {

@@ -36,6 +36,12 @@ pub(super) struct Record {
     category: Vec<String>,
     #[arg(long, value_name = "DURATION", help = help("DURATION"))]
     duration: Option<String>,
+    #[arg(long, value_name = "DURATION", help = help("FLIGHT"))]
+    flight: Option<String>,
+    #[arg(long, value_name = "SIZE", help = help("FLIGHT_MEMORY"))]
+    memory: Option<String>,
+    #[arg(long, value_name = "LIST", help = help("DUMP_ON"))]
+    dump_on: Option<String>,
     #[arg(long, value_name = "SIZE", help = help("BUFFER"))]
     buffer: Option<String>,
     #[arg(long, value_name = "DURATION", help = help("FLUSH"))]
@@ -144,6 +150,9 @@ impl Record {
         let texts = [
             ("CATEGORIES", (!self.category.is_empty()).then_some(&categories)),
             ("DURATION", self.duration.as_ref()),
+            ("FLIGHT", self.flight.as_ref()),
+            ("FLIGHT_MEMORY", self.memory.as_ref()),
+            ("DUMP_ON", self.dump_on.as_ref()),
             ("BUFFER", self.buffer.as_ref()),
             ("FLUSH", self.flush_interval.as_ref()),
             ("POLICY", self.policy.as_ref()),
@@ -172,6 +181,15 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
+        if config.flight.is_some() {
+            self.tell_of_dumps(config, page);
+            if !config.dump_on.exit {
+                page.set_state(State::Closed);
+                // It was made to find out whether it can be.
+                let _ = std::fs::remove_file(&config.output);
+                return;
+            }
+        }
         let last = last_packets(config, page, &totals);
         let sealed = sink::seal(config, page.clone(), &last);
         let length = sealed.unwrap_or_else(|error| {
@@ -190,6 +208,23 @@ impl Record {
         }
         for line in status::summary(&totals, &config.output, length) {
             say(&line);
+        }
+    }
+}
+
+impl Record {
+    /// The numbered files that were written meanwhile.
+    fn tell_of_dumps(&self, config: &Config, page: &Page) {
+        for number in 1..=page.files() {
+            let path = config.numbered_path(number);
+            match sink::numbered(page, number) {
+                Some(totals) if !self.quiet => {
+                    let length = path.metadata().map_or(0, |file| file.len());
+                    say(&format!("dump {number}: {}", status::contents(&totals, &path, length)));
+                }
+                Some(_) => {}
+                None => say(&format!("dump {number}: {} was not written", path.display())),
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{BATCH, Engine, FULL, identity};
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
-use crate::flight::{Dump, Order, Ring, Segment, Share, Target};
+use crate::flight::{Dump, Order, Ring, Segment, Share, Target, alarm};
 use crate::sink::{self, Numbered, Sink};
 
 /// The window is kept in about this many segments: a dump holds as much more than asked
@@ -44,7 +44,14 @@ pub(super) struct Flight {
     files: u32,
     /// When a slow slice last caused a dump.
     watched: Option<Instant>,
+    /// Whether a thread waits in the handler of SIGABRT for a dump.
+    alarmed: bool,
+    /// Events of this process that are in the output, and those that the output lacks.
+    last: (u64, u64),
 }
+
+/// A file for a dump, and this process's part in it if others have one, too.
+type Opened = (PathBuf, Box<dyn Sink>, Option<Numbered>);
 
 /// A dump that is being written.
 struct UnderWay {
@@ -56,8 +63,8 @@ struct UnderWay {
     first: bool,
     begun: u64,
     done: Dump,
-    /// Keeps the file open to other processes: dropped when our part is written.
-    _file: Option<Numbered>,
+    /// This process's part in it: dropped when that is written.
+    file: Option<Numbered>,
 }
 
 impl std::fmt::Debug for UnderWay {
@@ -82,12 +89,19 @@ impl Flight {
             under_way: None,
             files: 0,
             watched: None,
+            alarmed: false,
+            last: (0, 0),
         })
     }
 
     /// Events that had to go.
     pub(super) fn discarded(&self) -> u64 {
         self.ring.gone_events
+    }
+
+    /// What the output says of this process when all is over: events in it, events lost.
+    pub(super) fn last(&self) -> (u64, u64) {
+        self.last
     }
 
     fn memory(&self) -> u64 {
@@ -205,12 +219,16 @@ impl Engine {
         if flight.under_way.is_some() {
             return self.step(STEP);
         }
+        if flight.alarmed && flight.orders.is_empty() {
+            flight.alarmed = false;
+            alarm::lower();
+        }
         if let Some(order) = flight.orders.pop_front() {
             self.pass(Pass::Flush);
             self.leaves(Pass::Flush);
             self.seal(clock::system(libc::CLOCK_BOOTTIME));
             match self.open_dump(&order) {
-                Ok((path, sink, file)) => self.begin_dump(order, path, sink, file),
+                Ok(opened) => self.begin_dump(order, opened),
                 Err(error) => self.dump_failed(order, error),
             }
         }
@@ -224,6 +242,9 @@ impl Engine {
         let Some(flight) = &mut self.flight else { return };
         flight.orders.extend(asked);
         let next = |why: String| Order { target: Target::Next, why, answer: None };
+        if alarm::is_raised() && !mem::replace(&mut flight.alarmed, true) {
+            flight.orders.push_back(next("SIGABRT".to_owned()));
+        }
         if let Some(why) = slow {
             // Once per window: the next dump would hold the same again.
             let again = flight.watched.is_some_and(|at| at.elapsed() < flight.window);
@@ -238,10 +259,7 @@ impl Engine {
         }
     }
 
-    fn open_dump(
-        &mut self,
-        order: &Order,
-    ) -> Result<(PathBuf, Box<dyn Sink>, Option<Numbered>), Error> {
+    fn open_dump(&mut self, order: &Order) -> Result<Opened, Error> {
         let config = &self.shared.config;
         let Some(flight) = &mut self.flight else { return Err(Error::NoFlight) };
         match (&order.target, &self.member) {
@@ -264,13 +282,7 @@ impl Engine {
         }
     }
 
-    fn begin_dump(
-        &mut self,
-        order: Order,
-        path: PathBuf,
-        sink: Box<dyn Sink>,
-        file: Option<Numbered>,
-    ) {
+    fn begin_dump(&mut self, order: Order, (path, sink, file): Opened) {
         let lost = self.lost();
         let Some(flight) = &mut self.flight else { return };
         let (first, last) = (flight.ring.segments().next(), flight.ring.segments().last());
@@ -287,7 +299,7 @@ impl Engine {
             held: 0,
         };
         let last = last.map_or(0, |segment| segment.number);
-        let dump = UnderWay { sink, order, next, last, first: true, begun, done, _file: file };
+        let dump = UnderWay { sink, order, next, last, first: true, begun, done, file };
         flight.under_way = Some(dump);
         self.step(STEP);
     }
@@ -336,8 +348,10 @@ impl Engine {
             (&*keys[3], Fact::Text(&dump.done.why)),
         ];
         packet::trace_attributes(&mut words, sequence, &facts);
-        if dump.done.lost > 0 {
-            packet::trace_stats(&mut words, sequence, self.buffer, dump.done.lost, &[]);
+        let (events, lost) = (dump.done.events, dump.done.lost);
+        let lost = dump.file.as_ref().map_or(lost, |file| file.add(events, lost, dump.done.bytes));
+        if lost > 0 {
+            packet::trace_stats(&mut words, sequence, self.buffer, lost, &[]);
         }
         dump.done.bytes += words.len() as u64;
         match dump.sink.write(&words).and_then(|()| dump.sink.finish()) {
@@ -388,7 +402,9 @@ impl Engine {
                 break;
             }
         }
-        if exit && lost > before && result.is_ok() {
+        flight.last = if exit { (kept, lost - before) } else { (0, 0) };
+        // Of several processes `kymo` says how much they lost together.
+        if exit && lost > before && result.is_ok() && self.member.is_none() {
             let mut words = Vec::new();
             let sequence = self.process.sequence.id();
             packet::trace_stats(&mut words, sequence, self.buffer, lost - before, &[]);

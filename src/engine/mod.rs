@@ -457,11 +457,14 @@ impl Engine {
     /// Adds what is new to the totals that `kymo record` shows.
     fn tell_page(&mut self, lost: u64) {
         if let Some(member) = &self.member {
-            let (events, lost_before, bytes, threads) = self.told_page;
+            let (events_before, lost_before, bytes, threads) = self.told_page;
+            // A flight recorder counts what is in the output when all is over.
+            let now = (self.events_written, lost);
+            let (events, lost) = self.flight.as_ref().map_or(now, Flight::last);
             let page = member.page();
-            page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
+            page.add(events - events_before, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
-            self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+            self.told_page = (events, lost, self.bytes, self.thread_count);
         }
     }
 

@@ -30,6 +30,7 @@
 //! segment that has to make room before its turn is written before it goes: a slow disk
 //! slows the engine down, and never makes a hole in the dump.
 
+pub(crate) mod alarm;
 mod dump;
 mod pages;
 mod ring;

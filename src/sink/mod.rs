@@ -109,6 +109,12 @@ pub fn open_shared(config: &Config, page: Arc<Page>) -> Result<Box<dyn Sink>, Er
     Ok(Box::new(file.compress(config.compression())))
 }
 
+/// What numbered file `number` of a recording amounts to; `None` if nobody wrote to it.
+#[doc(hidden)]
+pub fn numbered(page: &Page, number: u32) -> Option<crate::control::Totals> {
+    Numbered::progress(page, number)
+}
+
 /// Ends the shared output of `kymo record`: cuts off what dead processes left, appends
 /// `packets` and closes the page, so that a straggler can no longer append.
 ///

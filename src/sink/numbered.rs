@@ -7,7 +7,7 @@
 
 use super::{File, SharedFile, Sink};
 use crate::config::Config;
-use crate::control::{Page, Process};
+use crate::control::{Page, Process, Totals};
 use crate::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// This process's part in a numbered file. Dropped when it has written all of it.
 #[derive(Debug)]
 pub(crate) struct Numbered {
-    _entry: Process,
+    entry: Process,
 }
 
 impl Numbered {
@@ -48,7 +48,15 @@ impl Numbered {
         let own = Arc::new(Page::open(&place)?);
         let entry = own.register();
         let file = SharedFile::open(&path, own)?.compress(config.compression());
-        Ok((Box::new(file), Numbered { _entry: entry }))
+        Ok((Box::new(file), Numbered { entry }))
+    }
+
+    /// Counts what this process has written, and what it lost. Returns what all of them
+    /// have lost so far.
+    pub(crate) fn add(&self, events: u64, lost: u64, bytes: u64) -> u64 {
+        let page = self.entry.page();
+        page.add(events, lost, bytes);
+        page.totals().lost
     }
 
     /// Where the page of a numbered file lies.
@@ -56,10 +64,10 @@ impl Numbered {
         page.path().with_extension(number.to_string())
     }
 
-    /// How many processes have begun to write file `number`, and how many still do.
-    pub(crate) fn progress(page: &Page, number: u32) -> (u32, usize) {
-        let page = Page::open(&Numbered::page(page, number));
-        page.map_or((0, 0), |page| (page.totals().processes, page.recording().len()))
+    /// What file `number` amounts to.
+    /// `None` if nobody has begun.
+    pub(crate) fn progress(page: &Page, number: u32) -> Option<Totals> {
+        Page::open(&Numbered::page(page, number)).ok().map(|page| page.totals())
     }
 }
 
