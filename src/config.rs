@@ -120,6 +120,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("TRACE_PROCESSOR", "URL", "",
+        "Have `kymo record` send the trace to this `trace_processor_shell server http` while it is written, so that it is loaded when the recording ends. The output is written all the same.",
+        |c, v| { c.trace_processor = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
@@ -238,6 +241,8 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `TRACE_PROCESSOR`.
+    pub trace_processor: Option<String>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
     /// `WAIT`.
@@ -274,6 +279,7 @@ impl Default for Config {
             activity_types: String::new(),
             all_args: false,
             cupti_path: None,
+            trace_processor: None,
             control: None,
             wait: false,
             listen: false,
