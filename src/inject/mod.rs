@@ -17,7 +17,7 @@ mod rocm;
 mod roctx;
 mod synapse;
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use kymograph_backends::annotate::{itt, nvtx};
 use kymograph_backends::nvidia;
 
 use crate::config::Config;
+use crate::control;
 use crate::guard::guard;
 use crate::lifecycle::EXIT_PATIENCE;
 use crate::recorder::PIPELINE;
@@ -41,7 +42,8 @@ static WANTED: OnceLock<Config> = OnceLock::new();
 extern "C" fn on_load() {
     guard((), || {
         // SAFETY: no other thread exists that could change the environment.
-        if unsafe { !libc::getenv(c"KYMOGRAPH_CONTROL".as_ptr()).is_null() } {
+        let set = |name: &CStr| unsafe { !libc::getenv(name.as_ptr()).is_null() };
+        if set(c"KYMOGRAPH_CONTROL") || set(c"KYMOGRAPH_WAIT") {
             let config = WANTED.get_or_init(|| Config::from_env().0);
             levelzero::prepare(config);
             python::watch(config);
@@ -62,6 +64,11 @@ fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
+        // Best effort: it can be recorded all the same.
+        let _ = control::arm(config.clone());
+        if config.wait {
+            return;
+        }
         if let Ok(recording) = Recording::start(config) {
             // It ends with the process.
             std::mem::forget(recording);
@@ -136,7 +143,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
+    guard((), || control::process_ends(EXIT_PATIENCE));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

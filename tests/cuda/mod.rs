@@ -25,7 +25,7 @@ pub(crate) struct Recorded {
     /// What the trace says of itself.
     pub(crate) facts: BTreeMap<String, String>,
     // The trace is read from there.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// Records the fake program with this script; `arguments` are the program's, and after
@@ -56,7 +56,15 @@ pub(crate) fn record_on(
     command.args(program);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
+    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
+}
+
+/// `kymo record` on this machine, into this file.
+pub(crate) fn kymo_record(machine: &Machine, path: &Path) -> Command {
+    let mut command = kymo::kymo();
+    machine.prepare(&mut command);
+    command.args(["record", "--output"]).arg(path);
+    command
 }
 
 fn facts(bytes: &[u8]) -> BTreeMap<String, String> {
@@ -108,6 +116,17 @@ impl Recorded {
         let errors = String::from_utf8_lossy(&self.output.stderr);
         assert_eq!(errors, "");
         assert_eq!(self.output.status.code(), Some(status));
+    }
+
+    /// The trace as `kymo convert` writes it in Kineto's JSON: a line for each event that has
+    /// all of these texts in it.
+    pub(crate) fn json_lines(&self, texts: &[&str]) -> Vec<String> {
+        let [trace, json] = ["t.pftrace", "t.json"].map(|name| self.folder.path().join(name));
+        let output = kymo::kymo().arg("convert").args([&trace, &json]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = std::fs::read_to_string(json).unwrap();
+        let lines = text.lines().filter(|line| texts.iter().all(|text| line.contains(text)));
+        lines.map(str::to_owned).collect()
     }
 
     pub(crate) fn printed(&self) -> String {

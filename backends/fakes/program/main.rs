@@ -8,6 +8,7 @@
 //! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
 //! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
 //! own do, all at once; what comes before the first is done before, on the main thread.
+//! `push NAME` and `pop`, outside of blocks, begin and end NVTX ranges.
 //!
 //! - `--cuda` (which is what it uses if nothing is said), `--hip`, `--xpu` (Level Zero),
 //!   `--sycl` (Level Zero as SYCL's runtime uses it) and `--hpu` (Synapse) name interfaces;
@@ -152,15 +153,36 @@ fn main() {
     std::process::exit(arguments.exit);
 }
 
+/// Whether a line is about ranges: the name of one that begins, or none.
+fn range(line: &str) -> Option<Option<&str>> {
+    match line.trim_end().split_once(' ') {
+        Some(("push", name)) => Some(Some(name)),
+        None if line.trim_end() == "pop" => Some(None),
+        _ => None,
+    }
+}
+
 fn work(run: Run, arguments: &Arguments) {
     let client = arguments.client.then(client::Client::start);
     let part = |text: &str| {
-        let text = CString::new(text).expect("no NUL");
         if let Some(name) = &arguments.nvtx {
             nvtx::push(name);
         }
-        // SAFETY: a string.
-        assert_eq!(unsafe { run(text.as_ptr()) }, 0);
+        for piece in text
+            .split_inclusive('\n')
+            .collect::<Vec<_>>()
+            .chunk_by(|a, b| ![a, b].iter().any(|line| range(line).is_some()))
+        {
+            match range(piece[0]) {
+                Some(Some(name)) => nvtx::push(&CString::new(name).expect("no NUL")),
+                Some(None) => nvtx::pop(),
+                None => {
+                    let text = CString::new(piece.concat()).expect("no NUL");
+                    // SAFETY: a string.
+                    assert_eq!(unsafe { run(text.as_ptr()) }, 0);
+                }
+            }
+        }
         if arguments.nvtx.is_some() {
             nvtx::pop();
         }

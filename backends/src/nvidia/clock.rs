@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::share::Fit;
+use super::copies::Fit;
 use super::sys::TimestampCallback;
 
 /// A clock of the system in nanoseconds.
