@@ -9,6 +9,7 @@ pub(crate) mod fakes;
 mod kymo;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use judge::Trace;

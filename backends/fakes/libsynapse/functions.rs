@@ -36,6 +36,9 @@ pairs! {
     WAIT = c"synStreamWaitEvent";
 }
 
+/// Kernels are in recipes.
+pub(crate) static GET_KERNEL: Option<Function> = None;
+
 /// Functions of no consequence, for `call`, by the names that scripts of CUDA have for them.
 static OTHERS: [(&str, Function); 2] = [
     ("cudaMalloc", Function { domain: 2, cbid: 0, name: c"synDeviceMalloc" }),

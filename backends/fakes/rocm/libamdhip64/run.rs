@@ -131,6 +131,7 @@ fn act(statement: &Statement, place: Place) {
             let event = Event::Scratch { device, operation, bytes: 1 << 20, start, end };
             tell(Library::Hip, &event);
         }
+        Verb::Memory(..) => unreachable!("script: only of CUDA"),
         Verb::Repeat(..) | Verb::Sleep | Verb::Graph(..) => unreachable!("not on a device"),
     }
 }
