@@ -31,15 +31,15 @@ fn all_work_and_all_calls_with_every_pti() {
         recorded.trace.assert_clean();
         assert_eq!(
             recorded.device_work(),
-            "name                         n  dur\n\
-             Memcpy D2H (Device -> Host)  1  50000\n\
-             Memcpy H2D (Host -> Device)  1  3000\n\
-             Memset (Device)              1  700\n\
-             at::native::Add              1  600\n\
-             driven                       1  900\n\
-             gemm                         1  20000\n\
-             reduce                       1  1500\n\
-             wrapped                      1  800\n",
+            "name                                            n  dur\n\
+             Memcpy D2H (Device -> Host (Driver Allocated))  1  50000\n\
+             Memcpy H2D (Host (Driver Allocated) -> Device)  1  3000\n\
+             Memset (Device)                                 1  700\n\
+             at::native::Add                                 1  600\n\
+             driven                                          1  900\n\
+             gemm                                            1  20000\n\
+             reduce                                          1  1500\n\
+             wrapped                                         1  800\n",
             "{version}"
         );
         // Only the classes that ask for work: neither urDeviceGet nor urQueueFinish.
@@ -88,9 +88,9 @@ fn work_says_what_kineto_says() {
     let place = ["device=0", "sycl queue=7", "l0 queue=0x0000000000001007"];
     kineto("gemm", &place);
     kineto("gemm", &["context=0x000000000000c001", "sycl_node_id=5", "sycl_invocation_id=3"]);
-    kineto("Memcpy H2D (Host -> Device)", &place);
+    kineto("Memcpy H2D (Host (Driver Allocated) -> Device)", &place);
     kineto(
-        "Memcpy H2D (Host -> Device)",
+        "Memcpy H2D (Host (Driver Allocated) -> Device)",
         &["bytes=4096", "l0 call=zeCommandListAppendMemoryCopy", "memory bandwidth (GB/s)=2.048"],
     );
     kineto("Memset (Device)", &["bytes=1024", "value=7", "l0 call=zeCommandListAppendMemoryFill"]);

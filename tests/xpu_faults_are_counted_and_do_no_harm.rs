@@ -204,6 +204,24 @@ fn pti_without_its_other_half() {
     nothing(&with("not-implemented"), "libxptifw.so");
 }
 
+/// Intel's own library, which does not find its other half here.
+#[test]
+fn the_real_pti() {
+    let setup = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judge/setup");
+    let output = std::process::Command::new(setup).arg("pti").output().unwrap();
+    let reason = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(3) {
+        println!("not tested: {reason}");
+        return;
+    }
+    assert!(output.status.success(), "{reason}");
+    for version in ["1.1.0", "1.2.0"] {
+        let recorded = on(&Machine::with_real(version));
+        nothing(&recorded, "libpti.so beside");
+        assert_eq!(recorded.printed(), "");
+    }
+}
+
 #[test]
 fn errors_from_every_call() {
     nothing(&with("errors"), "PTI_ERROR_INTERNAL (200)");

@@ -3,7 +3,7 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) use crate::cuda::Recorded;
@@ -29,6 +29,18 @@ impl Machine {
     pub(crate) fn with(version: &str) -> Machine {
         let machine = Machine::without_pti(version);
         std::fs::copy(fakes::example("libfake_libpti.so"), machine.pti()).unwrap();
+        machine
+    }
+
+    /// One with Intel's own PTI, which `tests/judge/setup pti` has fetched.
+    pub(crate) fn with_real(version: &str) -> Machine {
+        let machine = Machine::without_pti(version);
+        let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/.tools/pti");
+        let from = tools.join(version);
+        std::fs::create_dir(machine.folder.path().join("pti")).unwrap();
+        for file in ["libpti_view.so.1", "pti/libpti.so"] {
+            std::fs::copy(from.join(file), machine.folder.path().join(file)).unwrap();
+        }
         machine
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct Calls {
     /// By group, number and category.
     functions: HashMap<(u32, u32, StrId), Function>,
     threads: HashSet<u32>,
-    pti: Option<&'static Pti>,
+    pub(super) pti: Option<&'static Pti>,
 }
 
 /// A function of an API.

@@ -20,6 +20,7 @@ mod registration;
 mod run;
 mod runtime;
 #[path = "../../libcuda/script.rs"]
+#[allow(dead_code, reason = "some of it is CUDA's own")]
 mod script;
 #[allow(dead_code, reason = "the fake CUPTI tells more of it")]
 #[path = "../../libcuda/timeline.rs"]
