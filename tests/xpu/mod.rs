@@ -77,6 +77,13 @@ impl Machine {
         self
     }
 
+    /// It has a Gaudi, too.
+    pub(crate) fn gaudi(self) -> Machine {
+        let synapse = self.folder.path().join("libSynapse.so");
+        std::fs::copy(fakes::example("libfake_libsynapse.so"), synapse).unwrap();
+        self
+    }
+
     /// Takes a function out of PTI: nobody asks for what it is called now.
     pub(crate) fn without(self, function: &str) -> Machine {
         let mut bytes = std::fs::read(self.pti()).unwrap();

@@ -38,7 +38,7 @@ pub extern "C" fn synInitialize() -> c_int {
     if !READY.swap(true, Ordering::AcqRel) {
         let on = std::env::var("HABANA_PROFILE").is_ok_and(|value| value != "0");
         PROFILED.store(on, Ordering::Release);
-        run::fake_cuda_observe(profiler::observe);
+        run::attach(profiler::observe);
     }
     SUCCESS
 }
