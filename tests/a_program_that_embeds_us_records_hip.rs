@@ -92,7 +92,7 @@ fn programs_that_embed_us() {
     if let Some(part) = child::part() {
         return in_the_child(&part, &child::folder());
     }
-    let open = |folder: &tempfile::TempDir| Trace::open(&folder.path().join("t.pftrace"));
+    let open = |folder: &tempfile::TempDir| Trace::open(folder.path().join("t.pftrace"));
     for version in rocm::VERSIONS {
         whole(&open(&embed(&Machine::with(version), "early")));
     }
@@ -124,7 +124,7 @@ fn programs_that_embed_us() {
 fn recordings_that_follow_each_other() {
     let folder = embed(&Machine::with("1.0"), "often");
     for round in 0..8 {
-        let trace = Trace::open(&folder.path().join(format!("{round}.pftrace")));
+        let trace = Trace::open(folder.path().join(format!("{round}.pftrace")));
         whole(&trace);
         assert_eq!(trace.one_i64("SELECT count(*) FROM gpu_slice WHERE name = 'between'"), 0);
     }

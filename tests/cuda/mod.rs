@@ -25,7 +25,7 @@ pub(crate) struct Recorded {
     /// What the trace says of itself.
     pub(crate) facts: BTreeMap<String, String>,
     // The trace is read from there.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// Records the fake program with this script; `arguments` are the program's, and after
@@ -56,7 +56,7 @@ pub(crate) fn record_on(
     command.args(program);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
+    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
 }
 
 fn facts(bytes: &[u8]) -> BTreeMap<String, String> {
@@ -83,6 +83,11 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 }
 
 impl Recorded {
+    /// Where the trace lies.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("t.pftrace")
+    }
+
     /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
     pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
         self.fact("cuda", key)
