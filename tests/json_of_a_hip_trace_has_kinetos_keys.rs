@@ -1,10 +1,10 @@
 //! A trace of HIP, converted, has what readers of Kineto's JSON look for in a trace of ROCm:
 //! categories, arguments by their names and types, and arrows.
 
-mod kymo;
 mod rocm;
 
 use rocm::Machine;
+use rocm::cuda::kymo;
 use serde_json::Value;
 
 const SCRIPT: &str = "\

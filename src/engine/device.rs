@@ -2,11 +2,14 @@
 
 use kymograph_protos::device::{GpuApi, Stage, Vendor};
 use kymograph_protos::packet::{
-    self, Activity, Fact, Gpu, Kernel, Launch, Queue, Sequence, Strings,
+    self, Activity, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence,
+    Strings, Track,
 };
 use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
 
 use super::context::Context;
+use super::identity::mix;
+use super::process::Process;
 use super::record::Decoded;
 use crate::intern::Interner;
 
@@ -19,6 +22,8 @@ struct Described {
     description: Vec<u8>,
     context: u32,
     api: GpuApi,
+    device: u64,
+    stream: u64,
 }
 
 /// A device of the inventory.
@@ -28,6 +33,22 @@ struct Item {
     number: u32,
     name: Vec<u8>,
     facts: Vec<(Vec<u8>, String)>,
+}
+
+/// A fact about the job, kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OwnFact {
+    Number(i64),
+    Text(String),
+}
+
+impl OwnFact {
+    pub fn as_fact(&self) -> Fact<'_> {
+        match self {
+            OwnFact::Number(number) => Fact::Number(*number),
+            OwnFact::Text(text) => Fact::Text(text),
+        }
+    }
 }
 
 /// The devices that this process uses.
@@ -70,10 +91,10 @@ impl Devices {
         self.salt.wrapping_mul(Vendor::COUNT as u32).wrapping_add(vendor)
     }
 
-    /// The ids of what an event asked for and waited for.
-    pub fn event_ids(&mut self, decoded: &Decoded) -> (&[u64], &[u64]) {
+    /// The arrows of an event: to what it asked for, from what it waited for.
+    pub fn correlation(&mut self, decoded: &Decoded) -> Option<Correlation<'_>> {
         if decoded.launched.is_empty() && decoded.waited.is_empty() {
-            return (&[], &[]);
+            return None;
         }
         self.launched.clear();
         self.waited.clear();
@@ -83,7 +104,7 @@ impl Devices {
         for id in &decoded.waited {
             self.waited.push(self.event_id(*id));
         }
-        (&self.launched, &self.waited)
+        Some(Correlation { launched: &self.launched, waited: &self.waited, api: GpuApi::Unsaid })
     }
 
     /// A queue is described.
@@ -112,6 +133,8 @@ impl Devices {
             .into_bytes(),
             context: salt.wrapping_mul(CONTEXTS).wrapping_add(context as u32 % CONTEXTS),
             api: GpuApi::from_u8(value("api") as u8),
+            device,
+            stream,
         };
     }
 
@@ -165,6 +188,40 @@ impl Context<'_> {
         decoded.with_args(|args| {
             sequence.activity(self.out, self.strings, &Activity { args, ..activity });
         });
+        let duration = activity.duration;
+        if head.arg != 0 {
+            let times = (begin, begin + duration);
+            let queue = decoded.device.queue;
+            self.process.spans.work(head.arg, queue, times, self.clocks.boottime);
+        }
+        self.took(decoded.name(head.site), duration);
+    }
+
+    /// Writes the ranges that devices are known to have worked for; at the end, `all`.
+    pub fn settle_spans(&mut self, all: bool) {
+        let Process { uuid: process, sequence, devices, spans, .. } = &mut *self.process;
+        let category = spans.category();
+        spans.settle(self.clocks.boottime, all, |edge| {
+            let track = mix(&[
+                *process,
+                0x7370_616e,
+                edge.line.into(),
+                edge.queue.into(),
+                edge.side.0.into(),
+            ]);
+            if edge.is_new_track {
+                let none = Described::default();
+                let (vendor, number) = Vendor::of_queue(edge.queue);
+                let queue = devices.queues[vendor].get(number).unwrap_or(&none);
+                // As the tracks beside queues are called in traces that are converted.
+                let name = format!("GPU {} stream {:02} annotations", queue.device, queue.stream);
+                Track { uuid: track, parent: *process, name: name.as_bytes(), ..Track::default() }
+                    .write(self.out, sequence.id());
+            }
+            let ty = if edge.begins { EventType::Begin } else { EventType::End };
+            let event = Event { track, category, name: edge.name, ..Event::new(ty, edge.time) };
+            sequence.event(self.out, self.strings, &event);
+        });
     }
 
     /// A device is described: states the inventory as far as it is known.
@@ -178,23 +235,32 @@ impl Context<'_> {
         packet::gpu_info(self.out, sequence.id(), self.clocks.boottime, &known);
     }
 
+    /// Says the inventory anew.
+    pub fn restate_devices(&mut self, sequence: u32) {
+        let gpus = &self.process.devices.gpus;
+        if !gpus.is_empty() {
+            let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
+            packet::gpu_info(self.out, sequence, self.clocks.boottime, &known);
+        }
+    }
+
     /// A fact about the job.
     pub fn fact(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
         let key = String::from_utf8_lossy(self.strings.text(head.site).bytes);
-        let text;
         let fact = match ArgType::from_u8(head.tag & TYPE_BITS) {
             Some(ArgType::Str) => {
                 let id = kymograph_protos::StrId(head.arg as u32);
-                text = String::from_utf8_lossy(self.strings.text(id).bytes).into_owned();
-                Fact::Text(&text)
+                OwnFact::Text(String::from_utf8_lossy(self.strings.text(id).bytes).into_owned())
             }
             Some(ArgType::None) | None => {
-                text = String::from_utf8_lossy(decoded.bytes()).into_owned();
-                Fact::Text(&text)
+                OwnFact::Text(String::from_utf8_lossy(decoded.bytes()).into_owned())
             }
-            Some(_) => Fact::Number(head.arg as i64),
+            Some(_) => OwnFact::Number(head.arg as i64),
         };
-        packet::trace_attributes(self.out, sequence.id(), &[(&key, fact)]);
+        packet::trace_attributes(self.out, sequence.id(), &[(&key, fact.as_fact())]);
+        if self.chapters {
+            self.process.facts.insert(key.into_owned(), fact);
+        }
     }
 }
 

@@ -6,9 +6,10 @@
 #[path = "../../backends/tests/fakes/mod.rs"]
 pub(crate) mod fakes;
 #[path = "../kymo/mod.rs"]
-mod kymo;
+pub(crate) mod kymo;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use judge::Trace;
@@ -31,32 +32,36 @@ pub(crate) struct Recorded {
 /// Records the fake program with this script; `arguments` are the program's, and after
 /// `--` those of `kymo record`.
 pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Recorded {
-    let script = machine.script(script);
-    let program = |command: &mut Command| {
-        command.arg(machine.program()).arg(script);
-    };
-    record_on(|command| machine.prepare(command), program, arguments)
+    let prepare = |command: &mut Command| machine.prepare(command);
+    record_on(prepare, &machine.program(), &machine.script(script), arguments)
 }
 
-/// The same on any machine; `start` adds the program and its script.
+/// As [`record`], on a machine of any vendor, which `prepare` lets the command run on.
 pub(crate) fn record_on(
-    prepare: impl FnOnce(&mut Command),
-    start: impl FnOnce(&mut Command),
+    prepare: impl Fn(&mut Command),
+    program: &Path,
+    script: &Path,
     arguments: &[&str],
 ) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
-    let (program, own) = arguments.split_at(split);
+    let (arguments, own) = arguments.split_at(split);
     let mut command = kymo::kymo();
     prepare(&mut command);
     command.args(["record", "--quiet", "--output"]).arg(&path);
-    command.args(own.iter().skip(1)).arg("--");
-    start(&mut command);
-    command.args(program);
+    command.args(own.iter().skip(1)).arg("--").arg(program).arg(script).args(arguments);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
+}
+
+/// `kymo record` on this machine, into this file.
+pub(crate) fn kymo_record(machine: &Machine, path: &Path) -> Command {
+    let mut command = kymo::kymo();
+    machine.prepare(&mut command);
+    command.args(["record", "--output"]).arg(path);
+    command
 }
 
 fn facts(bytes: &[u8]) -> BTreeMap<String, String> {
@@ -93,7 +98,7 @@ impl Recorded {
         self.fact("cuda", key)
     }
 
-    /// A fact of the one process that used a vendor's devices: `VENDOR.PID.KEY`.
+    /// The same of another vendor: `VENDOR.PID.KEY`.
     pub(crate) fn fact(&self, vendor: &str, key: &str) -> Option<&str> {
         let of = |name: &str| {
             let (pid, rest) = name.strip_prefix(vendor)?.strip_prefix('.')?.split_once('.')?;
@@ -115,6 +120,17 @@ impl Recorded {
         assert_eq!(self.output.status.code(), Some(status));
     }
 
+    /// The trace as `kymo convert` writes it in Kineto's JSON: a line for each event that has
+    /// all of these texts in it.
+    pub(crate) fn json_lines(&self, texts: &[&str]) -> Vec<String> {
+        let [trace, json] = ["t.pftrace", "t.json"].map(|name| self.folder.path().join(name));
+        let output = kymo::kymo().arg("convert").args([&trace, &json]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = std::fs::read_to_string(json).unwrap();
+        let lines = text.lines().filter(|line| texts.iter().all(|text| line.contains(text)));
+        lines.map(str::to_owned).collect()
+    }
+
     pub(crate) fn printed(&self) -> String {
         String::from_utf8_lossy(&self.output.stdout).into_owned()
     }
@@ -134,7 +150,8 @@ impl Recorded {
     pub(crate) fn calls(&self) -> String {
         self.trace.table(
             "SELECT name, count(*) AS n FROM slice
-             WHERE category IN ('cuda_runtime', 'cuda_driver') GROUP BY 1 ORDER BY 1",
+             WHERE category IN ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
+             GROUP BY 1 ORDER BY 1",
         )
     }
 
@@ -144,7 +161,9 @@ impl Recorded {
     pub(crate) fn every_launch_has_its_arrow(&self) {
         let arrows = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in
                       JOIN slice c ON c.id = slice_out
-                      WHERE c.category IN ('cuda_runtime', 'cuda_driver') AND c.ts <= g.ts";
+                      WHERE c.category IN
+                          ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
+                      AND c.ts <= g.ts";
         let targets = "SELECT count(DISTINCT slice_in) FROM flow";
         let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");
         assert_eq!(self.trace.one_i64(arrows), work, "arrows from calls");

@@ -47,6 +47,7 @@ fn floor(kind: u32) -> Option<usize> {
         kind::KERNEL | kind::CONCURRENT_KERNEL => 200,
         kind::DRIVER | kind::RUNTIME | kind::OVERHEAD | kind::SYNCHRONIZATION => 40,
         kind::MEMCPY2 => 96,
+        kind::CONTEXT => 16,
         kind::UNIFIED_MEMORY_COUNTER => 64,
         kind::CUDA_EVENT | kind::STREAM | kind::EXTERNAL_CORRELATION => 24,
         kind::MEMORY2 => 120,

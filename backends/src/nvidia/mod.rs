@@ -13,7 +13,7 @@
 //! | `kinds` | what is recorded |
 //! | `callbacks` | calls of the API, as they happen |
 //! | `buffers` | memory that CUPTI fills |
-//! | `layout`, `decode`, `ranges`, `waits`, `keys`, `names`, `occupancy` | records become ours |
+//! | `layout`, `decode`, `ranges`, `waits`, `memory`, `places`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
 //! | `share`, `subscription` | another user of CUPTI in the program |
@@ -22,16 +22,20 @@
 
 mod buffers;
 mod callbacks;
-mod clock;
+pub(crate) mod clock;
 mod collect;
+mod copies;
 mod decode;
 mod device;
 mod keys;
 mod kinds;
 mod layout;
+mod leave;
 mod library;
+mod memory;
 mod names;
 mod occupancy;
+mod places;
 mod probe;
 mod ranges;
 mod session;

@@ -11,10 +11,12 @@ use super::buffers::{self, Full};
 use super::callbacks;
 use super::clock::Clock;
 use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP};
+use super::copies;
 use super::decode::Decoder;
 use super::device;
 use super::kinds::Selection;
 use super::layout::Sizes;
+use super::leave;
 use super::library::Found;
 use super::share;
 use super::subscription;
@@ -51,6 +53,8 @@ pub(crate) struct Session {
     subscriber: *mut c_void,
     selection: Selection,
     sizes: Sizes,
+    /// Whether CUPTI is to leave the process afterwards.
+    leaves: bool,
     decoder: Decoder,
     described: bool,
     dropped: u64,
@@ -85,6 +89,7 @@ impl Session {
             selection,
             decoder: Decoder::new(recorder, clock, sizes.version, settings.all_args),
             sizes,
+            leaves: settings.cupti_finalize,
             described: false,
             dropped: 0,
             discarded: 0,
@@ -131,7 +136,10 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
-        subscription::give_up(self.subscriber);
+        match self.leaves {
+            true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
+            false => subscription::give_up(self.subscriber),
+        }
         self.state(started);
     }
 
@@ -295,7 +303,7 @@ impl Session {
             ("buffers_refused", now.refused - self.before.refused),
             ("buffers_of_others", now.foreign - self.before.foreign),
             ("buffers_broken", self.broken),
-            ("records_shared", share::copied()),
+            ("records_shared", copies::copied()),
             ("errors", errors),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
@@ -308,7 +316,7 @@ impl Session {
         }
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
-                       CUPTI in the process replaced our callbacks";
+                       CUPTI in the process replaced our callbacks; record without it";
             not_recorded(self.recorder, why);
         }
     }
@@ -374,7 +382,8 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 
-/// Says on this thread's track and among the facts that CUDA is not recorded.
+/// Says on this thread's track, among the facts and to whoever records that CUDA is not
+/// recorded.
 pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
     remark::not_recorded(recorder, "CUDA", "cuda", why);
 }

@@ -2,19 +2,24 @@
 
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
-/// Says on this thread's track and among the facts (`KEY.PID.not_recorded`) that the
-/// activities of a vendor are not recorded. `name` is what people call them.
+/// Says on this thread's track, among the facts (`KEY.PID.not_recorded`) and to whoever
+/// records that the activities of a vendor are not recorded. `name` is what people call
+/// them.
 pub(crate) fn not_recorded(recorder: &dyn Recorder, name: &str, key: &str, why: &str) {
-    note(recorder, &format!("{name} is not recorded: {why}"));
+    instant(recorder, Kind::Note, &format!("{name} is not recorded: {why}"));
     fact(recorder, &format!("{key}.{}.not_recorded", std::process::id()), why);
 }
 
 /// Something that a reader of the trace should know, on this thread's track.
 pub(crate) fn note(recorder: &dyn Recorder, text: &str) {
+    instant(recorder, Kind::Instant, text);
+}
+
+fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
     let head = Record {
         time: recorder.now(),
         site: recorder.intern(StrId::NONE, text.as_bytes()),
-        kind: Kind::Instant as u8,
+        kind: kind as u8,
         ..Record::default()
     };
     recorder.push(head, &[]);

@@ -19,6 +19,7 @@ mod functions;
 mod registration;
 mod run;
 mod runtime;
+#[allow(dead_code, reason = "HIP tells less of a stream")]
 #[path = "../../libcuda/script.rs"]
 mod script;
 #[allow(dead_code, reason = "the fake CUPTI tells more of it")]
