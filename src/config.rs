@@ -114,7 +114,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
-        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA.",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, which HIP's are too, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA and HIP.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
@@ -122,6 +122,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("CUPTI_FINALIZE", "0|1", "1",
+        "Take CUPTI out of the process after a recording (from CUDA 12.6 on, if nothing else uses it): left in, it slows every launch down a little.",
+        |c, v| { c.cupti_finalize = value::boolean(v)?; Ok(()) }),
     option!("PTI_PATH", "PATH", "",
         "Intel's PTI (libpti_view.so), or its folder, if the program has not loaded it and it is not where it usually is.",
         |c, v| { c.pti_path = value::optional(v, value::path)?; Ok(()) }),
@@ -261,6 +264,8 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `CUPTI_FINALIZE`.
+    pub cupti_finalize: bool,
     /// `PTI_PATH`.
     pub pti_path: Option<PathBuf>,
     /// `TRACE_PROCESSOR`.
@@ -303,6 +308,7 @@ impl Default for Config {
             activity_types: String::new(),
             all_args: false,
             cupti_path: None,
+            cupti_finalize: true,
             pti_path: None,
             trace_processor: None,
             control: None,

@@ -311,12 +311,11 @@ fn several_processes() {
     let machine = Machine::with("1.0");
     let script = machine.script("kernel k dur=5us\nkernel k stream=13\nsync\n");
     let program = fakes::example("fake_cuda_program");
-    let start = |command: &mut std::process::Command| {
-        let line =
-            format!("{0} --hip {1} & {0} --hip {1}; wait", program.display(), script.display());
-        command.args(["sh", "-c", &line]);
-    };
-    let recorded = rocm::cuda::record_on(|command| machine.prepare(command), start, &[]);
+    let line = format!("{0} --hip {1} & {0} --hip {1}; wait", program.display(), script.display());
+    let lines = script.with_extension("sh");
+    std::fs::write(&lines, line).unwrap();
+    let prepare = |command: &mut std::process::Command| machine.prepare(command);
+    let recorded = rocm::cuda::record_on(prepare, "/bin/sh".as_ref(), &lines, &[]);
     recorded.ended(0);
     recorded.trace.assert_clean();
     assert_eq!(recorded.kernels(), 4);

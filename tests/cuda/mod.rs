@@ -6,7 +6,7 @@
 #[path = "../../backends/tests/fakes/mod.rs"]
 pub(crate) mod fakes;
 #[path = "../kymo/mod.rs"]
-mod kymo;
+pub(crate) mod kymo;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,29 +32,25 @@ pub(crate) struct Recorded {
 /// Records the fake program with this script; `arguments` are the program's, and after
 /// `--` those of `kymo record`.
 pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Recorded {
-    let script = machine.script(script);
-    let program = |command: &mut Command| {
-        command.arg(machine.program()).arg(script);
-    };
-    record_on(|command| machine.prepare(command), program, arguments)
+    let prepare = |command: &mut Command| machine.prepare(command);
+    record_on(prepare, &machine.program(), &machine.script(script), arguments)
 }
 
-/// The same on any machine; `start` adds the program and its script.
+/// As [`record`], on a machine of any vendor, which `prepare` lets the command run on.
 pub(crate) fn record_on(
-    prepare: impl FnOnce(&mut Command),
-    start: impl FnOnce(&mut Command),
+    prepare: impl Fn(&mut Command),
+    program: &Path,
+    script: &Path,
     arguments: &[&str],
 ) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
-    let (program, own) = arguments.split_at(split);
+    let (arguments, own) = arguments.split_at(split);
     let mut command = kymo::kymo();
     prepare(&mut command);
     command.args(["record", "--quiet", "--output"]).arg(&path);
-    command.args(own.iter().skip(1)).arg("--");
-    start(&mut command);
-    command.args(program);
+    command.args(own.iter().skip(1)).arg("--").arg(program).arg(script).args(arguments);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
@@ -92,10 +88,14 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 }
 
 impl Recorded {
+    /// Where the trace lies.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("t.pftrace")
+    }
+
     /// The trace as Kineto's JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
-        let folder = self.folder.path();
-        let (from, to) = (folder.join("t.pftrace"), folder.join("t.json"));
+        let (from, to) = (self.path(), self.folder.path().join("t.json"));
         let output = kymo::kymo().arg("convert").args([&from, &to]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&std::fs::read(to).unwrap()).unwrap()
@@ -106,7 +106,7 @@ impl Recorded {
         self.fact("cuda", key)
     }
 
-    /// A fact of the one process that used a vendor's devices: `VENDOR.PID.KEY`.
+    /// The same of another vendor: `VENDOR.PID.KEY`.
     pub(crate) fn fact(&self, vendor: &str, key: &str) -> Option<&str> {
         let of = |name: &str| {
             let (pid, rest) = name.strip_prefix(vendor)?.strip_prefix('.')?.split_once('.')?;

@@ -81,9 +81,6 @@ impl Machine {
         std::fs::write(&path, script).unwrap();
         let arguments = [&["--hpu"], arguments].concat();
         let program = fakes::example("fake_cuda_program");
-        let start = |command: &mut Command| {
-            command.arg(program).arg(path);
-        };
-        record_on(|command| self.prepare(command), start, &arguments)
+        record_on(|command| self.prepare(command), &program, &path, &arguments)
     }
 }

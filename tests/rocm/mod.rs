@@ -92,7 +92,7 @@ impl Machine {
     /// API it uses.
     pub(crate) fn record_with(
         &self,
-        set: impl FnOnce(&mut Command),
+        set: impl Fn(&mut Command),
         api: &str,
         script: &str,
         arguments: &[&str],
@@ -102,10 +102,8 @@ impl Machine {
             self.prepare(command);
             set(command);
         };
-        let start = |command: &mut Command| {
-            command.arg(fakes::example("fake_cuda_program")).arg(script).arg(api);
-        };
-        record_on(prepare, start, arguments)
+        let arguments = [&[api], arguments].concat();
+        record_on(prepare, &fakes::example("fake_cuda_program"), &script, &arguments)
     }
 }
 

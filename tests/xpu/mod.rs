@@ -123,9 +123,6 @@ impl Machine {
         let interface = if self.sycl { "--sycl" } else { "--xpu" };
         let arguments = [&[interface], arguments].concat();
         let program = fakes::example("fake_cuda_program");
-        let start = |command: &mut Command| {
-            command.arg(program).arg(path);
-        };
-        record_on(|command| self.prepare(command), start, &arguments)
+        record_on(|command| self.prepare(command), &program, &path, &arguments)
     }
 }

@@ -287,6 +287,8 @@ impl Decoder {
         let (slot, stream) = self.place(&placed, asked, Stage::MemoryTransfer);
         let mut args = Args::new();
         args.slot(slot.extras());
+        // As in Kineto's traces: the record does not say.
+        args.unsigned(self.keys.hsa_queue, 0_u64);
         args.push(Extra::new(self.keys.kind, ArgType::Str, kind.0.into()));
         self.amount(&mut args, &placed, raw.u64(copy::AMOUNT));
         if let (PEER, Some(from), Some(to)) = (direction, from, to) {
@@ -295,7 +297,6 @@ impl Decoder {
         }
         if self.all_args {
             self.place_args(&mut args, &placed, stream);
-            args.unsigned(self.keys.hsa_queue, 0_u64);
         }
         self.activity(&placed, name, &args);
     }
@@ -394,7 +395,7 @@ mod tests {
         let notes = Notes::new();
         let selection =
             Selection::parse("kernel,gpu_memcpy,gpu_memset,overhead,memory,graph_trace");
-        (notes, Decoder::new(notes, Agents::of_a_test(2), selection, NUMBERS, false))
+        (notes, Decoder::new(notes, Agents::made_up(2), selection, NUMBERS, false))
     }
 
     fn register(id: u64, name: &std::ffi::CStr, notes: &Notes) {
@@ -457,12 +458,12 @@ mod tests {
         assert_eq!(
             notes.work(),
             [
-                "Memcpy HtoD (Host -> Device)| 500 #0 kind=HtoD bytes=64",
-                "Memcpy DtoH (Device -> Host)| 500 #0 kind=DtoH bytes=64",
-                "Memcpy DtoD (Device -> Device)| 500 #0 kind=DtoD bytes=64",
-                "Memcpy PtoP (Device -> Device)| 500 #0 kind=PtoP bytes=64 fromDevice=1 toDevice=0",
-                "Memcpy HtoH (Host -> Host)| 500 #0 kind=HtoH bytes=64",
-                "Memcpy <unknown>| 500 #0 kind=<unknown> bytes=64",
+                "Memcpy HtoD (Host -> Device)| 500 #0 hsa_queue=0 kind=HtoD bytes=64",
+                "Memcpy DtoH (Device -> Host)| 500 #0 hsa_queue=0 kind=DtoH bytes=64",
+                "Memcpy DtoD (Device -> Device)| 500 #0 hsa_queue=0 kind=DtoD bytes=64",
+                "Memcpy PtoP (Device -> Device)| 500 #0 hsa_queue=0 kind=PtoP bytes=64 fromDevice=1 toDevice=0",
+                "Memcpy HtoH (Host -> Host)| 500 #0 hsa_queue=0 kind=HtoH bytes=64",
+                "Memcpy <unknown>| 500 #0 hsa_queue=0 kind=<unknown> bytes=64",
             ]
         );
         let records = notes.records.lock().unwrap();

@@ -189,10 +189,9 @@ unsafe extern "C" fn note(
     SUCCESS
 }
 
-#[cfg(test)]
 impl Agents {
-    /// A CPU (1) and GPUs (2, 3, …).
-    pub(crate) fn of_a_test(gpus: u32) -> Agents {
+    /// A CPU (1) and GPUs (2, 3, …) that are not there.
+    pub(crate) fn made_up(gpus: u32) -> Agents {
         let gpu = |n| Agent { id: u64::from(n) + 2, gpu: Some(n), ..Agent::default() };
         let cpu = Agent { id: 1, ..Agent::default() };
         Agents::new([cpu].into_iter().chain((0..gpus).map(gpu)).collect())

@@ -19,6 +19,7 @@
 //! | `device` | agents, and the inventory |
 //! | `probe` | what `kymo doctor` says |
 //! | `collect` | start and stop, and the threads in between |
+//! | `replay` | records made up, for benchmarks |
 //!
 //! **When it is too late.** The library must be configured before HIP or HSA is used: then
 //! it wraps their functions. `kymo record` preloads a library that exports
@@ -42,6 +43,8 @@ mod library;
 mod markers;
 mod probe;
 mod ranges;
+#[doc(hidden)]
+pub mod replay;
 mod runtime;
 mod streams;
 mod sys;

@@ -33,14 +33,13 @@ pub(crate) fn scaled(bytes: [u8; 16], scale: u64) -> Option<u64> {
     u64::try_from(value).ok()
 }
 
-/// The `long double` of an integer, for tests.
-#[cfg(test)]
+/// The `long double` of an integer.
 pub(crate) fn of(value: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     if value > 0 {
         let zeros = value.leading_zeros();
         bytes[..8].copy_from_slice(&(value << zeros).to_le_bytes());
-        bytes[8..10].copy_from_slice(&((16_383 + 63 - zeros) as u16).to_le_bytes());
+        bytes[8..10].copy_from_slice(&((BIAS - zeros as i32) as u16).to_le_bytes());
     }
     bytes
 }

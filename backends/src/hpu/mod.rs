@@ -21,6 +21,7 @@
 //! | `decode`, `args` | events become records |
 //! | `collect`, `session` | start and stop, and the thread in between |
 //! | `probe` | what `kymo doctor` says |
+//! | `replay` | traces without a library, for benchmarks |
 
 mod args;
 mod clock;
@@ -31,6 +32,7 @@ mod float80;
 mod layout;
 mod library;
 mod probe;
+pub mod replay;
 mod session;
 mod sys;
 

@@ -19,8 +19,8 @@ mod functions;
 mod registration;
 mod run;
 mod runtime;
+#[allow(dead_code, reason = "HIP tells less of a stream")]
 #[path = "../../libcuda/script.rs"]
-#[allow(dead_code, reason = "some of it is CUDA's own")]
 mod script;
 #[allow(dead_code, reason = "the fake CUPTI tells more of it")]
 #[path = "../../libcuda/timeline.rs"]

@@ -10,7 +10,7 @@ use crate::arguments::{dim, integer, kind, number, pointer, size, stream, text};
 use crate::functions::Function;
 use crate::registration::{register, tell};
 use crate::script::{Statement, Verb, Via, parse};
-use crate::seam::{Kernel, Memcpy, Place, Task, Work, realtime};
+use crate::seam::{Deed, Kernel, Memcpy, Place, Task, Work, realtime};
 use crate::tables::{Argument, Call, Event, Library};
 use crate::timeline;
 
@@ -131,7 +131,12 @@ fn act(statement: &Statement, place: Place) {
             let event = Event::Scratch { device, operation, bytes: 1 << 20, start, end };
             tell(Library::Hip, &event);
         }
-        Verb::Memory(..) => unreachable!("script: only of CUDA"),
+        Verb::Memory(Deed::Memory { operation, .. }, address, bytes) => {
+            let bytes = if *operation == 1 { *bytes as i64 } else { -1 };
+            let (device, correlation, address) = (place.device, 0, *address);
+            tell(Library::Hip, &Event::Memory { device, correlation, address, bytes });
+        }
+        Verb::Memory(..) => {}
         Verb::Repeat(..) | Verb::Sleep | Verb::Graph(..) => unreachable!("not on a device"),
     }
 }
