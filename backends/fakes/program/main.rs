@@ -12,6 +12,7 @@
 //! - `--hip` makes it one of HIP, `--both` one of CUDA and of HIP: it does
 //!   the script with each.
 //! - `--nvtx NAME` puts an NVTX range around every thread's part.
+//! - `--roctx NAME` puts a ROCTX range, another inside, and one that is not nested around all.
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
 //!   PyTorch is; it prints how many records of each kind it got.
 //! - `--xpu` and `--sycl` make it use Level Zero instead, the latter as SYCL's runtime does.
@@ -20,6 +21,7 @@
 
 mod client;
 mod nvtx;
+mod roctx;
 mod xpu;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -36,6 +38,7 @@ enum Interface {
 struct Arguments {
     interfaces: &'static [Interface],
     nvtx: Option<CString>,
+    roctx: Option<CString>,
     client: bool,
     hold: bool,
     exit: i32,
@@ -45,13 +48,14 @@ struct Arguments {
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
     let mut interfaces: &[Interface] = &[Interface::Cuda];
-    let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
+    let (mut nvtx, mut roctx, mut client, mut hold, mut exit) = (None, None, false, false, 0);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
             "--hip" => interfaces = &[Interface::Hip],
             "--both" => interfaces = &[Interface::Cuda, Interface::Hip],
+            "--roctx" => roctx = words.next().and_then(|name| CString::new(name).ok()),
             "--client" => client = true,
             "--xpu" => interfaces = &[Interface::LevelZero],
             "--sycl" => interfaces = &[Interface::Sycl],
@@ -63,7 +67,7 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
-    Arguments { interfaces, nvtx, client, hold, exit, script }
+    Arguments { interfaces, nvtx, roctx, client, hold, exit, script }
 }
 
 impl Interface {
@@ -124,7 +128,10 @@ fn main() {
             Interface::Sycl => xpu::start(true),
         };
         match run {
-            Some(run) => work(run, &arguments),
+            Some(run) => match &arguments.roctx {
+                Some(name) => roctx::around(name, || work(run, &arguments)),
+                None => work(run, &arguments),
+            },
             None => println!("no {}", interface.name()),
         }
     }
