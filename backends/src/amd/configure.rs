@@ -53,6 +53,8 @@ pub(crate) struct Setup {
 }
 
 static SETUP: OnceLock<Setup> = OnceLock::new();
+/// Why nothing was set up, if the library asked for it: it does so once.
+static FAILURE: OnceLock<String> = OnceLock::new();
 static CONFIGURED: AtomicBool = AtomicBool::new(false);
 static VERSION: AtomicU32 = AtomicU32::new(0);
 
@@ -66,6 +68,11 @@ static RESULT: ConfigureResult = ConfigureResult {
 /// What was set up, if it was.
 pub(crate) fn setup() -> Option<&'static Setup> {
     SETUP.get()
+}
+
+/// Why nothing was, though the library asked for it.
+pub(crate) fn failure() -> Option<&'static str> {
+    FAILURE.get().map(String::as_str)
 }
 
 /// Whether the library has asked us.
@@ -113,7 +120,10 @@ pub(crate) const CONFIGURE: Configure = configure;
 
 unsafe extern "C" fn initialize(finalizer: *const c_void, _data: *mut c_void) -> c_int {
     guarded(-1, || {
-        let Some((recorder, settings)) = collect::wanted() else { return -1 };
+        let Some((recorder, settings)) = collect::wanted() else {
+            let _ = FAILURE.set("no recording ran when HIP was first used".to_owned());
+            return -1;
+        };
         let selection = Selection::parse(&settings.activity_types);
         match set_up(finalizer, selection, recorder) {
             Ok(setup) => {
@@ -123,6 +133,7 @@ unsafe extern "C" fn initialize(finalizer: *const c_void, _data: *mut c_void) ->
             }
             Err(why) => {
                 refused(&why);
+                let _ = FAILURE.set(why);
                 -1
             }
         }
