@@ -373,6 +373,33 @@ fn work_under_way_at_exit() {
     }
 }
 
+#[test]
+fn what_is_recorded_can_be_chosen() {
+    let script = "kernel k\nkernel k stream=13\ncopy htod 8\nset 8 stream=13\n\
+                  call ncclAllReduce:8\ncall hipMalloc\nsync\n";
+    let of = |types: &str| {
+        let types = format!("ACTIVITY_TYPES={types}");
+        let recorded = Machine::with("1.0").record(script, &["--", "--set", &types]);
+        recorded.ended(0);
+        recorded.trace.assert_clean();
+        let work = "SELECT name FROM gpu_slice GROUP BY name ORDER BY name";
+        let calls = "SELECT DISTINCT category FROM slice
+                     WHERE category IN ('cuda_runtime', 'collective_comm') ORDER BY 1";
+        let rows = "SELECT count(DISTINCT track_id) FROM gpu_slice";
+        let trace = &recorded.trace;
+        (trace.strings(work), trace.strings(calls), trace.one_i64(rows))
+    };
+    let (copy, set) = ("Memcpy HtoD (Host -> Device)", "Memset (Device)");
+    let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    // Streams are known though the calls are not shown.
+    assert_eq!(of("kernel"), (texts(&["k"]), texts(&[]), 2));
+    assert_eq!(of("gpu_memset,CPU_OP"), (texts(&[set]), texts(&[]), 1));
+    assert_eq!(of("gpu_memcpy,hip_runtime"), (texts(&[copy]), texts(&["cuda_runtime"]), 1));
+    assert_eq!(of("kernel,collective_comm"), (texts(&["k"]), texts(&["collective_comm"]), 2));
+    assert_eq!(of("cuda_runtime"), (texts(&[]), texts(&["cuda_runtime"]), 0));
+    assert_eq!(of("xpu_runtime"), (texts(&[]), texts(&[]), 0));
+}
+
 /// Unlike CUPTI, the library serves several tools.
 #[test]
 fn beside_another_tool() {

@@ -148,8 +148,11 @@ fn configure_now() -> Result<(), String> {
     // SAFETY: a C string; null stands for all that the process shares.
     let exported = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) }.is_null();
     let there = library::present();
+    if let Some(why) = configure::failure() {
+        return Err(why.to_owned());
+    }
     if configure::is_configured() {
-        return configure::failure().map_or(Ok(()), |why| Err(why.to_owned()));
+        return Ok(());
     }
     if there.is_none() && !library::runtime_is_there() {
         return Ok(());
@@ -209,7 +212,7 @@ pub(crate) fn go_on() {
         Decoder::new(recorder, setup.agents.clone(), selection, setup.numbers, settings.all_args);
     decoder.clock.look(&setup.sdk);
     *lock(&DECODER) = Some(decoder);
-    calls::enable(selection.calls || selection.collectives, settings.all_args);
+    calls::enable([selection.calls, selection.collectives], settings.all_args);
     // SAFETY: a context of ours.
     let result = unsafe { (setup.sdk.start_context)(setup.context) };
     if result != SUCCESS {
