@@ -4,6 +4,8 @@
 
 mod rocm;
 
+use kymograph_protos::perfetto;
+use prost::Message as _;
 use rocm::cuda::fakes;
 use rocm::{Machine, Recorded, VERSIONS};
 
@@ -369,4 +371,80 @@ fn work_under_way_at_exit() {
              slow   1  300000000\n"
         );
     }
+}
+
+#[test]
+fn what_is_recorded_can_be_chosen() {
+    let script = "kernel k\nkernel k stream=13\ncopy htod 8\nset 8 stream=13\n\
+                  call ncclAllReduce:8\ncall hipMalloc\nsync\n";
+    let of = |types: &str| {
+        let types = format!("ACTIVITY_TYPES={types}");
+        let recorded = Machine::with("1.0").record(script, &["--", "--set", &types]);
+        recorded.ended(0);
+        recorded.trace.assert_clean();
+        let work = "SELECT name FROM gpu_slice GROUP BY name ORDER BY name";
+        let calls = "SELECT DISTINCT category FROM slice
+                     WHERE category IN ('cuda_runtime', 'collective_comm') ORDER BY 1";
+        let rows = "SELECT count(DISTINCT track_id) FROM gpu_slice";
+        let trace = &recorded.trace;
+        (trace.strings(work), trace.strings(calls), trace.one_i64(rows))
+    };
+    let (copy, set) = ("Memcpy HtoD (Host -> Device)", "Memset (Device)");
+    let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    // Streams are known though the calls are not shown.
+    assert_eq!(of("kernel"), (texts(&["k"]), texts(&[]), 2));
+    assert_eq!(of("gpu_memset,CPU_OP"), (texts(&[set]), texts(&[]), 1));
+    assert_eq!(of("gpu_memcpy,hip_runtime"), (texts(&[copy]), texts(&["cuda_runtime"]), 1));
+    assert_eq!(of("kernel,collective_comm"), (texts(&["k"]), texts(&["collective_comm"]), 2));
+    assert_eq!(of("cuda_runtime"), (texts(&[]), texts(&["cuda_runtime"]), 0));
+    assert_eq!(of("xpu_runtime"), (texts(&[]), texts(&[]), 0));
+}
+
+/// Unlike CUPTI, the library serves several tools.
+#[test]
+fn beside_another_tool() {
+    let tool = |command: &mut std::process::Command| {
+        command.env("ROCP_TOOL_LIBRARIES", fakes::example("libfake_rocprofiler_tool.so"));
+    };
+    let script = "repeat 200\nkernel k\nend\ncopy htod 8\nsync\n";
+    for version in VERSIONS {
+        let recorded = Machine::with(version).record_with(tool, "--hip", script, &["--exit", "5"]);
+        recorded.ended(5);
+        recorded.trace.assert_clean();
+        assert_eq!(recorded.kernels(), 200);
+        recorded.every_launch_has_its_arrow();
+        assert_eq!(recorded.printed(), "the other tool: 200 kernels\n");
+    }
+}
+
+/// A program that is killed loses what it did in about the last second, and no more.
+#[test]
+fn what_was_done_is_soon_in_the_file() {
+    use std::time::{Duration, Instant};
+    let machine = Machine::with("1.0");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.pftrace");
+    let mut command = rocm::cuda::kymo::kymo();
+    machine.prepare(&mut command);
+    command.args(["record", "--quiet", "-o"]).arg(&path).arg("--");
+    command.arg(fakes::example("fake_cuda_program")).args(["--hip", "--hold"]);
+    command.arg(machine.script("repeat 500\nkernel k dur=10\nend\nsync\n"));
+    let mut kymo = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    // Of what is there at the moment; none if it ends in the middle of a packet.
+    let copy = folder.path().join("copy.pftrace");
+    let kernels = || {
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        if bytes.is_empty() || perfetto::Trace::decode(bytes.as_slice()).is_err() {
+            return 0;
+        }
+        std::fs::write(&copy, bytes).unwrap();
+        judge::Trace::open(&copy).one_i64("SELECT count(*) FROM gpu_slice")
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while kernels() < 500 {
+        assert!(Instant::now() < deadline, "{} kernels while the program runs", kernels());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    kymo.kill().unwrap();
+    kymo.wait().unwrap();
 }

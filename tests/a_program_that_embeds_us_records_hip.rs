@@ -61,6 +61,27 @@ fn in_the_child(part: &str, folder: &Path) {
                 run(&hip, "kernel between\nsync\n");
             }
         }
+        "fork" => {
+            let hip = hip();
+            record(folder, "t.pftrace", || {
+                run(&hip, "kernel k dur=2us\ncopy htod 64\nsync\n");
+                // SAFETY: the child only records an event and ends.
+                match unsafe { libc::fork() } {
+                    0 => {
+                        drop(kymograph::scope!("in the child"));
+                        // SAFETY: ends the process.
+                        unsafe { libc::_exit(0) };
+                    }
+                    child => {
+                        let mut status = -1;
+                        // SAFETY: a place for the status.
+                        unsafe { libc::waitpid(child, &mut status, 0) };
+                        assert_eq!(status, 0, "how the child ended");
+                    }
+                }
+                run(&hip, "kernel k stream=13\nset 8\nsync\n");
+            });
+        }
         "without" => record(folder, "t.pftrace", || {}),
         _ => unreachable!("{part}"),
     }
@@ -96,6 +117,8 @@ fn programs_that_embed_us() {
     for version in rocm::VERSIONS {
         whole(&open(&embed(&Machine::with(version), "early")));
     }
+    // Nothing of HIP survives in a child; its parent goes on.
+    whole(&open(&embed(&Machine::with("1.0"), "fork")));
     // ROCm 7.13 can be asked later.
     whole(&open(&embed(&Machine::with("1.3"), "late")));
 

@@ -10,6 +10,7 @@ use kymograph_backends::amd::{self, ConfigureResult};
 
 use super::start_if_wanted;
 use crate::guard::guard;
+use crate::recorder::PIPELINE;
 use crate::recording::Recording;
 
 /// Whether it was said that there is no library to record with.
@@ -28,8 +29,10 @@ pub unsafe extern "C" fn rocprofiler_configure(
     client: *mut c_void,
 ) -> *mut ConfigureResult {
     guard(ptr::null_mut(), || {
-        start_if_wanted();
-        if !Recording::is_running() {
+        if start_if_wanted() {
+            // It may be that nothing runs yet, and somebody asks for a trace later.
+            amd::prepare(&PIPELINE);
+        } else if !Recording::is_running() {
             return ptr::null_mut();
         }
         // SAFETY: passed on.

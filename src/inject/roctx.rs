@@ -1,10 +1,10 @@
 //! ROCTX, for programs whose calls nobody reports: see `kymograph_backends::annotate::roctx`.
-//! Each function records, unless rocprofiler-sdk reports the call, and then does what the
+//! Each function records, unless rocprofiler-sdk tells of the call, and then does what the
 //! caller asked for: the real one is called, if there is one.
 #![allow(non_snake_case, reason = "named as in ROCTX")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::{mem, ptr};
 
 use kymograph_backends::annotate::roctx;
@@ -56,9 +56,26 @@ static POP: Real = Real::new(c"roctxRangePop");
 static START: Real = Real::new(c"roctxRangeStartA");
 static STOP: Real = Real::new(c"roctxRangeStop");
 
+/// Whether rocprofiler-sdk will tell of the call: where it is configured, and the program has
+/// the ROCTX that registers with it. (An older one does not.)
+fn is_reported() -> bool {
+    const REGISTERS: [&CStr; 2] =
+        [c"librocprofiler-sdk-roctx.so.1", c"librocprofiler-sdk-roctx.so.0"];
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if REPORTED.load(Ordering::Relaxed) || !roctx::reported() {
+        return REPORTED.load(Ordering::Relaxed);
+    }
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+    // SAFETY: C strings; what is there stays there.
+    let found =
+        REGISTERS.iter().any(|name| !unsafe { libc::dlopen(name.as_ptr(), flags) }.is_null());
+    REPORTED.store(found, Ordering::Relaxed);
+    found
+}
+
 /// Whether we record the call ourselves.
 fn ours() -> bool {
-    if roctx::reported() {
+    if is_reported() {
         return false;
     }
     start_if_wanted();

@@ -14,6 +14,7 @@
 //!   `--sycl` (Level Zero as SYCL's runtime uses it) and `--hpu` (Synapse) name interfaces;
 //!   `--both` is CUDA and HIP.
 //! - `--nvtx NAME` puts an NVTX range around every thread's part.
+//! - `--roctx NAME` puts a ROCTX range, another inside, and one that is not nested around all.
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
 //!   PyTorch is; it prints how many records of each kind it got.
 //! - `--release` makes it give Synapse's devices back.
@@ -23,6 +24,7 @@
 mod client;
 mod hpu;
 mod nvtx;
+mod roctx;
 mod xpu;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -40,6 +42,7 @@ enum Interface {
 struct Arguments {
     interfaces: Vec<Interface>,
     nvtx: Option<CString>,
+    roctx: Option<CString>,
     client: bool,
     release: bool,
     hold: bool,
@@ -49,15 +52,26 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
+<<<<<<< HEAD
     let (mut interfaces, mut release) = (Vec::new(), false);
     let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
+=======
+    let mut interfaces: &[Interface] = &[Interface::Cuda];
+    let (mut nvtx, mut roctx, mut client, mut hold, mut exit) = (None, None, false, false, 0);
+>>>>>>> amd
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
+<<<<<<< HEAD
             "--cuda" => interfaces.push(Interface::Cuda),
             "--hip" => interfaces.push(Interface::Hip),
             "--both" => interfaces.extend([Interface::Cuda, Interface::Hip]),
+=======
+            "--hip" => interfaces = &[Interface::Hip],
+            "--both" => interfaces = &[Interface::Cuda, Interface::Hip],
+            "--roctx" => roctx = words.next().and_then(|name| CString::new(name).ok()),
+>>>>>>> amd
             "--client" => client = true,
             "--xpu" => interfaces.push(Interface::LevelZero),
             "--sycl" => interfaces.push(Interface::Sycl),
@@ -71,10 +85,14 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
+<<<<<<< HEAD
     if interfaces.is_empty() {
         interfaces.push(Interface::Cuda);
     }
     Arguments { interfaces, nvtx, client, release, hold, exit, script }
+=======
+    Arguments { interfaces, nvtx, roctx, client, hold, exit, script }
+>>>>>>> amd
 }
 
 impl Interface {
@@ -138,9 +156,24 @@ pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Optio
 
 fn main() {
     let arguments = arguments();
+<<<<<<< HEAD
     for interface in &arguments.interfaces {
         match interface.start() {
             Some(run) => work(run, &arguments),
+=======
+    for interface in arguments.interfaces {
+        let run = match interface {
+            Interface::Cuda => cuda(),
+            Interface::Hip => hip(),
+            Interface::LevelZero => xpu::start(false),
+            Interface::Sycl => xpu::start(true),
+        };
+        match run {
+            Some(run) => match &arguments.roctx {
+                Some(name) => roctx::around(name, || work(run, &arguments)),
+                None => work(run, &arguments),
+            },
+>>>>>>> amd
             None => println!("no {}", interface.name()),
         }
     }

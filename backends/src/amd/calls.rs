@@ -36,6 +36,7 @@ struct Call {
 
 /// The functions of a library, by operation.
 struct Domain {
+    number: usize,
     category: StrId,
     calls: Box<[Call]>,
 }
@@ -60,8 +61,9 @@ const MOST_CALLS: usize = 1 << 14;
 static CALLS: OnceLock<Calls> = OnceLock::new();
 /// Whether calls begin slices at the moment. Those that did end them in any case.
 static ON: AtomicBool = AtomicBool::new(false);
-/// Whether they are wanted as slices, or only for what they say about device work.
-static SLICES: AtomicBool = AtomicBool::new(false);
+/// Whether those of a domain are wanted as slices, or only for what they say about device
+/// work.
+static SLICES: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 /// Whether arguments are recorded that the device activity says as well.
 static ALL_ARGS: AtomicBool = AtomicBool::new(false);
 /// Whether anything was called since somebody last looked.
@@ -81,14 +83,15 @@ pub(crate) fn learn(
         version,
         keys: Keys::new(recorder),
         domains: [
-            domain(recorder, b"cuda_runtime", hip, kinds::call_matters),
-            domain(recorder, b"collective_comm", rccl, |name| name.starts_with("nccl")),
+            domain(HIP, recorder, b"cuda_runtime", hip, kinds::call_matters),
+            domain(RCCL, recorder, b"collective_comm", rccl, |name| name.starts_with("nccl")),
         ],
     });
     launches::prepare();
 }
 
 fn domain(
+    number: usize,
     recorder: &dyn Recorder,
     category: &[u8],
     operations: &[(c_int, String)],
@@ -112,7 +115,7 @@ fn domain(
             calls[at].unit = unit(name);
         }
     }
-    Domain { category, calls: calls.into() }
+    Domain { number, category, calls: calls.into() }
 }
 
 /// `hipMemsetD16` and its likes count in what they set.
@@ -132,9 +135,11 @@ pub(crate) fn wanted(domain: usize, slices: bool) -> Vec<c_int> {
     calls.filter(|(_, call)| wanted(call)).map(|(at, _)| at as c_int).collect()
 }
 
-/// Slices begin, if they are wanted.
-pub(crate) fn enable(slices: bool, all_args: bool) {
-    SLICES.store(slices, Ordering::Relaxed);
+/// Slices begin, of the domains of which they are wanted.
+pub(crate) fn enable(slices: [bool; 2], all_args: bool) {
+    for (on, wanted) in SLICES.iter().zip(slices) {
+        on.store(wanted, Ordering::Relaxed);
+    }
     ALL_ARGS.store(all_args, Ordering::Relaxed);
     ON.store(true, Ordering::Release);
 }
@@ -204,7 +209,8 @@ impl Calls {
         if !ACTIVE.load(Ordering::Relaxed) {
             ACTIVE.store(true, Ordering::Relaxed);
         }
-        let sliced = SLICES.load(Ordering::Relaxed) && self.recorder.enabled(domain.category);
+        let wanted = SLICES[domain.number].load(Ordering::Relaxed);
+        let sliced = wanted && self.recorder.enabled(domain.category);
         let mut args = Args::new();
         if !payload.is_null() {
             // SAFETY: the caller's promise. The same function has the same arguments.

@@ -60,7 +60,10 @@ impl Source for Amd {
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
         guarded((), || {
-            if WORKER.is_running() || Selection::parse(&settings.activity_types).is_empty() {
+            if WORKER.is_running() || WORKER.is_dead() {
+                return;
+            }
+            if Selection::parse(&settings.activity_types).is_empty() {
                 return;
             }
             SAID.store(false, Ordering::Relaxed);
@@ -83,6 +86,9 @@ impl Source for Amd {
     fn stop(&self, patience: Duration) -> bool {
         calls::disable();
         let done = WORKER.stop(patience);
+        if WORKER.is_dead() {
+            return true;
+        }
         let wanted = wanted();
         if wanted.is_some() && !configure::is_configured() && runtime::is_registered() {
             say_once("HIP was loaded after the recording started, and nobody was there to see");
@@ -142,7 +148,13 @@ fn configure_now() -> Result<(), String> {
     // SAFETY: a C string; null stands for all that the process shares.
     let exported = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) }.is_null();
     let there = library::present();
-    if configure::is_configured() || (there.is_none() && !library::runtime_is_there()) {
+    if let Some(why) = configure::failure() {
+        return Err(why.to_owned());
+    }
+    if configure::is_configured() {
+        return Ok(());
+    }
+    if there.is_none() && !library::runtime_is_there() {
         return Ok(());
     }
     if there.is_none() && exported {
@@ -200,7 +212,7 @@ pub(crate) fn go_on() {
         Decoder::new(recorder, setup.agents.clone(), selection, setup.numbers, settings.all_args);
     decoder.clock.look(&setup.sdk);
     *lock(&DECODER) = Some(decoder);
-    calls::enable(selection.calls || selection.collectives, settings.all_args);
+    calls::enable([selection.calls, selection.collectives], settings.all_args);
     // SAFETY: a context of ours.
     let result = unsafe { (setup.sdk.start_context)(setup.context) };
     if result != SUCCESS {
@@ -212,8 +224,13 @@ pub(crate) fn go_on() {
         return;
     }
     let before = Before::now();
-    // Without a thread, buffers are handed over when they are full.
-    WORKER.run("kymograph-amd", move |worker| work(worker, setup, recorder, before));
+    let body = move |worker: &Worker| work(worker, setup, recorder, before);
+    if !WORKER.run("kymograph-amd", body) {
+        calls::disable();
+        // SAFETY: a context of ours.
+        unsafe { (setup.sdk.stop_context)(setup.context) };
+        refused("a thread could not be started");
+    }
 }
 
 /// Counters at the start of a recording.
@@ -233,9 +250,12 @@ impl Before {
 }
 
 fn work(worker: &Worker, setup: &'static Setup, recorder: &'static dyn Recorder, before: Before) {
+    let mut used = false;
     while !worker.stopping() {
         let wanted = worker.wanted();
-        if wanted.is_some() || calls::active() {
+        let active = calls::active();
+        used |= active;
+        if wanted.is_some() || active {
             flush(setup);
         }
         if let Some(ticket) = wanted {
@@ -245,7 +265,7 @@ fn work(worker: &Worker, setup: &'static Setup, recorder: &'static dyn Recorder,
     }
     let started = Instant::now();
     calls::disable();
-    if !FINALIZING.load(Ordering::Acquire) && BUFFERS.load(Ordering::Relaxed) + 1 > before.buffers {
+    if (used || calls::active()) && !FINALIZING.load(Ordering::Acquire) {
         runtime::synchronise();
     }
     // First no more records, then those that there are: the other way round, what ends in

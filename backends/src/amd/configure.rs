@@ -53,6 +53,10 @@ pub(crate) struct Setup {
 }
 
 static SETUP: OnceLock<Setup> = OnceLock::new();
+/// The pipeline, where a recording may be asked for later.
+static PREPARED: OnceLock<&'static dyn Recorder> = OnceLock::new();
+/// Why nothing was set up, if the library asked for it: it does so once.
+static FAILURE: OnceLock<String> = OnceLock::new();
 static CONFIGURED: AtomicBool = AtomicBool::new(false);
 static VERSION: AtomicU32 = AtomicU32::new(0);
 
@@ -66,6 +70,17 @@ static RESULT: ConfigureResult = ConfigureResult {
 /// What was set up, if it was.
 pub(crate) fn setup() -> Option<&'static Setup> {
     SETUP.get()
+}
+
+/// Why nothing was, though the library asked for it.
+pub(crate) fn failure() -> Option<&'static str> {
+    FAILURE.get().map(String::as_str)
+}
+
+/// Says that a recording may be asked for later: the library is set up when HIP is first used,
+/// for whatever that will be.
+pub fn prepare(recorder: &'static dyn Recorder) {
+    let _ = PREPARED.set(recorder);
 }
 
 /// Whether the library has asked us.
@@ -87,7 +102,7 @@ pub unsafe extern "C" fn configure(
     guarded(ptr::null_mut(), || {
         if version < OLDEST {
             let shown = library::shown(version);
-            refused(&format!(
+            fail(format!(
                 "rocprofiler-sdk {shown} is older than 0.5.0; install that of ROCm 6.3 or later"
             ));
             return ptr::null_mut();
@@ -113,8 +128,17 @@ pub(crate) const CONFIGURE: Configure = configure;
 
 unsafe extern "C" fn initialize(finalizer: *const c_void, _data: *mut c_void) -> c_int {
     guarded(-1, || {
-        let Some((recorder, settings)) = collect::wanted() else { return -1 };
-        let selection = Selection::parse(&settings.activity_types);
+        let (recorder, selection) = match (collect::wanted(), PREPARED.get()) {
+            (Some((recorder, settings)), _) => {
+                (recorder, Selection::parse(&settings.activity_types))
+            }
+            // What will be asked for is not known yet.
+            (None, Some(recorder)) => (*recorder, Selection::EVERYTHING),
+            (None, None) => {
+                fail("no recording ran when HIP was first used".to_owned());
+                return -1;
+            }
+        };
         match set_up(finalizer, selection, recorder) {
             Ok(setup) => {
                 let _ = SETUP.set(setup);
@@ -122,11 +146,17 @@ unsafe extern "C" fn initialize(finalizer: *const c_void, _data: *mut c_void) ->
                 0
             }
             Err(why) => {
-                refused(&why);
+                fail(why);
                 -1
             }
         }
     })
+}
+
+/// Says why nothing is recorded, now and to recordings that follow.
+fn fail(why: String) {
+    refused(&why);
+    let _ = FAILURE.set(why);
 }
 
 unsafe extern "C" fn finalize(_data: *mut c_void) {
@@ -154,7 +184,7 @@ fn set_up(
     watch_kernels(&check, &kinds)?;
     let context = check.context()?;
     watch_calls(&check, &kinds, context, version, selection);
-    let numbers = Numbers::new(&kinds, selection);
+    let numbers = Numbers::new(&kinds).of(selection);
     let buffer = watch_work(&check, context, numbers)?;
     let mut valid = 0;
     // SAFETY: stores a number.

@@ -51,16 +51,25 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Of what is recorded.
-    pub(crate) fn new(kinds: &Kinds, selection: Selection) -> Numbers {
-        let number = |wanted: bool, name| kinds.buffer(name).filter(|_| wanted);
+    pub(crate) fn new(kinds: &Kinds) -> Numbers {
+        Numbers {
+            kernel: kinds.buffer("KERNEL_DISPATCH"),
+            copy: kinds.buffer("MEMORY_COPY"),
+            scratch: kinds.buffer("SCRATCH_MEMORY"),
+            allocation: kinds.buffer("MEMORY_ALLOCATION"),
+            graph: kinds.buffer("HIP_GRAPH"),
+        }
+    }
+
+    /// Those of what is recorded.
+    pub(crate) fn of(self, selection: Selection) -> Numbers {
         Numbers {
             // A fill is a kernel of the runtime's.
-            kernel: number(selection.kernels || selection.sets, "KERNEL_DISPATCH"),
-            copy: number(selection.copies, "MEMORY_COPY"),
-            scratch: number(selection.overhead, "SCRATCH_MEMORY"),
-            allocation: number(selection.memory, "MEMORY_ALLOCATION"),
-            graph: number(selection.graphs, "HIP_GRAPH"),
+            kernel: self.kernel.filter(|_| selection.kernels || selection.sets),
+            copy: self.copy.filter(|_| selection.copies),
+            scratch: self.scratch.filter(|_| selection.overhead),
+            allocation: self.allocation.filter(|_| selection.memory),
+            graph: self.graph.filter(|_| selection.graphs),
         }
     }
 
@@ -132,7 +141,7 @@ impl Decoder {
             agents,
             keys: Keys::new(recorder),
             selection,
-            numbers,
+            numbers: numbers.of(selection),
             all_args,
             described: false,
             kernels: Known::default(),

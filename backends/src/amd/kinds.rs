@@ -25,6 +25,18 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
+    /// All there is.
+    pub(crate) const EVERYTHING: Selection = Selection {
+        kernels: true,
+        copies: true,
+        sets: true,
+        calls: true,
+        collectives: true,
+        overhead: true,
+        memory: true,
+        graphs: true,
+    };
+
     /// From `ACTIVITY_TYPES`. HIP's calls are `cuda_runtime` in Kineto.
     pub(crate) fn parse(list: &str) -> Selection {
         Selection {

@@ -50,7 +50,7 @@ mod streams;
 mod sys;
 
 pub use collect::{AMD, Amd, without_library};
-pub use configure::configure;
+pub use configure::{configure, prepare};
 pub use library::can_be_loaded;
 pub use probe::probe;
 pub use sys::{Configure, ConfigureResult};

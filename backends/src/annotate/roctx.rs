@@ -18,7 +18,7 @@ use super::nvtx;
 use super::session::{self, ROCTX, range_id, range_number, session};
 use super::text::Text;
 
-/// Whether rocprofiler-sdk reports the calls.
+/// Whether rocprofiler-sdk reports the calls that it knows of.
 static REPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Ranges at most that are open and that we know by the library's ids.
@@ -32,13 +32,13 @@ pub fn initialize(recorder: &'static dyn Recorder) {
     session::start(recorder);
 }
 
-/// rocprofiler-sdk reports the calls from now on: who stands in front of them only passes
-/// them on.
+/// rocprofiler-sdk reports the calls that it knows of from now on: who stands in front of
+/// those only passes them on.
 pub(crate) fn set_reported() {
     REPORTED.store(true, Ordering::Release);
 }
 
-/// Whether rocprofiler-sdk reports the calls.
+/// Whether rocprofiler-sdk reports the calls that it knows of.
 pub fn reported() -> bool {
     REPORTED.load(Ordering::Acquire)
 }

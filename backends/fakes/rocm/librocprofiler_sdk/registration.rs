@@ -45,6 +45,22 @@ pub(crate) fn is_finalized() -> bool {
 /// Passed to tools to finalise themselves with.
 extern "C" fn finalize_client() {}
 
+/// What `ROCP_TOOL_LIBRARIES` lists; a library that is not there ends the process.
+fn listed() -> Vec<*mut c_void> {
+    let list = std::env::var("ROCP_TOOL_LIBRARIES").unwrap_or_default();
+    let configure = |path: &str| {
+        let path = CString::new(path).expect("fake rocprofiler: a path");
+        // SAFETY: a string, and a library that is meant to be loaded.
+        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
+        if library.is_null() {
+            std::process::abort();
+        }
+        // SAFETY: a library that stays, and a string.
+        unsafe { libc::dlsym(library, c"rocprofiler_configure".as_ptr()) }
+    };
+    list.split(':').filter(|path| !path.is_empty()).map(configure).collect()
+}
+
 fn initialize() {
     if INITIALIZED.swap(-1, Ordering::AcqRel) != 0 {
         return;
@@ -52,7 +68,9 @@ fn initialize() {
     // SAFETY: a string; null stands for all that the process shares.
     let visible = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"rocprofiler_configure".as_ptr()) };
     let forced = FORCED.load(Ordering::Acquire);
-    let mut found = vec![forced, visible];
+    let mut found = vec![forced];
+    found.extend(listed());
+    found.push(visible);
     found.dedup();
     for configure in found.into_iter().filter(|configure| !configure.is_null()) {
         // SAFETY: what has this name has this type.
