@@ -7,3 +7,4 @@ pub mod annotate;
 mod load;
 pub mod nvidia;
 pub mod source;
+pub mod vendor;

@@ -1,14 +1,21 @@
 // Does an exactly known amount of work and prints it, as JSON.
 //
 // workload LAUNCHES [--no-exit-sync]
+// workload rate SECONDS
 //
 // Kernels go round four streams; every tenth is followed by a copy each way and one on the
 // device, and by a set; every hundredth by an event that the next stream waits for. Then a
 // graph of eight kernels, a copy and a set, a hundredth as often. Before that, ten long
 // kernels between events: their durations as the events measure them.
+//
+// `rate` launches empty kernels for so long, in bursts that the device's queue has room for,
+// and prints what a launch took of the thread's time, burst by burst: [[second, us], ...].
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 __global__ void one(float *x) { x[threadIdx.x] += 1; }
 template <int N> __global__ void two(float *x, int n) { x[threadIdx.x] += N * n; }
@@ -26,7 +33,38 @@ __global__ void spin(long long cycles) {
         }                                                                                    \
     } while (0)
 
+static double now() {
+    using namespace std::chrono;
+    return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+// Medians of 40 bursts of 500 launches each.
+static int rate(double seconds) {
+    const int burst = 500;
+    float *device;
+    CHECK(cudaMalloc(&device, 4096));
+    double began = now();
+    const char *between = "";
+    printf("{\"bursts\": [");
+    while (now() - began < seconds) {
+        double at = now() - began;
+        std::vector<double> times;
+        for (int i = 0; i < 40; i++) {
+            double start = now();
+            for (int j = 0; j < burst; j++) one<<<1, 64>>>(device);
+            times.push_back((now() - start) / burst * 1e6);
+            CHECK(cudaDeviceSynchronize());
+        }
+        std::sort(times.begin(), times.end());
+        printf("%s[%.2f, %.3f]", between, at, times[times.size() / 2]);
+        between = ", ";
+    }
+    printf("]}\n");
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc > 2 && !strcmp(argv[1], "rate")) return rate(atof(argv[2]));
     long launches = argc > 1 ? atol(argv[1]) : 1000;
     bool wait = !(argc > 2 && !strcmp(argv[2], "--no-exit-sync"));
     long kernels = 0, copies = 0, sets = 0, calls = 0;

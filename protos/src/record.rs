@@ -83,12 +83,15 @@ pub enum Kind {
     /// `arg` events could not be recorded on this thread before `time`.
     Lost = 13,
     /// A device did something from `time` to `other`; `arg` is the correlation id of the
-    /// call that asked for it. The tail begins with a [`crate::device::DeviceSlot`].
+    /// call that asked for it ([`crate::device::Vendor::call`]). The tail begins with a
+    /// [`crate::device::DeviceSlot`].
     Device = 14,
-    /// A queue of a device (a stream): `other` is its number, `site` its name. Extras named
-    /// `device`, `context`, `stream` (u64) and `api` (a [`crate::device::GpuApi`]).
+    /// A queue of a device (a stream): `other` is its number
+    /// ([`crate::device::Vendor::queue`]), `site` its name. Extras named `device`,
+    /// `context`, `stream` (u64) and `api` (a [`crate::device::GpuApi`]).
     Queue = 15,
-    /// A device: `other` is its index, `site` its name, extras are facts about it.
+    /// A device: `other` is its number ([`crate::device::Vendor::gpu`]), `site` its name,
+    /// extras are facts about it.
     Gpu = 16,
     /// A fact about the job: `site` is its key, `arg` (or bytes) the value.
     Fact = 17,

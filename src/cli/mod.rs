@@ -12,6 +12,7 @@ mod info;
 mod inherited;
 mod launch;
 mod library;
+mod probe;
 mod record;
 mod status;
 mod workload;
@@ -55,7 +56,7 @@ enum Subcommands {
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
-    Probe(doctor::Probe),
+    Probe(probe::Probe),
 }
 
 /// Why nothing was started: one line, which says what to do.

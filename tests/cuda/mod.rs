@@ -139,10 +139,12 @@ impl Recorded {
         let arrows = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in
                       JOIN slice c ON c.id = slice_out
                       WHERE c.category IN ('cuda_runtime', 'cuda_driver') AND c.ts <= g.ts";
-        let targets = "SELECT count(DISTINCT slice_in) FROM flow";
+        let targets = "SELECT count(DISTINCT slice_in) FROM flow
+                       JOIN gpu_slice g ON g.id = slice_in";
         let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");
         assert_eq!(self.trace.one_i64(arrows), work, "arrows from calls");
-        assert_eq!(self.trace.one_i64("SELECT count(*) FROM flow"), work, "arrows");
+        let all = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in";
+        assert_eq!(self.trace.one_i64(all), work, "arrows");
         assert_eq!(self.trace.one_i64(targets), work, "work with an arrow");
     }
 }

@@ -24,6 +24,7 @@ use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
 use super::kinds;
+use super::leave;
 use super::names;
 use super::share;
 use super::subscription;
@@ -32,6 +33,7 @@ use super::sys::{
     RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, ResourceData, SUCCESS, StateData,
 };
 use crate::annotate::guarded;
+use crate::vendor::intern::intern;
 
 /// A function of the API.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +114,7 @@ fn domain(
     category: &[u8],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = recorder.intern(StrId::NONE, category);
+    let category = intern(recorder, StrId::NONE, category);
     let mut calls = vec![Call::NONE];
     for id in 1..MOST_CALLS {
         let mut name: *const c_char = ptr::null();
@@ -126,7 +128,7 @@ fn domain(
             call.gives = kinds::gives_kernels(name);
             call.deferred = kinds::launches_kernels(name);
             if matters(name) {
-                call.site = recorder.intern(category, name.as_bytes());
+                call.site = intern(recorder, category, name.as_bytes());
                 call.launches = kinds::may_launch(name);
             }
         }
@@ -200,6 +202,12 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
     // SAFETY: as above.
     unsafe { (cupti.enable_domain)(1, subscriber, DOMAIN_STATE) };
     refused
+}
+
+/// Has us called when calls end, whatever was recorded.
+pub(crate) fn watch_ends(cupti: &Cupti, subscriber: *mut c_void) {
+    ENABLED.store(0b111, Ordering::Release);
+    ask(cupti, subscriber, true, true);
 }
 
 /// The program got something that it can launch by the driver API.
@@ -281,6 +289,9 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     // SAFETY: the caller's promise; the invocation's word outlives the callback.
     let (data, word) = unsafe { (&*data, (*data).correlation_data.as_mut()) };
     let (Some(call), Some(word)) = (domain.calls.get(id as usize), word) else { return };
+    if data.site != API_ENTER {
+        leave::at_end_of_call();
+    }
     let correlation = data.correlation_id;
     if call.gives && !(driver && INSIDE.get() == correlation) {
         watch_direct_launches(calls);

@@ -2,21 +2,21 @@
 
 use std::collections::HashMap;
 
-use kymograph_protos::device::{DeviceSlot, GpuApi, LaunchSlot, Stage};
+use kymograph_protos::device::{DeviceSlot, GpuApi, LaunchSlot, Stage, Vendor};
 use kymograph_protos::record::NANOS;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
-use super::args::{Args, MOST_ARGS};
 use super::clock::Clock;
 use super::device::Limits;
 use super::keys::Keys;
-use super::layout::Raw;
 use super::memory::Allocated;
 use super::names::{self, Kernels};
 use super::occupancy;
 use super::places::Places;
 use super::sys::kind;
 use super::waits::Waits;
+use crate::vendor::args::{Args, MOST_ARGS};
+use crate::vendor::raw::Raw;
 
 /// External ids that wait for their activities.
 const MOST_EXTERNAL: usize = 1 << 16;
@@ -108,7 +108,7 @@ impl Decoder {
     /// `raw` is a record as CUPTI wrote it: the names it points to are C strings, which
     /// CUPTI keeps.
     pub(crate) unsafe fn record(&mut self, raw: Raw<'_>) {
-        match raw.kind() {
+        match raw.u32(0) {
             // SAFETY: the caller's promise.
             kind::KERNEL | kind::CONCURRENT_KERNEL => unsafe { self.kernel(raw) },
             kind::MEMCPY => self.copy(raw),
@@ -383,13 +383,14 @@ impl Decoder {
             self.last = (stream, queue);
             queue
         };
-        DeviceSlot { queue, gpu: placed.device, stage: stage as u8, ..DeviceSlot::default() }
+        let gpu = Vendor::Nvidia.gpu(placed.device);
+        DeviceSlot { queue, gpu, stage: stage as u8, ..DeviceSlot::default() }
     }
 
     /// The first activity of a stream: describes its queue. Names sort as numbers do.
     #[cold]
     fn introduce(&mut self, placed: &Placed) -> u32 {
-        let number = self.queues.len() as u32;
+        let number = Vendor::Nvidia.queue(self.queues.len() as u32);
         self.queues.insert((placed.context, placed.stream), Queue { number });
         self.places.seen(placed.context, placed.device);
         let first = *self.first_context.entry(placed.device).or_insert(placed.context);

@@ -1,5 +1,6 @@
 //! Names of arguments, as Kineto writes them where it has them.
 
+use crate::vendor::intern::intern;
 use kymograph_protos::{Recorder, StrId};
 
 macro_rules! keys {
@@ -14,7 +15,7 @@ macro_rules! keys {
 
         impl Keys {
             pub(crate) fn new(recorder: &'static dyn Recorder) -> Keys {
-                let id = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
                 Keys {
                     recorder,
                     cluster: ["cluster x", "cluster y", "cluster z"].map(id),
@@ -73,6 +74,6 @@ keys! {
 
 impl Keys {
     pub(crate) fn intern(&self, text: &str) -> StrId {
-        self.recorder.intern(StrId::NONE, text.as_bytes())
+        intern(self.recorder, StrId::NONE, text.as_bytes())
     }
 }

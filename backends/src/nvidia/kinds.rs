@@ -1,6 +1,7 @@
 //! What to record: Kineto's names of activities, CUPTI's kinds, and the calls of the API.
 
 use super::sys::kind;
+use crate::vendor::selection::wants;
 
 /// What is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,14 +40,9 @@ impl Selection {
     /// From a list such as `kernel,gpu_memcpy,cuda_runtime`, in any case. Names that mean
     /// nothing to CUPTI (`cpu_op`) are for others; an empty list is the default.
     pub(crate) fn parse(list: &str) -> Selection {
-        let words: Vec<_> = list.split(',').map(str::trim).filter(|w| !w.is_empty()).collect();
         let mut selection = Selection { kinds: 0, runtime: false, driver: false };
         for (name, kinds, by_default) in NAMES {
-            let wanted = match words.is_empty() {
-                true => by_default,
-                false => words.iter().any(|word| word.eq_ignore_ascii_case(name)),
-            };
-            if wanted {
+            if wants(list, &[name], by_default) {
                 selection.kinds |= kinds.iter().fold(0, |bits, kind| bits | 1 << kind);
                 selection.runtime |= name == "cuda_runtime";
                 selection.driver |= name == "cuda_driver";

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
-use super::layout::Raw;
+use crate::vendor::intern::intern;
+use crate::vendor::raw::Raw;
 
 /// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`: a wait that is for no stream.
 const NO_STREAM: u32 = u32::MAX;
@@ -65,7 +66,7 @@ impl Places {
         };
         let id = 0x4354 << 48 | id;
         if self.described.insert(id) {
-            let site = recorder.intern(StrId::NONE, name.as_bytes());
+            let site = intern(recorder, StrId::NONE, name.as_bytes());
             let head = Record { other: id, site, kind: Kind::Track as u8, ..Record::default() };
             recorder.push(head, &[]);
         }

@@ -9,10 +9,10 @@ use std::collections::{HashMap, VecDeque};
 
 use kymograph_protos::{ArgType, Extra, StrId};
 
-use super::args::Args;
 use super::keys::Keys;
-use super::layout::Raw;
 use super::names;
+use crate::vendor::args::Args;
+use crate::vendor::raw::Raw;
 
 /// Records of one event that are remembered.
 const MOST_RECORDS: usize = 64;
