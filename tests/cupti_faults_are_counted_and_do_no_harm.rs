@@ -144,10 +144,10 @@ fn buffers_that_do_not_come_back() {
         recorded.ended(7);
         recorded.trace.clean_except(LOST);
         let counted = recorded.count("lost.dropped_by_cupti") + recorded.count("lost.discarded");
-        // Records of streams may be among what was lost.
+        // Records of the context, its stream and the wait may be among what was lost.
         let missing = LAUNCHES - recorded.kernels();
         assert!(
-            missing > 0 && (missing..missing + 2).contains(&counted),
+            missing > 0 && (missing..missing + 4).contains(&counted),
             "{version}: {:#?}",
             recorded.facts
         );
