@@ -273,3 +273,22 @@ fn streams_have_names_and_priorities() {
     let described = |text: &str| recorded.json_lines(&["thread_name", text]).len();
     assert_eq!((described(", priority -5"), described(", priority")), (1, 1));
 }
+
+#[test]
+fn the_machine_is_described() {
+    let recorded = record(&Machine::with("12.6").devices(2), "kernel k device=1\nsync\n", &[]);
+    recorded.trace.assert_clean();
+    let gpus = "SELECT name, vendor, architecture, pci_bdf, uuid FROM gpu ORDER BY 1";
+    assert_eq!(
+        recorded.trace.table(gpus),
+        "name        vendor  architecture  pci_bdf       uuid\n\
+         Fake GPU 0  NVIDIA  Hopper        0000:10:00.0  6b796d6f2d66616b652d6770752d3030\n\
+         Fake GPU 1  NVIDIA  Hopper        0000:11:00.0  6b796d6f2d66616b652d6770752d3031\n"
+    );
+    assert_eq!(recorded.facts["cuda.driver"], "12.6");
+    assert!(recorded.facts["cuda.cupti"].starts_with("24 ("), "{:?}", recorded.facts);
+    let device = recorded.json_lines(&["Fake GPU 1"]).concat();
+    for fact in ["compute_capability", "multiprocessors", "memory_bytes", "uuid"] {
+        assert!(device.contains(fact), "{fact}: {device}");
+    }
+}

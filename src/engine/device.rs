@@ -33,6 +33,8 @@ struct Item {
     /// What records call it. In the trace it is called by its place in the inventory.
     number: u32,
     name: Vec<u8>,
+    /// Its 16 bytes, if its facts say them.
+    uuid: Vec<u8>,
     facts: Vec<(Vec<u8>, String)>,
 }
 
@@ -220,7 +222,9 @@ impl Context<'_> {
         let index = self.process.devices.gpu(number);
         let gpus = &mut self.process.devices.gpus;
         let facts = decoded.texts(self.strings);
-        gpus[index] = Item { number, name: self.strings.text(head.site).bytes.to_vec(), facts };
+        let uuid = facts.iter().find(|(key, _)| key == b"uuid").map(|(_, text)| uuid(text));
+        let name = self.strings.text(head.site).bytes.to_vec();
+        gpus[index] = Item { number, name, uuid: uuid.unwrap_or_default(), facts };
         let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
         packet::gpu_info(self.out, sequence.id(), self.clocks.boottime, &known);
     }
@@ -245,10 +249,23 @@ impl Context<'_> {
     }
 }
 
+/// The bytes of a device's id from its text: hexadecimal digits, with words in front and
+/// hyphens between them; none if it has others.
+fn uuid(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
+    let last = digits.len().saturating_sub(32);
+    let pairs = digits[last..].chunks(2).filter_map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    let bytes: Vec<u8> = pairs.collect();
+    if bytes.len() == 16 { bytes } else { Vec::new() }
+}
+
 impl Item {
     /// The device, with the facts that have a place of their own in it.
     fn as_gpu(&self) -> Gpu<'_> {
-        let mut gpu = Gpu { name: &self.name, ..Gpu::default() };
+        let mut gpu = Gpu { name: &self.name, uuid: &self.uuid, ..Gpu::default() };
         for (key, value) in &self.facts {
             match key.as_slice() {
                 b"vendor" => gpu.vendor = value.as_bytes(),

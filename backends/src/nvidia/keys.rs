@@ -48,6 +48,7 @@ keys! {
     in_context = "inContext",
     in_device = "inDevice",
     local_per_thread = "local memory per thread",
+    mangled = "mangled name",
     memory = "cuda_memory",
     memory_kind = "memory kind",
     occupancy = "est. achieved occupancy %",

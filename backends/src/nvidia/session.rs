@@ -17,7 +17,7 @@ use super::device;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
-use super::library::Found;
+use super::library::{self, Found};
 use super::share;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
@@ -371,7 +371,11 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
     unsafe { (cuda.driver_version)(&mut driver) };
     let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
     let whose = if found.shared { "the program's" } else { "loaded for the recording" };
-    fact(recorder, "cuda.driver", &format!("{}.{}", driver / 1000, driver % 1000 / 10));
+    let text = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    fact(recorder, "cuda.driver", &text(driver));
+    if let Some(version) = library::runtime_version() {
+        fact(recorder, "cuda.runtime", &text(version));
+    }
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 
