@@ -8,3 +8,4 @@ mod load;
 pub mod nvidia;
 pub mod source;
 pub mod vendor;
+pub mod xpu;

@@ -74,7 +74,7 @@ pub enum Kind {
     /// The range `other` ends. May carry extras; they are added to its end.
     RangeEnd = 9,
     /// A track is described: `other` is its id, `site` its name, `arg` the parent track's
-    /// id (0: the process), the low 32 bits of an extra of type [`ArgType::I64`] its order.
+    /// id (0: the process; [`THREAD_TRACK`]: a thread), the low 32 bits of an extra of type [`ArgType::I64`] its order.
     Track = 10,
     /// This thread is called `site`. With `arg` ≠ 0, the thread of that id is.
     ThreadName = 11,
@@ -251,6 +251,10 @@ pub const NANOS: u8 = 0x40;
 /// Bit of [`Record::tag`] of a slice: an operator of a framework or a call of an interface,
 /// not a range that somebody put into the program; devices do not show it.
 pub const OPERATOR: u8 = 0x20;
+
+/// Bit of a track's parent ([`Kind::Track`]): the other bits are the id of a thread of this
+/// process, under whose track it lies.
+pub const THREAD_TRACK: u64 = 1 << 63;
 
 /// The bits of [`Record::tag`] that are an [`ArgType`].
 pub const TYPE_BITS: u8 = 0x1f;

@@ -8,11 +8,15 @@ mod convert;
 mod demo;
 mod doctor;
 mod elf;
+mod files;
 mod info;
 mod inherited;
 mod launch;
 mod library;
+mod merge;
+mod part;
 mod probe;
+mod progress;
 mod record;
 mod status;
 mod workload;
@@ -32,6 +36,8 @@ EXAMPLES
   What is in a trace, and the same trace for tools that read PyTorch's JSON:
       kymo info app.pftrace
       kymo convert app.pftrace app.json.gz
+  The ranks of a job on one timeline:
+      kymo merge job.pftrace rank*.json.gz
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -52,6 +58,7 @@ struct Cli {
 enum Subcommands {
     Record(Box<record::Record>),
     Convert(convert::Convert),
+    Merge(merge::Merge),
     Info(info::Info),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
@@ -88,6 +95,7 @@ pub(crate) fn main() -> ExitCode {
     let result = match cli.command {
         Subcommands::Record(record) => record.run(),
         Subcommands::Convert(convert) => convert.run(),
+        Subcommands::Merge(merge) => merge.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),

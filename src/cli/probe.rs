@@ -8,9 +8,9 @@ use super::{Refusal, library};
 use clap::Args;
 use kymograph::Config;
 use kymograph::control::Place;
-use kymograph_backends::nvidia;
 use kymograph_backends::source::Settings;
 use kymograph_backends::vendor::finding::Finding;
+use kymograph_backends::{nvidia, xpu};
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::path::Path;
@@ -20,17 +20,15 @@ use std::process::{Command, ExitCode, Output};
 type Look = fn(&Settings, &mut dyn FnMut(Finding));
 
 /// The backends: a name to ask for them by, and who answers.
-pub(super) const BACKENDS: [(&str, Look); 1] = [("CUDA", nvidia::probe)];
+pub(super) const BACKENDS: [(&str, Look); 2] = [("CUDA", nvidia::probe), ("Intel GPU", xpu::probe)];
 
 /// Drivers by the names under which they are loaded: vendor, names, what they are for.
-pub(super) const DRIVERS: [(&str, &[&str], &str); 4] = [
+pub(super) const DRIVERS: [(&str, &[&str], &str); 2] = [
     (
         "AMD GPU",
         &["librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0", "librocprofiler-sdk.so"],
         "kernels and copies of HIP programs",
     ),
-    ("Intel GPU", &["libze_loader.so.1"], "kernels and copies of Level Zero and SYCL programs"),
-    ("Intel PTI", &["libpti_view.so.0", "libpti_view.so"], "activities of Intel GPUs"),
     ("Intel Gaudi", &["libSynapse.so"], "activities of Gaudi accelerators"),
 ];
 
@@ -119,7 +117,11 @@ impl Probe {
 
 fn ask(name: &str) {
     let (config, _) = Config::from_env();
-    let settings = Settings { cupti_path: config.cupti_path, ..Settings::default() };
+    let settings = Settings {
+        cupti_path: config.cupti_path,
+        pti_path: config.pti_path,
+        ..Settings::default()
+    };
     for (_, look) in BACKENDS.iter().filter(|(known, _)| *known == name) {
         look(&settings, &mut |finding| print(&(finding.to_line() + "\n")));
     }

@@ -17,6 +17,7 @@
 mod context;
 mod device;
 mod identity;
+mod job;
 mod nesting;
 mod process;
 mod ranges;
@@ -186,7 +187,20 @@ impl Engine {
         self.process.describe(&mut self.out, &clocks);
         let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        self.state_place();
         self.write();
+    }
+
+    /// Where this process runs: what joins its trace with those of others.
+    fn state_place(&mut self) {
+        let machine = job::machine();
+        let prefix = format!("kymograph.{}", self.process.pid);
+        let place = job::place().into_iter();
+        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
+        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
+        let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
+        let facts: Vec<_> = machine.chain(place).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
     }
 
     fn end(mut self) {

@@ -1,12 +1,14 @@
 //! What belongs to the process and not to one of its threads: its description, counters,
 //! named tracks and ranges.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use kymograph_protos::packet::{
-    CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, Track,
+    CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, ThreadTrack, Track,
 };
-use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, StrId, TYPE_BITS};
+use kymograph_protos::record::{
+    ArgType, CounterUnit, Kind, Record, StrId, THREAD_TRACK, TYPE_BITS,
+};
 
 use super::context::Context;
 use super::device::Devices;
@@ -42,6 +44,8 @@ pub struct Process {
     ranges: Ranges,
     pub devices: Devices,
     pub spans: Spans,
+    /// Threads that described themselves.
+    pub threads: HashSet<u32>,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
     /// What whoever records should know, each sentence once; and how many of them do.
@@ -73,6 +77,7 @@ impl Process {
             ranges: Ranges::default(),
             devices: Devices::new(salt),
             spans: Spans::default(),
+            threads: HashSet::new(),
             renamed: Vec::new(),
             notes: Vec::new(),
             notes_told: 0,
@@ -123,7 +128,11 @@ impl Process {
     }
 
     fn track_uuid(&self, id: u64) -> u64 {
-        if id == 0 { self.uuid } else { mix(&[self.uuid, 0x7472_6163, id]) }
+        match id {
+            0 => self.uuid,
+            _ if id & THREAD_TRACK != 0 => self.thread_uuid(id as u32),
+            _ => mix(&[self.uuid, 0x7472_6163, id]),
+        }
     }
 }
 
@@ -213,6 +222,9 @@ impl Context<'_> {
             rank: decoded.rank.map(|rank| rank as i32),
             orders_children: true,
         };
+        if head.arg & THREAD_TRACK != 0 {
+            self.describe_thread(head.arg as u32, sequence.id());
+        }
         self.process.named.insert(head.other, named.clone());
         self.write_track(self.process.track_uuid(head.other), &named, sequence.id());
         // Lanes whose ranges came before this description.
@@ -226,6 +238,17 @@ impl Context<'_> {
         for uuid in waiting {
             self.write_track(uuid, &named, sequence.id());
         }
+    }
+
+    /// A thread that may record nothing by itself, but has tracks under its own.
+    fn describe_thread(&mut self, tid: u32, sequence: u32) {
+        if self.process.threads.contains(&tid) {
+            return;
+        }
+        let name = identity::thread_name(tid).unwrap_or_default();
+        let (uuid, parent) = (self.process.thread_uuid(tid), self.process.uuid);
+        let track = ThreadTrack { uuid, parent, pid: self.process.pid, tid, name: &name };
+        track.write(self.out, sequence);
     }
 
     fn write_track(&mut self, uuid: u64, named: &Named, sequence: u32) {
@@ -312,12 +335,12 @@ impl Context<'_> {
         decoded.with_args(|args| {
             let event = Event {
                 track,
+                gpu,
                 category,
                 name: decoded.name(head.site),
                 args,
                 flows: &decoded.flows,
                 flow_ends: &decoded.flow_ends,
-                gpu,
                 ..Event::new(ty, time)
             };
             sequence.event(self.out, self.strings, &event);

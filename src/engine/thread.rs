@@ -380,6 +380,7 @@ impl Thread {
 
     #[cold]
     fn describe(&mut self, cx: &mut Context<'_>) {
+        cx.process.threads.insert(self.tid);
         let track = ThreadTrack {
             uuid: self.uuid,
             parent: cx.process.uuid,

@@ -32,13 +32,25 @@ pub(crate) struct Recorded {
 /// Records the fake program with this script; `arguments` are the program's, and after
 /// `--` those of `kymo record`.
 pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Recorded {
+    let prepare = |command: &mut Command| machine.prepare(command);
+    record_on(prepare, &machine.program(), &machine.script(script), arguments)
+}
+
+/// As [`record`], on a machine of any vendor, which `prepare` lets the command run on.
+pub(crate) fn record_on(
+    prepare: impl Fn(&mut Command),
+    program: &Path,
+    script: &Path,
+    arguments: &[&str],
+) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
-    let (program, own) = arguments.split_at(split);
-    let mut command = kymo_record(machine, &path);
-    command.arg("--quiet").args(own.iter().skip(1)).arg("--").arg(machine.program());
-    command.arg(machine.script(script)).args(program);
+    let (arguments, own) = arguments.split_at(split);
+    let mut command = kymo::kymo();
+    prepare(&mut command);
+    command.args(["record", "--quiet", "--output"]).arg(&path);
+    command.args(own.iter().skip(1)).arg("--").arg(program).arg(script).args(arguments);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
@@ -78,8 +90,13 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 impl Recorded {
     /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
     pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
+        self.fact("cuda", key)
+    }
+
+    /// The same of another vendor: `VENDOR.PID.KEY`.
+    pub(crate) fn fact(&self, vendor: &str, key: &str) -> Option<&str> {
         let of = |name: &str| {
-            let (pid, rest) = name.strip_prefix("cuda.")?.split_once('.')?;
+            let (pid, rest) = name.strip_prefix(vendor)?.strip_prefix('.')?.split_once('.')?;
             (pid.parse::<u32>().is_ok() && rest == key).then_some(())
         };
         self.facts.iter().find(|(name, _)| of(name).is_some()).map(|(_, value)| value.as_str())
@@ -128,7 +145,8 @@ impl Recorded {
     pub(crate) fn calls(&self) -> String {
         self.trace.table(
             "SELECT name, count(*) AS n FROM slice
-             WHERE category IN ('cuda_runtime', 'cuda_driver') GROUP BY 1 ORDER BY 1",
+             WHERE category IN ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
+             GROUP BY 1 ORDER BY 1",
         )
     }
 
@@ -138,7 +156,9 @@ impl Recorded {
     pub(crate) fn every_launch_has_its_arrow(&self) {
         let arrows = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in
                       JOIN slice c ON c.id = slice_out
-                      WHERE c.category IN ('cuda_runtime', 'cuda_driver') AND c.ts <= g.ts";
+                      WHERE c.category IN
+                          ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
+                      AND c.ts <= g.ts";
         let targets = "SELECT count(DISTINCT slice_in) FROM flow
                        JOIN gpu_slice g ON g.id = slice_in";
         let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");

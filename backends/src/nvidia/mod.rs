@@ -22,7 +22,7 @@
 
 mod buffers;
 mod callbacks;
-mod clock;
+pub(crate) mod clock;
 mod collect;
 mod copies;
 mod decode;

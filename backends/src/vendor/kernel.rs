@@ -1,9 +1,13 @@
 //! Names of kernels: what the compiler made of them, and what people read.
 
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr;
+
 use cpp_demangle::{DemangleOptions, Symbol};
 use kymograph_protos::{Recorder, StrId};
 
 use super::intern::intern;
+use crate::load::Library;
 
 /// Longer names are shown as they are (as in Kineto): demangling them costs more than it
 /// says.
@@ -41,7 +45,32 @@ fn demangled(mangled: &[u8]) -> (Option<String>, Option<String>) {
     };
     let brief = DemangleOptions::new().no_params().no_return_type();
     let show = |options: &DemangleOptions| symbol.demangle_with_options(options).ok();
-    (show(&brief).filter(|name| !name.is_empty()), show(&DemangleOptions::new()))
+    let short = show(&brief).filter(|name| !name.is_empty());
+    (short, libstdcxx(mangled).or_else(|| show(&DemangleOptions::new())))
+}
+
+/// The name as the program's own libstdc++ writes it, if it has one: letter by letter what
+/// Kineto and other tools show. (They differ in `4` and `(unsigned int)4`.)
+fn libstdcxx(mangled: &[u8]) -> Option<String> {
+    type Demangle =
+        unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
+    let function = Library::present(c"libstdc++.so.6")?.symbol(c"__cxa_demangle")?;
+    // SAFETY: the C++ ABI declares it so (abi::__cxa_demangle).
+    let demangle =
+        unsafe { std::mem::transmute::<*mut std::ffi::c_void, Demangle>(function.as_ptr()) };
+    let mangled = CString::new(mangled).ok()?;
+    let mut status = 0;
+    // SAFETY: a C string; null asks for memory of malloc's, which is freed after its copy
+    // was made.
+    unsafe {
+        let name = demangle(mangled.as_ptr(), ptr::null_mut(), ptr::null_mut(), &mut status);
+        if name.is_null() {
+            return None;
+        }
+        let text = CStr::from_ptr(name).to_str().map(str::to_owned);
+        libc::free(name.cast());
+        text.ok().filter(|_| status == 0)
+    }
 }
 
 #[cfg(test)]
@@ -58,5 +87,17 @@ mod tests {
         assert_eq!(full.as_deref(), Some("void at::native::fill<float, 4>(float*, int)"));
         assert_eq!(demangled(b"triton_poi_fused_add_0"), (None, None));
         assert_eq!(demangled(b"_Znonsense"), (None, None));
+    }
+
+    #[test]
+    fn a_program_with_libstdcxx_is_shown_its_own_spelling() {
+        let mangled = b"_ZN2at6native4fillIfLj4EEEvPT_i";
+        match Library::load(c"libstdc++.so.6") {
+            Some(_) => {
+                let full = demangled(mangled).1;
+                assert_eq!(full.as_deref(), Some("void at::native::fill<float, 4u>(float*, int)"));
+            }
+            None => println!("not checked: there is no libstdc++.so.6 here"),
+        }
     }
 }

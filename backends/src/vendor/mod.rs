@@ -5,7 +5,7 @@
 //! | `selection` | `ACTIVITY_TYPES` |
 //! | `raw`, `args`, `kernel`, `intern` | from a vendor's record to ours |
 //! | `remark` | what a backend says about the recording |
-//! | `thread` | threads of ours |
+//! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
 
 pub(crate) mod args;
@@ -16,3 +16,4 @@ pub(crate) mod raw;
 pub(crate) mod remark;
 pub(crate) mod selection;
 pub(crate) mod thread;
+pub(crate) mod worker;

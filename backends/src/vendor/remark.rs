@@ -5,7 +5,8 @@ use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 use super::intern::intern;
 
 /// Says on this thread's track, among the facts (`KEY.PID.not_recorded`) and to whoever
-/// records that the activities of a vendor are not recorded. `name` is what people call them.
+/// records that the activities of a vendor are not recorded. `name` is what people call
+/// them.
 pub(crate) fn not_recorded(recorder: &dyn Recorder, name: &str, key: &str, why: &str) {
     instant(recorder, Kind::Note, &format!("{name} is not recorded: {why}"));
     fact(recorder, &format!("{key}.{}.not_recorded", std::process::id()), why);
