@@ -26,6 +26,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         activity_types: config.activity_types.clone(),
         cupti_path: config.cupti_path.clone(),
         pti_path: config.pti_path.clone(),
+        gpu_counters: config.gpu_counters,
         all_args: config.all_args,
     }
 }

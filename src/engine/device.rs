@@ -1,6 +1,6 @@
 //! What backends say about devices: queues, activities, the inventory, facts.
 
-use kymograph_protos::device::{GpuApi, Stage, Vendor};
+use kymograph_protos::device::{GpuApi, GpuUnit, Stage, Vendor};
 use kymograph_protos::packet::{
     self, Activity, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence,
     Strings, Track,
@@ -9,7 +9,7 @@ use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
 
 use super::context::Context;
 use super::identity::mix;
-use super::process::Process;
+use super::process::{Process, value};
 use super::record::Decoded;
 use crate::intern::Interner;
 
@@ -214,6 +214,21 @@ impl Context<'_> {
             let event = Event { track, category, name: edge.name, ..Event::new(ty, edge.time) };
             sequence.event(self.out, self.strings, &event);
         });
+    }
+
+    /// A counter of a device has a value.
+    pub fn gpu_counter(&mut self, head: &Record, decoded: &Decoded) {
+        self.totals.events += 1;
+        let gpu = self.process.devices.gpu(head.other as u32) as u32;
+        let unit = decoded.number(b"", self.strings).map_or(GpuUnit::default(), GpuUnit::from_bits);
+        let time = self.time(head, head.time);
+        self.process.gpu_counters.value(gpu, (head.site, unit), time, value(head));
+    }
+
+    /// Writes the values of counters that came in this pass.
+    pub fn write_gpu_counters(&mut self) {
+        let Process { sequence, gpu_counters, .. } = &mut *self.process;
+        gpu_counters.write(self.out, sequence, self.strings);
     }
 
     /// A device is described: states the inventory as far as it is known.

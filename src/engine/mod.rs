@@ -15,6 +15,7 @@
 //! recording is given up: nothing more is written, everything is counted.
 
 mod context;
+mod counters;
 mod device;
 mod identity;
 mod job;
@@ -246,8 +247,10 @@ impl Engine {
                 t.rename(&name);
             }
         }
+        let mut context = self.context(clocks);
+        context.write_gpu_counters();
         if pass == Pass::Flush {
-            self.context(clocks).settle_spans(false);
+            context.settle_spans(false);
         }
     }
 
@@ -474,6 +477,7 @@ impl Engine {
             ("unknown_records", summary.unknown),
             ("launches_without_work", self.process.spans.without_work),
             ("device_ranges_moved", self.process.spans.moved),
+            ("gpu_counters_lost", self.process.gpu_counters.lost),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =

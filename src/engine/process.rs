@@ -11,6 +11,7 @@ use kymograph_protos::record::{
 };
 
 use super::context::Context;
+use super::counters::GpuCounters;
 use super::device::Devices;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
@@ -44,6 +45,7 @@ pub struct Process {
     ranges: Ranges,
     pub devices: Devices,
     pub spans: Spans,
+    pub gpu_counters: GpuCounters,
     /// Threads that described themselves.
     pub threads: HashSet<u32>,
     /// Names given to other threads, to be handed to them.
@@ -77,6 +79,7 @@ impl Process {
             ranges: Ranges::default(),
             devices: Devices::new(salt),
             spans: Spans::default(),
+            gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
             renamed: Vec::new(),
             notes: Vec::new(),
@@ -99,6 +102,7 @@ impl Process {
         if self.sequence.is_stale(clocks.boottime) {
             self.sequence.restart(out, self.uuid, clocks, false);
             self.described = false;
+            self.gpu_counters.forget();
         }
         if !self.described {
             self.described = true;
@@ -178,6 +182,7 @@ impl Context<'_> {
             Kind::Queue => self.process.devices.queue(head, decoded, self.strings),
             Kind::Gpu => self.device(head, decoded, sequence),
             Kind::Fact => self.fact(head, decoded, sequence),
+            Kind::GpuCounter => self.gpu_counter(head, decoded),
             _ => self.totals.unknown += 1,
         }
     }
@@ -188,10 +193,7 @@ impl Context<'_> {
             Some(uuid) => *uuid,
             None => self.describe_counter(head, sequence.id()),
         };
-        let value = match ArgType::from_u8(head.tag & TYPE_BITS) {
-            Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
-            _ => CounterValue::I64(head.arg as i64),
-        };
+        let value = value(head);
         let event = Event {
             track,
             counter: Some(value),
@@ -345,5 +347,13 @@ impl Context<'_> {
             };
             sequence.event(self.out, self.strings, &event);
         });
+    }
+}
+
+/// The value of a counter.
+pub fn value(head: &Record) -> CounterValue {
+    match ArgType::from_u8(head.tag & TYPE_BITS) {
+        Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
+        _ => CounterValue::I64(head.arg as i64),
     }
 }

@@ -115,6 +115,13 @@ impl Recorded {
         assert_eq!(self.output.status.code(), Some(status));
     }
 
+    /// A number that the sampling of counters states: `nvml.PID.KEY`.
+    pub(crate) fn nvml(&self, key: &str) -> i64 {
+        let of = |name: &&String| name.starts_with("nvml.") && name.ends_with(key);
+        let found = self.facts.keys().find(of).unwrap_or_else(|| panic!("{:#?}", self.facts));
+        self.facts[found].parse().unwrap()
+    }
+
     /// The trace as `kymo convert` writes it in Kineto's JSON: a line for each event that has
     /// all of these texts in it.
     pub(crate) fn json_lines(&self, texts: &[&str]) -> Vec<String> {

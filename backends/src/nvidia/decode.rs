@@ -52,7 +52,7 @@ pub(crate) struct Decoder {
     priorities: HashMap<(u32, u32), u32>,
     external: HashMap<u32, u64>,
     waits: Waits,
-    pub(super) places: Places,
+    pub(crate) places: Places,
     pub(super) allocated: Allocated,
     last: ((u32, u32), u32),
     pub(super) ranges: u64,

@@ -113,6 +113,14 @@ fn string(get: impl FnOnce(*mut c_char, c_int) -> Option<c_int>) -> Option<Strin
     Some(CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().into_owned())
 }
 
+/// The UUID of the device with this number.
+pub(crate) fn uuid_of(cuda: &Cuda, ordinal: u32) -> Option<String> {
+    let mut device = 0;
+    // SAFETY: stores a number.
+    let found = unsafe { (cuda.device)(&mut device, ordinal as c_int) } == 0;
+    found.then(|| uuid(cuda, device)).flatten()
+}
+
 /// As nvidia-smi writes it.
 fn uuid(cuda: &Cuda, device: c_int) -> Option<String> {
     let get = cuda.device_uuid.or(cuda.device_uuid_v1)?;

@@ -43,6 +43,14 @@ impl Places {
         self.contexts.get(&context).map(|(device, _)| *device)
     }
 
+    /// The devices in which the process has contexts.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut devices: Vec<u32> = self.contexts.values().map(|(device, _)| *device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices.into_iter()
+    }
+
     /// Whether it is the stream of those who choose none.
     pub(crate) fn is_default(&self, context: u32, stream: u32) -> bool {
         self.contexts.get(&context).is_some_and(|(_, default)| *default == Some(stream))

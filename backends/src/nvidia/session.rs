@@ -12,6 +12,7 @@ use super::callbacks;
 use super::clock::Clock;
 use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP};
 use super::copies;
+use super::counters::Sampler;
 use super::decode::Decoder;
 use super::device;
 use super::kinds::Selection;
@@ -59,6 +60,7 @@ pub(crate) struct Session {
     /// Buffers whose records ended in something that CUPTI could not step over.
     broken: u64,
     silence: u32,
+    sampler: Option<Sampler>,
     seen: buffers::Counts,
     before: buffers::Counts,
 }
@@ -91,6 +93,7 @@ impl Session {
             discarded: 0,
             broken: 0,
             silence: 0,
+            sampler: settings.gpu_counters.map(|every| Sampler::new(recorder, every)),
             seen: buffers::counts(),
             before: buffers::counts(),
         }
@@ -110,6 +113,7 @@ impl Session {
                 self.listen();
             }
             self.read();
+            self.sample();
             FLUSH_DONE.store(wanted, Ordering::Release);
             std::thread::park_timeout(NAP);
         }
@@ -134,6 +138,13 @@ impl Session {
         self.count_dropped();
         leave::ask(&self.found.cupti, self.found.version, self.subscriber);
         self.state(started);
+    }
+
+    fn sample(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            let cuda = self.cuda;
+            sampler.sample(self.decoder.places.devices(), |number| device::uuid_of(cuda, number));
+        }
     }
 
     fn disable(&self, which: impl Fn(u32) -> bool) {
@@ -300,6 +311,12 @@ impl Session {
             ("errors", errors),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
+        if let Some(sampler) = &self.sampler {
+            let prefix = format!("nvml.{}", std::process::id());
+            number(self.recorder, &format!("{prefix}.rounds"), sampler.rounds);
+            let took = sampler.took.as_micros() as u64;
+            number(self.recorder, &format!("{prefix}.took_us"), took);
+        }
         let prefix = format!("cuda.{}", std::process::id());
         for (key, value) in rows {
             number(self.recorder, &format!("{prefix}.{key}"), value);
