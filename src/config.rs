@@ -125,6 +125,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("CUPTI_FINALIZE", "0|1", "1",
+        "Take CUPTI out of the process after a recording (from CUDA 12.6 on, if nothing else uses it): left in, it slows every launch down a little.",
+        |c, v| { c.cupti_finalize = value::boolean(v)?; Ok(()) }),
     option!("PTI_PATH", "PATH", "",
         "Intel's PTI (libpti_view.so), or its folder, if the program has not loaded it and it is not where it usually is.",
         |c, v| { c.pti_path = value::optional(v, value::path)?; Ok(()) }),
@@ -266,6 +269,8 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `CUPTI_FINALIZE`.
+    pub cupti_finalize: bool,
     /// `PTI_PATH`.
     pub pti_path: Option<PathBuf>,
     /// `TRACE_PROCESSOR`.
@@ -309,6 +314,7 @@ impl Default for Config {
             gpu_counters: None,
             all_args: false,
             cupti_path: None,
+            cupti_finalize: true,
             pti_path: None,
             trace_processor: None,
             control: None,

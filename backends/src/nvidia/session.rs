@@ -20,6 +20,7 @@ use super::layout::Sizes;
 use super::leave;
 use super::library::{self, Found};
 use super::share;
+use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
 use crate::vendor::raw::Raw;
@@ -53,6 +54,8 @@ pub(crate) struct Session {
     subscriber: *mut c_void,
     selection: Selection,
     sizes: Sizes,
+    /// Whether CUPTI is to leave the process afterwards.
+    leaves: bool,
     decoder: Decoder,
     described: bool,
     dropped: u64,
@@ -88,6 +91,7 @@ impl Session {
             selection,
             decoder: Decoder::new(recorder, clock, sizes.version, settings.all_args),
             sizes,
+            leaves: settings.cupti_finalize,
             described: false,
             dropped: 0,
             discarded: 0,
@@ -136,7 +140,10 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
-        leave::ask(&self.found.cupti, self.found.version, self.subscriber);
+        match self.leaves {
+            true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
+            false => subscription::give_up(self.subscriber),
+        }
         self.state(started);
     }
 
