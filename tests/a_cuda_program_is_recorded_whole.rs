@@ -288,7 +288,7 @@ fn the_machine_is_described() {
     assert_eq!(recorded.facts["cuda.driver"], "12.6");
     assert!(recorded.facts["cuda.cupti"].starts_with("24 ("), "{:?}", recorded.facts);
     let device = recorded.json_lines(&["Fake GPU 1"]).concat();
-    for fact in ["compute_capability", "multiprocessors", "memory_bytes", "uuid"] {
+    for fact in ["computeMajor", "numSms", "totalGlobalMem", "uuid"] {
         assert!(device.contains(fact), "{fact}: {device}");
     }
 }
