@@ -116,6 +116,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("ACTIVITY_TYPES", "LIST", "",
         "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
+    option!("GPU_COUNTERS", "DURATION", "",
+        "How often utilisation, memory, power, clocks, temperature and throughput of the NVIDIA GPUs that are used are sampled; 10ms at least. Unset: never.",
+        |c, v| { c.gpu_counters = value::optional(v, value::sampling)?; Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
         |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
@@ -260,6 +263,8 @@ pub struct Config {
     pub pytorch: PyTorch,
     /// `ACTIVITY_TYPES`.
     pub activity_types: String,
+    /// `GPU_COUNTERS`.
+    pub gpu_counters: Option<Duration>,
     /// `ALL_ARGS`.
     pub all_args: bool,
     /// `CUPTI_PATH`.
@@ -306,6 +311,7 @@ impl Default for Config {
             process_name: None,
             pytorch: PyTorch::Auto,
             activity_types: String::new(),
+            gpu_counters: None,
             all_args: false,
             cupti_path: None,
             cupti_finalize: true,

@@ -27,6 +27,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         cupti_path: config.cupti_path.clone(),
         cupti_finalize: config.cupti_finalize,
         pti_path: config.pti_path.clone(),
+        gpu_counters: config.gpu_counters,
         all_args: config.all_args,
     }
 }

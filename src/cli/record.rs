@@ -71,6 +71,8 @@ pub(super) struct Record {
     mode: Option<String>,
     #[arg(long, help = help("SAFE"))]
     safe: bool,
+    #[arg(long, value_name = "DURATION", help = help("GPU_COUNTERS"))]
+    gpu_counters: Option<String>,
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
     /// Record nothing until `kymo trigger` asks for a trace.
@@ -240,6 +242,7 @@ impl Record {
             ("POLICY", self.policy.as_ref()),
             ("MODE", self.mode.as_ref()),
             ("PYTORCH", self.pytorch.as_ref()),
+            ("GPU_COUNTERS", self.gpu_counters.as_ref()),
         ];
         given.extend(texts.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?.as_ref()))));
         given.extend(self.output.as_ref().map(|path| ("OUTPUT", path.as_os_str())));

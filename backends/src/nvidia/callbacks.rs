@@ -33,6 +33,7 @@ use super::sys::{
     RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, ResourceData, SUCCESS, StateData,
 };
 use crate::annotate::guarded;
+use crate::vendor::intern::intern;
 
 /// A function of the API.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +116,7 @@ fn domain(
     category: &[u8],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = recorder.intern(StrId::NONE, category);
+    let category = intern(recorder, StrId::NONE, category);
     let mut calls = vec![Call::NONE];
     for id in 1..MOST_CALLS {
         let mut name: *const c_char = ptr::null();
@@ -129,7 +130,7 @@ fn domain(
             call.gives = kinds::gives_kernels(name);
             call.deferred = kinds::launches_kernels(name);
             if matters(name) {
-                call.site = recorder.intern(category, name.as_bytes());
+                call.site = intern(recorder, category, name.as_bytes());
                 call.launches = kinds::may_launch(name);
             }
         }
