@@ -4,7 +4,7 @@ use super::{Refusal, say, status};
 use clap::Args;
 use kymograph_converters::format::{self, Format};
 use kymograph_converters::packed::Packing;
-use kymograph_converters::trace::{Filter, Nanos, Trace};
+use kymograph_converters::trace::{Filter, Nanos, Trace, Warning};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ impl Convert {
         if let Some(filter) = self.filter(&trace) {
             trace = trace.filtered(&filter);
         }
-        write(&trace, &self.output, to, self.plain)?;
+        let left_out = write(&trace, &self.output, to, self.plain)?;
         if io::stderr().is_terminal() {
             let events = trace.slices.len() + trace.activities.len() + trace.instants.len();
             say(&format!(
@@ -73,7 +73,7 @@ impl Convert {
                 started.elapsed().as_secs_f64()
             ));
         }
-        for warning in &trace.facts.warnings {
+        for warning in trace.facts.warnings.iter().chain(&left_out) {
             say(&describe(warning));
         }
         Ok(ExitCode::SUCCESS)
@@ -115,13 +115,13 @@ pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Refusal> 
 
 /// Writes a trace; `-` is standard output. Under a name of its own until it is whole: what
 /// was there before is replaced only then.
-fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Result<(), Refusal> {
+fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Result<Vec<Warning>, Refusal> {
     let named = |error: io::Error| Refusal(format!("cannot write {}: {error}", path.display()));
     if path == Path::new("-") {
         let out = io::stdout().lock();
         return match format::write(trace, out, to, Packing::Plain) {
             // Whoever read it has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Vec::new()),
             result => result.map_err(named),
         };
     }
@@ -133,10 +133,12 @@ fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Result<(), Refu
         packing => packing,
     };
     let written = File::create(&partial).and_then(|mut file| {
-        format::write(trace, &mut file, to, packing)?;
-        file.flush()
+        let left_out = format::write(trace, &mut file, to, packing)?;
+        file.flush()?;
+        std::fs::rename(&partial, path)?;
+        Ok(left_out)
     });
-    written.and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
+    written.map_err(|error| {
         // What is half written is of no use.
         let _ = std::fs::remove_file(&partial);
         named(error)
