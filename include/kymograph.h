@@ -16,7 +16,8 @@
  *   them, on threads that have recorded before, with names and strings that have handles
  *   already (a new text needs memory): it takes no lock, and an event that interrupts the
  *   recording of another is counted as lost.
- * - Nothing throws, exits, prints, or waits, but kymo_start, kymo_stop and kymo_flush.
+ * - Nothing throws, exits, prints, or waits, but kymo_start, kymo_stop, kymo_flush and
+ *   kymo_dump.
  * - Strings are copied during the call. They end with NUL, need not be UTF-8 (what is not
  *   becomes U+FFFD in the trace) and may have any length; what one event can carry is
  *   limited, and what is cut off is counted. A NULL name reads "(unnamed)".
@@ -91,6 +92,15 @@ bool kymo_stop(kymo_summary *summary);
  * Threads: any. Not in signal handlers. */
 bool kymo_flush(uint32_t milliseconds);
 
+/* Has a flight recorder (options FLIGHT=30s …) write what it holds, while it goes on: into
+ * `path`, this process's part; or with NULL into the next of the numbered files beside the
+ * output (trace.1.pftrace …), to which all processes of a recording add their parts.
+ * Waits until this process's part is written, at most so many milliseconds. Returns
+ * whether it is; if not, see kymo_last_error.
+ *
+ * Threads: any. Not in signal handlers. */
+bool kymo_dump(const char *path, uint32_t milliseconds);
+
 /* Whether this process is being recorded. Threads: any, and in signal handlers. */
 bool kymo_is_recording(void);
 
@@ -105,6 +115,24 @@ size_t kymo_last_error(char *buffer, size_t size);
  * in signal handlers. */
 const char *kymo_version(void);
 uint32_t kymo_version_number(void);
+
+/* ---- Being asked for traces ----------------------------------------------------------- */
+
+/* Lets this process be asked for traces from now on (`kymo ps`, `kymo trigger`), as programs
+ * that were started with `kymo record --wait` can be. `options` as for kymo_start; they hold
+ * for traces that do not ask for others. Starts Kymograph's background thread, which waits.
+ * True also if that was done before; false with kymo_last_error if it cannot be.
+ *
+ * Threads: any. Not in signal handlers. With NULL, no other thread may change the
+ * environment meanwhile. */
+bool kymo_arm(const char *options);
+
+/* Says that an iteration of the program ends and the next begins. Traces by iterations begin
+ * and end here, and in every trace iterations are ranges: ProfilerStep#1 is what comes after
+ * the first call. Costs some nanoseconds while nobody asks.
+ *
+ * Threads: any, usually one. Not in signal handlers. */
+void kymo_step(void);
 
 /* ---- Names ---------------------------------------------------------------------------- */
 

@@ -6,11 +6,13 @@
 //! [`guard`]; none trusts a pointer to be non-null, a string to be UTF-8 or a handle to be
 //! one that it gave.
 
+mod control;
 mod failure;
 mod header;
 mod pushes;
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
@@ -22,6 +24,7 @@ use crate::__private::COMPILED_IN;
 use crate::api::draft::Draft;
 use crate::api::range::unique;
 use crate::api::{Flow, Track, category, names};
+use crate::flight::Target;
 use crate::guard::guard;
 use crate::intern::INTERNER;
 use crate::recorder::PIPELINE;
@@ -59,14 +62,20 @@ pub unsafe extern "C" fn kymo_start(options: *const c_char) -> bool {
     })
 }
 
-fn start(options: Option<&[u8]>) -> Result<(), String> {
+/// The options that a caller gives; none: those of the environment.
+fn config(options: Option<&[u8]>) -> Result<Config, String> {
     let (config, problems) = match options {
         None => Config::from_env(),
         Some(text) => Config::parse_text(str::from_utf8(text).map_err(|e| e.to_string())?),
     };
-    if !problems.is_empty() {
-        return Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    match problems.as_slice() {
+        [] => Ok(config),
+        _ => Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
     }
+}
+
+fn start(options: Option<&[u8]>) -> Result<(), String> {
+    let config = config(options)?;
     // Who runs this program under `kymo record` asked first.
     #[cfg(feature = "inject")]
     if crate::inject::start_if_wanted() && Recording::is_running() {
@@ -119,6 +128,25 @@ pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_flush(milliseconds: u32) -> bool {
     guard(false, || recording::flush_active(Duration::from_millis(milliseconds.into())))
+}
+
+/// # Safety
+/// `path` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kymo_dump(path: *const c_char, milliseconds: u32) -> bool {
+    guard(false, || {
+        // SAFETY: the caller's promise.
+        let path = unsafe { bytes(path) };
+        let target = path.map_or(Target::Next, |path| Target::Path(OsStr::from_bytes(path).into()));
+        let patience = Duration::from_millis(milliseconds.into());
+        match recording::dump_active(target, "asked by the program", patience) {
+            Ok(_) => true,
+            Err(error) => {
+                failure::set(error.to_string());
+                false
+            }
+        }
+    })
 }
 
 #[unsafe(no_mangle)]

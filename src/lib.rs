@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 mod engine;
 pub mod error;
+mod flight;
 mod guard;
 #[cfg(feature = "inject")]
 #[doc(hidden)]
@@ -21,16 +22,18 @@ mod lifecycle;
 pub mod queue;
 mod recorder;
 mod recording;
+pub mod session;
 pub mod sink;
 mod sources;
 
 pub(crate) use api::category;
 pub use api::{
     APP, Category, Counter, Flow, FlowEnd, Range, Scope, Track, Value, set_process_name,
-    set_thread_name,
+    set_thread_name, step, steps,
 };
 pub use config::Config;
 pub use error::Error;
+pub use flight::Dump;
 pub use kymograph_protos::CounterUnit;
 pub use recording::{Recording, Stats, Summary, ThreadStats};
 

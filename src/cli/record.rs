@@ -5,11 +5,14 @@
 //! the processes wrote is a valid trace also if `kymo` is killed meanwhile.
 
 use super::command::{self, Environment};
+use super::follow::Follow;
+use super::json::Json;
 use super::launch;
+use super::post::Server;
 use super::status::{self, Line};
-use super::{Refusal, elf, library, say};
+use super::{Refusal, ask, elf, library, say, trigger};
 use clap::Args;
-use kymograph::config::{self, Config, OPTIONS};
+use kymograph::config::{self, Compress, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
 use kymograph::sink;
 use kymograph_protos::packet::{self, Fact};
@@ -20,9 +23,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Variables by which annotation libraries and the CUDA driver find a collector.
-const COLLECTORS: [&str; 3] =
-    ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
+/// Variables by which annotation libraries and drivers are told to be recorded, and what
+/// they are set to. ROCm needs none: it looks for a symbol of the library.
+const COLLECTORS: [(&str, Setting); 3] = [
+    ("NVTX_INJECTION64_PATH", Setting::Library),
+    ("INTEL_LIBITTNOTIFY64", Setting::Library),
+    ("CUDA_INJECTION64_PATH", Setting::Library),
+];
+
+/// What a variable is set to.
+enum Setting {
+    /// The path of the library.
+    Library,
+    /// A text.
+    #[expect(dead_code, reason = "no vendor with such a variable yet")]
+    Text(&'static str),
+}
 
 /// Records a command, its children and grandchildren into one trace.
 #[derive(Args)]
@@ -36,6 +52,15 @@ pub(super) struct Record {
     category: Vec<String>,
     #[arg(long, value_name = "DURATION", help = help("DURATION"))]
     duration: Option<String>,
+    #[arg(long, value_name = "DURATION", help = help("FLIGHT"))]
+    flight: Option<String>,
+    #[arg(long, value_name = "SIZE", help = help("FLIGHT_MEMORY"))]
+    memory: Option<String>,
+    #[arg(long, value_name = "LIST", help = help("DUMP_ON"))]
+    dump_on: Option<String>,
+    #[arg(long, value_name = "URL", help = help("TRACE_PROCESSOR"))]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "http://127.0.0.1:9001")]
+    to_trace_processor: Option<String>,
     #[arg(long, value_name = "SIZE", help = help("BUFFER"))]
     buffer: Option<String>,
     #[arg(long, value_name = "DURATION", help = help("FLUSH"))]
@@ -48,6 +73,12 @@ pub(super) struct Record {
     safe: bool,
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
+    /// Record nothing until `kymo trigger` asks for a trace.
+    #[arg(long, conflicts_with_all = ["output", "duration"])]
+    wait: bool,
+    /// Not possible: says what is.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["wait", "command"])]
+    pid: Option<u32>,
     /// Any option by its name (see `kymo record --help` for all of them).
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -55,7 +86,7 @@ pub(super) struct Record {
     #[arg(short, long)]
     quiet: bool,
     /// The command and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
 }
 
@@ -75,11 +106,22 @@ fn settings_help() -> String {
 impl Record {
     /// Records; the result is the command's.
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        if let Some(pid) = self.pid {
+            return Err(attach(pid)?);
+        }
         let (mut config, mut settings) = self.settings()?;
+        if std::env::var_os("KYMOGRAPH_WAIT").is_some() && !self.wait {
+            // Of a `kymo record --wait` around this one.
+            settings.insert("KYMOGRAPH_WAIT", "0".into());
+        }
+        if self.wait {
+            return self.wait(&config, settings);
+        }
         let program = command::find(&self.command[0])?;
         let library = library::find(&config)?;
         config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
         refuse_other_files(&config.output)?;
+        let server = trace_processor(&config)?;
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let place = Place::create()?;
@@ -88,26 +130,14 @@ impl Record {
         settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
         settings.insert("KYMOGRAPH_CONTROL", page.path().into());
 
-        let obstacle = elf::obstacle(&program);
-        if let (Some(obstacle), false) = (obstacle, self.quiet) {
-            say(&format!(
-                "{} {}: it runs, but cannot be recorded itself{}",
-                program.display(),
-                obstacle.why,
-                if obstacle.keep_out { "" } else { " (its children may be)" }
-            ));
-        }
-        let mut environment = Environment::inherited();
-        environment.extend(&settings);
-        if obstacle.is_none_or(|obstacle| !obstacle.keep_out) {
-            inject(&mut environment, &library, &place, self.quiet)?;
-        }
+        let environment = self.environment(&program, &library, &place, &settings)?;
         if let Some(duration) = config.duration {
             page.set_duration(duration);
         }
-        let words = self.command.iter().map(|word| CString::new(word.as_bytes()));
-        let words = words.collect::<Result<Vec<_>, _>>()?;
-        let running = launch::start(&words, &environment.into_c())?;
+        let running = launch::start(&self.words()?, &environment.into_c())?;
+        // Not before: the child of a process with threads could do little before `exec`.
+        let follow = server.map(|server| Follow::start(server, &config.output, page));
+        let follow = follow.transpose()?;
         let mut line = Line::new(self.quiet);
         let interval = line.as_ref().map(|_| status::INTERVAL);
         let ended = running.wait(interval, || {
@@ -118,9 +148,65 @@ impl Record {
         if let Some(line) = &mut line {
             line.clear();
         }
-        self.finish(&config, page);
+        let length = self.finish(&config, page);
+        if let Some(follow) = follow {
+            let outcome = follow.finish(length);
+            if !self.quiet {
+                say(&outcome);
+            }
+        }
         drop((place, output));
         Ok(ended.imitate())
+    }
+
+    /// Runs the command so that it can be asked for traces.
+    fn wait(
+        &self,
+        config: &Config,
+        mut settings: BTreeMap<&'static str, OsString>,
+    ) -> Result<ExitCode, Refusal> {
+        let program = command::find(&self.command[0])?;
+        let library = library::find(config)?;
+        settings.insert("KYMOGRAPH_WAIT", "1".into());
+        let place = Place::create()?;
+        let mut json = Json::in_folder(place.folder().join("json"))?;
+        settings.insert("KYMOGRAPH_JSON_NOTES", json.folder().into());
+        let environment = self.environment(&program, &library, &place, &settings)?;
+        let running = launch::start(&self.words()?, &environment.into_c())?;
+        json.start();
+        let ended = running.wait(None, || {});
+        drop((json, place));
+        Ok(ended.imitate())
+    }
+
+    fn words(&self) -> Result<Vec<CString>, Refusal> {
+        let words = self.command.iter().map(|word| CString::new(word.as_bytes()));
+        Ok(words.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// What the command is started with.
+    fn environment(
+        &self,
+        program: &Path,
+        library: &Path,
+        place: &Place,
+        settings: &BTreeMap<&'static str, OsString>,
+    ) -> Result<Environment, Refusal> {
+        let obstacle = elf::obstacle(program);
+        if let (Some(obstacle), false) = (obstacle, self.quiet) {
+            say(&format!(
+                "{} {}: it runs, but cannot be recorded itself{}",
+                program.display(),
+                obstacle.why,
+                if obstacle.keep_out { "" } else { " (its children may be)" }
+            ));
+        }
+        let mut environment = Environment::inherited();
+        environment.extend(settings);
+        if obstacle.is_none_or(|obstacle| !obstacle.keep_out) {
+            inject(&mut environment, library, place, self.quiet)?;
+        }
+        Ok(environment)
     }
 
     /// The configuration, and what of it the command has to be told.
@@ -131,6 +217,7 @@ impl Record {
         }
         // Of a `kymo record` around this one.
         config.control = None;
+        config.wait = false;
         let mut given: Vec<(&str, &OsStr)> = Vec::new();
         for setting in &self.set {
             let Some((key, value)) = setting.split_once('=') else {
@@ -144,6 +231,10 @@ impl Record {
         let texts = [
             ("CATEGORIES", (!self.category.is_empty()).then_some(&categories)),
             ("DURATION", self.duration.as_ref()),
+            ("FLIGHT", self.flight.as_ref()),
+            ("FLIGHT_MEMORY", self.memory.as_ref()),
+            ("DUMP_ON", self.dump_on.as_ref()),
+            ("TRACE_PROCESSOR", self.to_trace_processor.as_ref()),
             ("BUFFER", self.buffer.as_ref()),
             ("FLUSH", self.flush_interval.as_ref()),
             ("POLICY", self.policy.as_ref()),
@@ -163,7 +254,8 @@ impl Record {
     }
 
     /// After the command: lets the others write what they have, and closes the output.
-    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>) {
+    /// Returns how long that is.
+    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>) -> u64 {
         page.set_state(State::Closing);
         // They look at the page when they flush.
         let deadline = Instant::now() + config.flush + Duration::from_millis(500);
@@ -172,6 +264,15 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
+        if config.flight.is_some() {
+            self.tell_of_dumps(config, page);
+            if !config.dump_on.exit {
+                page.set_state(State::Closed);
+                // It was made to find out whether it can be.
+                let _ = std::fs::remove_file(&config.output);
+                return 0;
+            }
+        }
         let last = last_packets(config, page, &totals);
         let sealed = sink::seal(config, page.clone(), &last);
         let length = sealed.unwrap_or_else(|error| {
@@ -179,7 +280,7 @@ impl Record {
             page.committed()
         });
         if self.quiet {
-            return;
+            return length;
         }
         if left > 0 {
             say(&format!(
@@ -191,7 +292,55 @@ impl Record {
         for line in status::summary(&totals, &config.output, length) {
             say(&line);
         }
+        for line in status::notes(page) {
+            say(&line);
+        }
+        length
     }
+}
+
+/// A process that runs already: what can be done instead of recording it from outside.
+fn attach(pid: u32) -> Result<Refusal, Refusal> {
+    let there = ask::processes()?.iter().any(|process| process.pid == pid);
+    Ok(Refusal(if there {
+        format!(
+            "{pid} can be asked for a trace: `kymo trigger --pid {pid} --duration 1s -o t.pftrace`"
+        )
+    } else {
+        format!("{pid} cannot be recorded: {}", trigger::why_not(pid))
+    }))
+}
+
+impl Record {
+    /// The numbered files that were written meanwhile.
+    fn tell_of_dumps(&self, config: &Config, page: &Page) {
+        for number in 1..=page.files() {
+            let path = config.numbered_path(number);
+            match sink::numbered(page, number) {
+                Some(totals) if !self.quiet => {
+                    let length = path.metadata().map_or(0, |file| file.len());
+                    say(&format!("dump {number}: {}", status::contents(&totals, &path, length)));
+                }
+                Some(_) => {}
+                None => say(&format!("dump {number}: {} was not written", path.display())),
+            }
+        }
+    }
+}
+
+/// Where the trace is to be sent, if it is.
+fn trace_processor(config: &Config) -> Result<Option<Server>, Refusal> {
+    let Some(url) = &config.trace_processor else {
+        return Ok(None);
+    };
+    if config.compression() != Compress::None {
+        return Err(Refusal(format!(
+            "a trace that is sent while it is written cannot be compressed; give {} another \
+             extension, or COMPRESS=none",
+            config.output.display()
+        )));
+    }
+    Ok(Some(Server::parse(url)?))
 }
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.
@@ -243,9 +392,13 @@ fn inject(
         list.push(&preload);
         environment.set("LD_PRELOAD", list);
     }
-    for name in COLLECTORS {
+    for (name, setting) in COLLECTORS {
+        let value = match setting {
+            Setting::Library => library.as_os_str(),
+            Setting::Text(text) => OsStr::new(text),
+        };
         match environment.get(name) {
-            Some(theirs) if !theirs.is_empty() && theirs != library => {
+            Some(theirs) if !theirs.is_empty() && theirs != value => {
                 if !quiet {
                     let theirs = theirs.display();
                     say(&format!(
@@ -254,7 +407,7 @@ fn inject(
                     ));
                 }
             }
-            _ => environment.set(name, library),
+            _ => environment.set(name, value),
         }
     }
     Ok(())

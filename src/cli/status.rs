@@ -73,12 +73,13 @@ fn width() -> usize {
 }
 
 /// What was recorded, and what to do next; line by line.
-pub(super) fn summary(totals: &Totals, output: &Path, length: u64) -> Vec<String> {
-    let output = output.display();
+pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> {
+    let output = path.display();
     let mut lines = Vec::new();
     if totals.events == 0 && totals.lost == 0 {
         lines.push(
-            "nothing was recorded: no process called NVTX or ITT, or none could be injected"
+            "nothing was recorded: no process used CUDA or PyTorch or called NVTX or ITT, or \
+             none could be injected"
                 .to_owned(),
         );
         if totals.refused > 0 {
@@ -89,19 +90,13 @@ pub(super) fn summary(totals: &Totals, output: &Path, length: u64) -> Vec<String
             ));
         }
         lines.push(
-            "annotate the program (Python: `pip install nvtx`; PyTorch: emit_nvtx or emit_itt), \
-             check --domain, or see `kymo doctor`"
+            "see `kymo doctor`; check --domain; or annotate the program (Python: `pip install \
+             nvtx`; PyTorch needs no annotations)"
                 .to_owned(),
         );
     } else {
-        lines.push(format!(
-            "{}, {}, {}, {} lost → {output} ({})",
-            count(totals.processes.into(), "process", "processes"),
-            count(totals.threads.into(), "thread", "threads"),
-            count(totals.events, "event", "events"),
-            grouped(totals.lost),
-            size(length)
-        ));
+        let threads = count(totals.threads.into(), "thread", "threads");
+        lines.push(contents(totals, path, length).replacen(", ", &format!(", {threads}, "), 1));
         lines.push("open it at https://ui.perfetto.dev (Open trace file)".to_owned());
     }
     if totals.lost > 0 {
@@ -118,6 +113,29 @@ pub(super) fn summary(totals: &Totals, output: &Path, length: u64) -> Vec<String
         ));
     }
     lines
+}
+
+/// What processes want to be known, line by line.
+pub(super) fn notes(page: &Page) -> Vec<String> {
+    let (notes, unsaid) = page.notes();
+    let said = notes.into_iter().map(|(note, times)| match times {
+        0 | 1 => note,
+        times => format!("{note} ({})", count(times.into(), "process", "processes")),
+    });
+    let more = (unsaid > 0).then(|| format!("{unsaid} more of this kind are in the trace"));
+    said.chain(more).collect()
+}
+
+/// What is in a file.
+pub(super) fn contents(totals: &Totals, path: &Path, length: u64) -> String {
+    format!(
+        "{}, {}, {} lost → {} ({})",
+        count(totals.processes.into(), "process", "processes"),
+        count(totals.events, "event", "events"),
+        grouped(totals.lost),
+        path.display(),
+        size(length)
+    )
 }
 
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {

@@ -1,11 +1,14 @@
 //! What the threads of a recording share while their records are written.
 
-use kymograph_protos::packet::Snapshot;
-use kymograph_protos::record::{Kind, NANOS, Record};
+use kymograph_protos::packet::{Name, Snapshot};
+use kymograph_protos::record::{NANOS, Record, Slot};
 
+use super::nesting::Begun;
 use super::process::Process;
+use super::watch::Watch;
 use crate::clock::Converter;
 use crate::intern::Interner;
+use crate::recording::{Bounds, Window};
 
 /// Counts of what was recorded, and of everything that was not recorded as it happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,10 +33,17 @@ pub struct Context<'a> {
     pub converter: &'a Converter,
     /// The time of this pass.
     pub clocks: Snapshot,
-    /// When the recording started, in ticks: what was recorded before is not part of it.
+    /// When the recording started, in ticks: what is older was left over.
     pub started: u64,
+    /// What belongs to the trace.
+    pub window: &'a Window,
+    /// The same, as of the last look.
+    pub bounds: Bounds,
     pub process: &'a mut Process,
     pub totals: &'a mut Totals,
+    /// Whether the packets are cut into chapters: see [`super::chapter`].
+    pub chapters: bool,
+    pub watch: Option<&'a mut Watch>,
 }
 
 impl Context<'_> {
@@ -47,21 +57,23 @@ impl Context<'_> {
         if head.tag & NANOS != 0 { time } else { self.converter.nanos(time) }
     }
 
-    /// Whether a record was left over from before the recording.
-    pub fn is_too_early(&self, head: &Record, kind: Option<Kind>) -> bool {
-        let is_event = !matches!(
-            kind,
-            Some(
-                Kind::Lost
-                    | Kind::Track
-                    | Kind::ThreadName
-                    | Kind::ProcessName
-                    | Kind::Queue
-                    | Kind::Gpu
-                    | Kind::Fact
-            )
-        );
-        // Device work that began before and ended within the recording belongs to it.
-        is_event && head.tag & NANOS == 0 && head.time < self.started
+    /// A slice took this long. Returns whether that is too long.
+    #[inline]
+    pub fn took(&mut self, name: Name<'_>, nanos: u64) -> bool {
+        match &mut self.watch {
+            Some(watch) => watch.took(name, self.strings, nanos),
+            None => false,
+        }
+    }
+
+    /// A beginning, to be kept until its end. `record` begins with its slots.
+    pub fn begun(&self, time: u64, head: &Record, record: &[Slot]) -> Begun {
+        let kept = if self.chapters { 1 + head.tail as usize } else { 0 };
+        Begun { time, record: record[..kept].into() }
+    }
+
+    /// Learns what belongs to the trace, after what is going to be judged was drained.
+    pub fn look(&mut self) {
+        self.bounds = self.window.bounds(self.converter);
     }
 }

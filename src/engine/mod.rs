@@ -14,15 +14,21 @@
 //! When the sink fails, the packets are kept and offered again, up to a bound; then the
 //! recording is given up: nothing more is written, everything is counted.
 
+mod chapter;
 mod context;
 mod device;
-mod identity;
+mod edges;
+pub(crate) mod identity;
+mod job;
+mod keep;
 mod nesting;
 mod process;
 mod ranges;
 mod record;
 mod sequences;
+mod spans;
 mod thread;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -30,7 +36,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::packet::{self, Fact};
-use kymograph_protos::record::Slot;
+use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
 use crate::config::Config;
@@ -41,13 +47,18 @@ use crate::recording::{Request, Shared, Summary, ThreadStats};
 use crate::sink::Sink;
 use crate::sources;
 use context::{Context, Totals};
+use keep::Flight;
 use nesting::Pass;
 use process::Process;
 use sequences::Sequences;
+use spans::Spans;
 use thread::Thread;
+use watch::Watch;
 
 /// Slots turned into packets before the next lane gets its turn.
 const BATCH: usize = 1 << 15;
+/// Slots of one lane that are turned into packets in one pass, unless all must be.
+const TURN: usize = 8 * BATCH;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
 /// How long sources may take when others close the recording.
@@ -66,6 +77,8 @@ pub(crate) struct Engine {
     process: Process,
     threads: Vec<Option<Thread>>,
     converter: Converter,
+    /// The time of this pass. Readers want them in order, all through the file.
+    clocks: packet::Snapshot,
     started: u64,
     anchored: Instant,
     flushed: Instant,
@@ -82,8 +95,13 @@ pub(crate) struct Engine {
     events_written: u64,
     write_errors: u64,
     failure: Option<io::Error>,
+    /// A lane was not emptied in the last pass.
+    behind: bool,
     /// Nothing is written any more.
     given_up: bool,
+    /// Keeps the packets in memory, in the place of the sink.
+    flight: Option<Flight>,
+    watch: Option<Watch>,
     /// Losses that the trace states, and that the control page knows.
     lost_stated: u64,
     told_page: (u64, u64, u64, u64),
@@ -102,7 +120,12 @@ impl Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
-        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        // A flight recorder forgets where they began.
+        if config.records("gpu_user_annotation") && config.flight.is_none() {
+            process.spans =
+                Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
+        }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -115,6 +138,7 @@ impl Engine {
             process,
             threads: Vec::new(),
             converter: Converter::new(first, Anchor::now()),
+            clocks: identity::clocks(),
             started: first.ticks,
             anchored: now,
             flushed: now,
@@ -128,22 +152,31 @@ impl Engine {
             events_written: 0,
             write_errors: 0,
             failure: None,
+            behind: false,
             given_up: false,
+            flight: Flight::new(config),
+            watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
             lost_stated: 0,
             told_page: (0, 0, 0, 0),
         }
     }
 
     /// Runs until it is told to stop.
-    pub(crate) fn run(mut self) {
+    ///
+    /// `attend` is called every few milliseconds: what else its thread has to look after.
+    pub(crate) fn run(mut self, attend: &mut dyn FnMut()) {
         self.begin();
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
         let mut closing_since = None;
         loop {
-            let request = self.shared.wait(nap.min(self.flush));
-            let closing =
-                self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
+            let busy = self.behind || self.is_dumping();
+            let nap = if busy { Duration::ZERO } else { nap.min(self.flush) };
+            let request = self.shared.wait(nap);
+            attend();
+            let page = self.member.as_ref().map(crate::control::Process::page);
+            let closing = matches!(request, Request::Close)
+                || page.is_some_and(|page| page.state() != State::Recording);
             // What sources still have comes through the queues that are emptied here.
             let since: Instant = *closing_since.get_or_insert_with(Instant::now);
             let closed =
@@ -168,6 +201,7 @@ impl Engine {
             } else {
                 self.pass(Pass::Normal);
             }
+            self.dump();
             if let Request::Flush(ticket) = request {
                 self.shared.flushed(ticket);
             }
@@ -176,17 +210,28 @@ impl Engine {
     }
 
     fn begin(&mut self) {
-        let clocks = identity::clocks();
-        self.process.describe(&mut self.out, &clocks);
-        let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        self.process.describe(&mut self.out, &self.clocks);
+        self.introduce();
         self.write();
+    }
+
+    /// Where this process runs: what joins its trace with those of others.
+    fn state_place(&mut self) {
+        let machine = job::machine();
+        let prefix = format!("kymograph.{}", self.process.pid);
+        let place = job::place().into_iter();
+        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
+        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
+        let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
+        let facts: Vec<_> = machine.chain(place).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
     }
 
     fn end(mut self) {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
+        self.context().settle_spans(true);
         self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
@@ -194,6 +239,9 @@ impl Engine {
         self.totals.unmatched_ends += self.process.unmatched_ranges();
         self.state_facts();
         self.write();
+        if self.flight.is_some() {
+            self.keep_last();
+        }
         if let Err(error) = self.sink.finish() {
             self.failed(error);
         }
@@ -201,10 +249,11 @@ impl Engine {
         self.given_up = true;
         self.tell_page(self.lost());
         let summary = self.summary();
+        let edges = self.shared.window.bounds(&self.converter).nanos(&self.converter);
         let shared = self.shared.clone();
         // Before anybody hears that it is over: files closed, page left.
         drop(self);
-        shared.ended(summary);
+        shared.ended(summary, edges);
     }
 
     /// Empties all queues.
@@ -213,11 +262,12 @@ impl Engine {
             self.anchored = Instant::now();
             self.converter.correct(Anchor::now());
         }
-        let clocks = identity::clocks();
-        self.process.describe(&mut self.out, &clocks);
+        self.behind = false;
+        self.clocks = identity::clocks();
+        self.process.describe(&mut self.out, &self.clocks);
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..POOL.lanes_used() {
-            self.lane(index, pass, clocks, &mut scratch);
+            self.lane(index, pass, &mut scratch);
         }
         self.scratch = scratch;
         for (tid, name) in std::mem::take(&mut self.process.renamed) {
@@ -225,10 +275,13 @@ impl Engine {
                 t.rename(&name);
             }
         }
+        if pass == Pass::Flush {
+            self.context().settle_spans(false);
+        }
     }
 
     /// Empties one queue.
-    fn lane(&mut self, index: u32, pass: Pass, clocks: packet::Snapshot, scratch: &mut Vec<Slot>) {
+    fn lane(&mut self, index: u32, pass: Pass, scratch: &mut Vec<Slot>) {
         let index = index as usize;
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, || None);
@@ -240,22 +293,44 @@ impl Engine {
                 None => return,
             },
         };
+        let batch = self.flight.as_ref().map_or(BATCH, Flight::batch);
+        // A thread that records as fast as it is drained must not keep the others waiting.
+        let mut turn = match pass {
+            Pass::Normal => TURN,
+            Pass::Flush => TURN.max(self.buffer as usize / size_of::<Slot>()),
+            Pass::Last => usize::MAX,
+        };
         loop {
             scratch.clear();
-            let drained = thread.reader.drain(&POOL, scratch, BATCH);
+            let drained = thread.reader.drain(&POOL, scratch, batch);
             let pass = if drained == Drained::Ended { Pass::Last } else { pass };
-            thread.process(scratch, pass, &mut self.context(clocks));
-            if self.out.len() >= FULL {
+            thread.process(scratch, pass, &mut self.context());
+            if self.is_full() {
+                // It may have to say again what is open.
+                self.threads[index] = Some(thread);
                 self.write();
+                match self.threads[index].take() {
+                    Some(same) => thread = same,
+                    None => return,
+                }
             }
             if drained == Drained::Ended {
-                return self.part(thread, clocks);
+                return self.part(thread);
             }
-            if scratch.len() < BATCH {
+            if scratch.len() < batch {
+                break;
+            }
+            turn = turn.saturating_sub(scratch.len());
+            if turn == 0 {
+                self.behind = true;
                 break;
             }
         }
         self.threads[index] = Some(thread);
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.len() >= self.flight.as_ref().map_or(FULL, Flight::full)
     }
 
     /// A thread recorded its first event.
@@ -267,11 +342,12 @@ impl Engine {
     }
 
     /// A thread ended.
-    fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
+    fn part(&mut self, mut thread: Thread) {
+        self.process.spans.thread_ended(thread.line);
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
         if untold > 0 {
-            thread.lost(untold, &mut self.context(clocks));
+            thread.lost(untold, &mut self.context());
         }
         self.gone.dropped += losses.dropped;
         self.gone.reentrant += losses.reentrant;
@@ -284,11 +360,16 @@ impl Engine {
 
     /// Writes the slices that are open and may stay so.
     fn leaves(&mut self, pass: Pass) {
-        let clocks = identity::clocks();
+        self.clocks = identity::clocks();
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
-                thread.process_leaf(&mut scratch, pass, &mut self.context(clocks));
+                let mut cx = self.context();
+                thread.process_leaf(&mut scratch, pass, &mut cx);
+                if pass == Pass::Last {
+                    thread.open_early(&mut cx);
+                    cx.open_early_ranges(&mut thread.sequence);
+                }
                 self.threads[index] = Some(thread);
             }
         }
@@ -297,31 +378,36 @@ impl Engine {
 
     /// At the end: losses and names after which their thread recorded nothing more.
     fn state_the_rest(&mut self) {
-        let clocks = identity::clocks();
-        self.process.describe(&mut self.out, &clocks);
+        self.clocks = identity::clocks();
+        self.process.describe(&mut self.out, &self.clocks);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
-                thread.refresh_name(&mut self.context(clocks));
+                thread.refresh_name(&mut self.context());
                 let losses = thread.reader.losses();
                 let untold = thread.untold(losses.events());
                 if untold > 0 {
-                    thread.lost(untold, &mut self.context(clocks));
+                    thread.lost(untold, &mut self.context());
                 }
-                thread.describe_if_due(&mut self.context(clocks));
+                thread.describe_if_due(&mut self.context());
                 self.threads[index] = Some(thread);
             }
         }
     }
 
-    fn context(&mut self, clocks: packet::Snapshot) -> Context<'_> {
+    fn context(&mut self) -> Context<'_> {
+        let window = &self.shared.window;
         Context {
+            window,
+            bounds: window.bounds(&self.converter),
             out: &mut self.out,
             strings: &INTERNER,
             converter: &self.converter,
-            clocks,
+            clocks: self.clocks,
             started: self.started,
             process: &mut self.process,
             totals: &mut self.totals,
+            chapters: self.flight.is_some(),
+            watch: self.watch.as_mut(),
         }
     }
 
@@ -329,15 +415,24 @@ impl Engine {
     /// without a lane, events that could not be written.
     fn lost(&self) -> u64 {
         let now: u64 = self.threads.iter().flatten().map(|t| t.reader.losses().events()).sum();
-        let unwritten = if self.given_up { self.totals.events - self.events_written } else { 0 };
-        now + self.gone.events() + POOL.homeless() + unwritten
+        let unwritten = if self.given_up { self.pending() } else { 0 };
+        let unkept = self.flight.as_ref().map_or(0, |flight| flight.unkept);
+        now + self.gone.events() + POOL.homeless() + unwritten + unkept
+    }
+
+    /// Events that are neither written nor let go on purpose.
+    fn pending(&self) -> u64 {
+        let aside = self.flight.as_ref().map_or(0, |f| f.discarded() + f.unkept);
+        self.totals.events - self.events_written - aside
     }
 
     /// Hands everything to the sink.
     fn write(&mut self) {
         self.flushed = Instant::now();
         let lost = self.lost();
-        if lost > self.lost_stated && !self.given_up {
+        if self.flight.is_some() {
+            self.keep();
+        } else if lost > self.lost_stated && !self.given_up {
             self.lost_stated = lost;
             self.tell_page(lost);
             let total = self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
@@ -354,7 +449,7 @@ impl Engine {
         }
         if self.given_up {
             self.out.clear();
-        } else if !self.out.is_empty() {
+        } else if !self.out.is_empty() && self.flight.is_none() {
             match self.sink.write(&self.out) {
                 Ok(()) => {
                     self.bytes += self.out.len() as u64;
@@ -387,11 +482,15 @@ impl Engine {
     /// Adds what is new to the totals that `kymo record` shows.
     fn tell_page(&mut self, lost: u64) {
         if let Some(member) = &self.member {
-            let (events, lost_before, bytes, threads) = self.told_page;
+            let (events_before, lost_before, bytes, threads) = self.told_page;
+            // A flight recorder counts what is in the output when all is over.
+            let now = (self.events_written, lost);
+            let (events, lost) = self.flight.as_ref().map_or(now, Flight::last);
             let page = member.page();
-            page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
+            page.add(events - events_before, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
-            self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+            self.told_page = (events, lost, self.bytes, self.thread_count);
+            self.process.new_notes().iter().for_each(|note| page.note(note));
         }
     }
 
@@ -412,9 +511,11 @@ impl Engine {
     }
 
     fn summary(&self) -> Summary {
-        let pending = self.totals.events - self.events_written;
+        let pending = self.pending();
+        let discarded = self.flight.as_ref().map_or(0, Flight::discarded);
         Summary {
             events: self.events_written,
+            discarded,
             lost: self.lost(),
             reentrant: self.gone.reentrant
                 + self.threads.iter().flatten().map(|t| t.reader.losses().reentrant).sum::<u64>(),
@@ -446,11 +547,25 @@ impl Engine {
             ("misnested", summary.misnested),
             ("clamped_times", summary.clamped),
             ("unknown_records", summary.unknown),
+            ("launches_without_work", self.process.spans.without_work),
+            ("device_ranges_moved", self.process.spans.moved),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =
             keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let window = self.shared.window.bounds(&self.converter);
+        if !window.is_all() {
+            let (opened, closed) = window.nanos(&self.converter);
+            let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
+            let facts = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
+        for (key, value) in self.shared.facts() {
+            let key = format!("{prefix}.{key}");
+            let facts = [(key.as_str(), Fact::Text(&value))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
         let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
         let lanes: Vec<_> = lanes
             .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))

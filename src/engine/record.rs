@@ -89,6 +89,12 @@ impl Decoded {
         }
     }
 
+    /// Adds an argument.
+    pub fn add(&mut self, name: StrId, ty: ArgType, bits: u64) {
+        self.args.push((name, ty, bits));
+        self.dirty = true;
+    }
+
     /// The argument in the head itself: it comes before those in the tail.
     #[inline]
     fn first_arg(&mut self, ty: ArgType, head: Record, strings: &impl Strings) {
@@ -135,6 +141,12 @@ impl Decoded {
                 }
             }
         }
+    }
+
+    /// Makes its arrows pass through instead of ending: where they began may be in a file
+    /// that is not this one, and an end without a beginning is a defect of a trace.
+    pub fn leave_flows_open(&mut self) {
+        self.flows.append(&mut self.flow_ends);
     }
 
     /// The value of the argument called `name`, as bits.
