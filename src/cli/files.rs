@@ -41,17 +41,25 @@ pub(super) fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Resu
         return match written {
             // Whoever read it has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result.map_err(|error| cannot(path, &error)),
+            Err(error) => Err(cannot(path, &error)),
+            Ok(left_out) => {
+                left_out.iter().for_each(|warning| say(&describe(warning)));
+                Ok(())
+            }
         };
     }
     let packing = match format::packing_of_file(path) {
         Packing::Packets if plain => Packing::Plain,
         packing => packing,
     };
+    let mut left_out = Vec::new();
     whole(path, |file| {
         let progress = Progress::new("writing", &short(path), None);
-        format::write(trace, Watched { file, progress }, to, packing)
-    })
+        left_out = format::write(trace, Watched { file, progress }, to, packing)?;
+        Ok(())
+    })?;
+    left_out.iter().for_each(|warning| say(&describe(warning)));
+    Ok(())
 }
 
 /// Has a file written under another name, which becomes `path` when it is whole. What is no
