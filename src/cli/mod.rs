@@ -8,6 +8,7 @@ mod convert;
 mod demo;
 mod doctor;
 mod elf;
+mod export;
 mod files;
 mod info;
 mod inherited;
@@ -58,6 +59,7 @@ enum Subcommands {
     Record(Box<record::Record>),
     Convert(convert::Convert),
     Merge(merge::Merge),
+    Export(export::Export),
     Info(info::Info),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
@@ -95,6 +97,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Record(record) => record.run(),
         Subcommands::Convert(convert) => convert.run(),
         Subcommands::Merge(merge) => merge.run(),
+        Subcommands::Export(export) => export.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
