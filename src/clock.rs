@@ -184,6 +184,17 @@ impl Converter {
         if ticks >= last.ticks { last.at(ticks) } else { self.long_ago(ticks) }
     }
 
+    /// The reverse, for a moment that is near or in the future.
+    pub fn ticks(&self, nanos: u64) -> u64 {
+        let last = &self.pieces[self.pieces.len() - 1];
+        let piece = match self.pieces.partition_point(|p| p.nanos <= nanos) {
+            _ if nanos >= last.nanos => last,
+            after => &self.pieces[after.saturating_sub(1)],
+        };
+        let distance = nanos.wrapping_sub(piece.nanos) as i64;
+        piece.ticks.saturating_add_signed((distance as f64 / piece.rate) as i64)
+    }
+
     #[cold]
     fn long_ago(&self, ticks: u64) -> u64 {
         let after = self.pieces.partition_point(|p| p.ticks <= ticks);
@@ -293,6 +304,7 @@ mod tests {
             })
             .collect();
         assert!(moments.iter().all(|(ticks, nanos)| converter.nanos(*ticks) == *nanos));
+        assert!(moments.iter().all(|(ticks, nanos)| converter.ticks(*nanos).abs_diff(*ticks) < 9));
     }
 
     #[test]

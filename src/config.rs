@@ -8,6 +8,7 @@
 //! Nothing here fails halfway: a bad value leaves the default in place and is reported as
 //! a [`Problem`], because a traced program must run whatever its environment says.
 
+mod daemon;
 mod filter;
 mod value;
 
@@ -16,6 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use daemon::Daemon;
 pub use filter::CategoryFilter;
 
 /// The longest flush interval: what a SIGKILL may lose at most.
@@ -101,7 +103,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
-        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead.",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
@@ -109,9 +111,39 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("PTI_PATH", "PATH", "",
+        "Intel's PTI (libpti_view.so), or its folder, if the program has not loaded it and it is not where it usually is.",
+        |c, v| { c.pti_path = value::optional(v, value::path)?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
+    option!("DAEMON", "NAME", "",
+        "Take requests for traces from this daemon; dynolog's is called dynolog. KINETO_USE_DAEMON stands for that one.",
+        |c, v| { c.daemon.name = daemon::name(v)?; Ok(()) }),
+    option!("DAEMON_FOLDER", "PATH", "",
+        "Folder of the daemon's socket, exactly as the daemon has it; KINETO_IPC_SOCKET_DIR is another name for it. Unset: the socket has no path.",
+        |c, v| { c.daemon.folder = value::optional(v, value::path)?; Ok(()) }),
+    option!("DAEMON_JOB", "NUMBER", "0",
+        "Job of the scheduler that the process belongs to, by which requests are addressed. SLURM_JOB_ID is another name for it.",
+        |c, v| { c.daemon.job = daemon::number(v)?; Ok(()) }),
+    option!("DAEMON_POLL", "DURATION", "5s",
+        "How often the daemon is asked for requests; from 1s to 30s.",
+        |c, v| { c.daemon.poll = daemon::poll(v)?; Ok(()) }),
+    option!("DAEMON_UID", "NUMBER", "",
+        "User whose daemon is listened to, besides root's and one's own.",
+        |c, v| { c.daemon.uid = value::optional(v, daemon::number)?; Ok(()) }),
+    option!("WAIT", "0|1", "0",
+        "Record nothing until somebody asks for a trace (`kymo trigger`).",
+        |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
+    option!("SOCKETS", "PATH", "",
+        "Folder in which `kymo ps` and `kymo trigger` find the processes that they can ask. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
+        |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
+    option!("TRACE_DIRS", "LIST", "",
+        "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
+        |c, v| { c.trace_dirs = std::env::split_paths(v).filter(|path| !path.as_os_str().is_empty()).collect(); Ok(()) }),
+    option!("JSON_NOTES", "PATH", "",
+        "Folder in which a process notes which of its traces are to become JSON. Set by `kymo record --wait`; leave it alone.",
+        |c, v| { c.json_notes = value::optional(v, value::path)?; Ok(()) }),
     option!("LIBRARY", "PATH", "",
         "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
         |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
@@ -209,8 +241,20 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `PTI_PATH`.
+    pub pti_path: Option<PathBuf>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
+    /// `DAEMON` and what goes with it.
+    pub daemon: Daemon,
+    /// `WAIT`.
+    pub wait: bool,
+    /// `SOCKETS`.
+    pub sockets: Option<PathBuf>,
+    /// `TRACE_DIRS`; empty when unset.
+    pub trace_dirs: Vec<PathBuf>,
+    /// `JSON_NOTES`.
+    pub json_notes: Option<PathBuf>,
     /// `LIBRARY`.
     pub library: Option<PathBuf>,
 }
@@ -234,7 +278,13 @@ impl Default for Config {
             activity_types: String::new(),
             all_args: false,
             cupti_path: None,
+            pti_path: None,
             control: None,
+            daemon: Daemon::NONE,
+            wait: false,
+            sockets: None,
+            trace_dirs: Vec::new(),
+            json_notes: None,
             library: None,
         };
         // The table's defaults are the defaults: there is no second list to disagree with
@@ -299,7 +349,8 @@ impl Config {
         problems
     }
 
-    /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`.
+    /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`, and those
+    /// by which Kineto finds its daemon.
     ///
     /// Reads `environ`, which is not safe against another thread that calls `setenv` at
     /// the same moment: call it from the library's constructor, or early.
@@ -315,14 +366,22 @@ impl Config {
     {
         let mut config = Config::default();
         let mut problems = Vec::new();
+        let (mut ours, mut kinetos) = (Vec::new(), Vec::new());
         for (name, value) in vars {
             let Some(name) = name.as_ref().to_str() else {
                 continue;
             };
             let Some(key) = name.strip_prefix("KYMOGRAPH_") else {
+                kinetos.extend(daemon::of_kineto(name, value.as_ref()));
                 continue;
             };
             problems.extend(config.set_from(key, value.as_ref(), name).err());
+            ours.push(key.to_ascii_uppercase());
+        }
+        // Ours say more precisely what is meant.
+        kinetos.retain(|(key, _)| !ours.iter().any(|ours| ours == key));
+        for (key, value) in kinetos {
+            problems.extend(config.set_from(key, &value, key).err());
         }
         (config, problems)
     }
@@ -349,6 +408,12 @@ impl Config {
         std::ffi::OsString::from_vec(expanded).into()
     }
 
+    /// Whether `ACTIVITY_TYPES` asks for what Kineto calls so: nothing in it asks for all.
+    pub(crate) fn records(&self, activity: &str) -> bool {
+        let mut names = self.activity_types.split(',').map(str::trim).filter(|n| !n.is_empty());
+        names.clone().next().is_none() || names.any(|name| name.eq_ignore_ascii_case(activity))
+    }
+
     /// The compression that the output gets: `COMPRESS`, with `auto` decided by the
     /// extension. Never [`Compress::Auto`].
     pub fn compression(&self) -> Compress {
@@ -361,6 +426,11 @@ impl Config {
             chosen => chosen,
         }
     }
+}
+
+/// Reads a duration such as `200ms`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    value::duration(text.as_ref())
 }
 
 /// Something in the options that could not be used. `Display` gives one line.

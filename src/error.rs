@@ -37,6 +37,13 @@ pub enum Error {
     },
     /// There is one recording at a time in a process.
     AlreadyRecording,
+    /// The socket on which the process could be asked for traces cannot be made.
+    Socket {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The process is about to end.
+    Ending,
     /// The buffers do not fit into memory.
     Memory {
         /// What was asked for, in bytes.
@@ -77,6 +84,15 @@ impl fmt::Display for Error {
             Error::AlreadyRecording => {
                 write!(f, "this process is being recorded already; stop that recording first")
             }
+            Error::Socket { source } => write!(
+                f,
+                "nobody can ask this process for traces: {}; set SOCKETS to a folder that only \
+                 you can enter",
+                reason(source)
+            ),
+            Error::Ending => {
+                write!(f, "this process is about to end; start the recording earlier")
+            }
             Error::Memory { bytes } => {
                 write!(f, "no memory for {bytes} bytes of buffers; set BUFFER to less")
             }
@@ -108,6 +124,7 @@ impl std::error::Error for Error {
         match self {
             Error::Output { source, .. }
             | Error::Control { source, .. }
+            | Error::Socket { source }
             | Error::Thread { source } => Some(source),
             _ => None,
         }

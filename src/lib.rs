@@ -21,13 +21,14 @@ mod lifecycle;
 pub mod queue;
 mod recorder;
 mod recording;
+pub mod session;
 pub mod sink;
 mod sources;
 
 pub(crate) use api::category;
 pub use api::{
     APP, Category, Counter, Flow, FlowEnd, Range, Scope, Track, Value, set_process_name,
-    set_thread_name,
+    set_thread_name, step, steps,
 };
 pub use config::Config;
 pub use error::Error;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `exit`, return from `main`, from any thread | the recording is stopped: all is written |
 //! | `_exit`, `exec…` | the same, where these calls reach us (the injected library); otherwise up to one flush interval is lost |
-//! | `fork` | the parent goes on; the child starts afresh with its first event, or stays silent |
+//! | `fork` | the parent goes on; the child starts afresh with its first event, or stays silent; it can be asked for traces, from then on, if its parent could |
 //! | a thread ends | its queue is drained and used again |
 //! | a signal kills the process | what was flushed is a valid trace |
 
@@ -16,13 +16,16 @@ use std::time::Duration;
 use crate::clock::Anchor;
 use crate::config::Config;
 use crate::intern::INTERNER;
-use crate::{category, queue, recorder, recording};
+use crate::{category, control, queue, recorder, recording};
 
 /// How long the end of the process may be delayed by a sink that does not answer.
 pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// In a forked child that has recorded nothing yet: how its parent was recorded.
 static INHERITED: AtomicPtr<Config> = AtomicPtr::new(ptr::null_mut());
+/// In a forked child that has recorded nothing yet: how its parent could be asked for
+/// traces.
+static ARMED: AtomicPtr<Config> = AtomicPtr::new(ptr::null_mut());
 /// When it was forked, on both clocks.
 static FORKED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
@@ -40,7 +43,7 @@ pub(crate) fn watch_process() {
 }
 
 extern "C" fn at_exit() {
-    crate::guard::guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
+    crate::guard::guard((), || control::process_ends(EXIT_PATIENCE));
 }
 
 /// In the child of a fork, on its only thread. Takes no lock and allocates nothing: other
@@ -49,6 +52,7 @@ extern "C" fn in_child() {
     crate::guard::guard((), || {
         queue::after_fork();
         INTERNER.after_fork();
+        let armed = control::leave_to_parent();
         match recording::leave_to_parent() {
             Some(config) => {
                 let now = Anchor::now();
@@ -59,6 +63,14 @@ extern "C" fn in_child() {
             None if INHERITED.load(Ordering::Acquire).is_null() => stay_silent(),
             // Forked again before it recorded anything.
             None => {}
+        }
+        if let Some(config) = armed {
+            ARMED.store(ptr::from_ref(config).cast_mut(), Ordering::Release);
+            if INHERITED.load(Ordering::Acquire).is_null() {
+                // So that its first event comes here.
+                category::forget();
+                recorder::forget_categories();
+            }
         }
     });
 }
@@ -72,9 +84,23 @@ pub(crate) fn will_want(category: &[u8]) -> Option<bool> {
     Some(config.categories.matches(category))
 }
 
+/// A thread of a forked child may want to record: the child can be asked for traces if its
+/// parent could.
+pub(crate) fn arm_if_inherited() {
+    if ARMED.load(Ordering::Relaxed).is_null() {
+        return;
+    }
+    let config = ARMED.swap(ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: null, or a config that the child inherited, which is never freed in it.
+    if let Some(config) = unsafe { config.as_ref() } {
+        let _ = control::arm(config.clone());
+    }
+}
+
 /// A thread of a forked child is about to record: starts the child's own recording if it
 /// has none yet.
 pub(crate) fn before_first_event() {
+    arm_if_inherited();
     if INHERITED.load(Ordering::Relaxed).is_null() {
         return;
     }

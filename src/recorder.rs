@@ -1,6 +1,6 @@
 //! The pipeline as backends see it: see [`Recorder`].
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering, fence};
 
 use kymograph_protos::Recorder;
 use kymograph_protos::packet::Strings;
@@ -26,6 +26,7 @@ pub struct Pipeline;
 
 /// Forgets which categories are wanted.
 pub(crate) fn forget_categories() {
+    fence(Ordering::SeqCst);
     for id in 0..=INTERNER.count().min(KNOWN.len() as u32 - 1) {
         KNOWN[id as usize].store(0, Ordering::Relaxed);
     }
@@ -96,6 +97,12 @@ fn ask(category: StrId) -> bool {
         // Nothing is recorded at the moment; do not remember that.
         return false;
     };
-    KNOWN[category.0 as usize & 0xffff].store(if wanted { ON } else { OFF }, Ordering::Relaxed);
+    let known = &KNOWN[category.0 as usize & 0xffff];
+    known.store(if wanted { ON } else { OFF }, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    if recording::wants(INTERNER.text(category).bytes) != Some(wanted) {
+        // A recording has started: this may have been forgotten before it was known.
+        known.store(0, Ordering::Relaxed);
+    }
     wanted
 }

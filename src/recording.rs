@@ -1,92 +1,42 @@
 //! Recordings: starting one, asking how it goes, stopping it.
 
+mod active;
+mod demand;
+mod shared;
+mod stats;
+mod window;
+
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::__private::COMPILED_IN;
 use crate::clock::{self, Anchor, Source};
 use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
-use crate::control::Page;
+use crate::control::{self, Job, Page};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::queue;
 use crate::sink::{self, Sink};
 use crate::{category, recorder, sources};
+use active::{active, deactivate};
+use demand::Program;
+pub(crate) use demand::prepare;
+pub(crate) use shared::{Request, Shared};
+use shared::{lock, lock_until, wait};
+pub use stats::{Stats, Summary, ThreadStats};
+pub(crate) use window::{Bounds, Side, Window};
 
 /// How long [`Recording::stop`] waits for a sink that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The recording that is running, for those who have no handle: fork and exit handlers.
-/// Owned (one strong count) by this pointer while it is not null.
-static ACTIVE: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
-/// How many are between finding `ACTIVE` and owning a count of it.
-static READERS: AtomicU64 = AtomicU64::new(0);
 /// How many recordings there were.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// Set while a recording starts or stops.
 static CHANGING: AtomicBool = AtomicBool::new(false);
-
-/// What a recording amounted to.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Summary {
-    /// Slices, ranges, instants and counter values in the trace.
-    pub events: u64,
-    /// Events that are missing, for whatever reason.
-    pub lost: u64,
-    /// Of these: events pushed from inside a push (a signal handler, an allocator hook).
-    pub reentrant: u64,
-    /// Events encoded that the sink has not taken (yet).
-    pub unwritten: u64,
-    /// Strings that were cut short.
-    pub truncated: u64,
-    /// Ends without a beginning in this recording.
-    pub unmatched_ends: u64,
-    /// Scopes ended before scopes inside them; those were ended with them.
-    pub misnested: u64,
-    /// Times that ran backwards on their thread and were moved up.
-    pub clamped: u64,
-    /// Records of a kind that the writer does not know.
-    pub unknown: u64,
-    /// Threads that recorded something.
-    pub threads: u64,
-    /// Bytes of packets, before compression.
-    pub bytes: u64,
-    /// Attempts to write that failed.
-    pub write_errors: u64,
-    /// What the sink said when it last failed.
-    pub failure: Option<String>,
-}
-
-/// A thread of a running recording.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct ThreadStats {
-    /// The kernel's id.
-    pub tid: u32,
-    /// Its name.
-    pub name: String,
-    /// Events written.
-    pub events: u64,
-    /// Events lost.
-    pub lost: u64,
-}
-
-/// How a running recording is doing, as of the last flush.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Sums.
-    pub total: Summary,
-    /// The threads that are alive.
-    pub threads: Vec<ThreadStats>,
-    /// Bytes of records that threads hold or that wait to be encoded, right now.
-    pub queued_bytes: usize,
-}
 
 /// A recording. It ends with [`Recording::stop`] or when this is dropped.
 ///
@@ -125,6 +75,7 @@ impl Recording {
     /// The output cannot be written, a recording is running already, or there is no memory
     /// for its buffers. Nothing has started then.
     pub fn start(config: Config) -> Result<Recording, Error> {
+        let program = Program::begin()?;
         let _changing = Changing::begin()?;
         let (sink, page) = match &config.control {
             Some(path) => {
@@ -134,7 +85,7 @@ impl Recording {
             None => (sink::open(&config)?, None),
         };
         let first = choose_clock(&config);
-        launch(config, sink, page, first)
+        program.records(launch(config, sink, page, first))
     }
 
     /// Starts recording into `sink`; `config.output` is not used, so that forked children
@@ -143,15 +94,16 @@ impl Recording {
     /// # Errors
     /// A recording is running already, or there is no memory for its buffers.
     pub fn start_with(config: Config, sink: impl Sink + 'static) -> Result<Recording, Error> {
+        let program = Program::begin()?;
         let _changing = Changing::begin()?;
         let first = choose_clock(&config);
         let config = Config { fork: ForkPolicy::Silent, ..config };
-        launch(config, Box::new(sink), None, first)
+        program.records(launch(config, Box::new(sink), None, first))
     }
 
     /// Whether this process is being recorded.
     pub fn is_running() -> bool {
-        !ACTIVE.load(Ordering::Acquire).is_null()
+        active::is_active()
     }
 
     /// Whether this process started it, and not one that it was forked from.
@@ -225,6 +177,24 @@ fn launch(
     page: Option<Arc<Page>>,
     first: Anchor,
 ) -> Result<Recording, Error> {
+    let shared = set_up(config, Window::all())?;
+    let theirs = shared.clone();
+    let run: Job = Box::new(move |attend| run(&theirs, sink, page, first, attend));
+    let started = match control::desk() {
+        Some(desk) => desk.hand_over(run).map_err(|_| Error::Ending),
+        None => spawn(move || run(&mut || {})),
+    };
+    if let Err(error) = started {
+        shared.recording_ends();
+        deactivate();
+        return Err(error);
+    }
+    sources::start(&shared.config);
+    Ok(Recording { shared, pid: std::process::id() })
+}
+
+/// Gets everything ready that producers use. From here on they record.
+fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     if !queue::POOL.provide(config.buffer as usize) {
         return Err(Error::Memory { bytes: config.buffer });
     }
@@ -235,32 +205,36 @@ fn launch(
     queue::watch_threads();
     crate::lifecycle::watch_process();
     crate::lifecycle::forget_inherited();
-    let shared = Arc::new(Shared::new(config.clone()));
-    let theirs = shared.clone();
+    let shared = Arc::new(Shared::new(config, window));
     // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    ACTIVE.store(Arc::into_raw(shared.clone()).cast_mut(), Ordering::Release);
+    active::activate(shared.clone());
     recorder::forget_categories();
-    category::switch(|name| config.categories.matches(name.as_bytes()));
-    let spawned = without_signals(|| {
-        std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20).spawn(move || {
-            let config = theirs.config.clone();
-            let engine = theirs.clone();
-            let run = move || Engine::new(engine, &config, sink, page, first).run();
-            // The sink may be the program's own, and panic.
-            if catch_unwind(AssertUnwindSafe(run)).is_err() {
-                theirs.recording_ends();
-                theirs.broke();
-            }
-        })
-    });
-    if let Err(source) = spawned {
+    category::switch(|name| shared.config.categories.matches(name.as_bytes()));
+    Ok(shared)
+}
+
+/// The engine's whole life, on the background thread.
+fn run(
+    shared: &Arc<Shared>,
+    sink: Box<dyn Sink>,
+    page: Option<Arc<Page>>,
+    first: Anchor,
+    attend: &mut dyn FnMut(),
+) {
+    let engine = || Engine::new(shared.clone(), &shared.config, sink, page, first).run(attend);
+    // The sink may be the program's own, and panic.
+    if catch_unwind(AssertUnwindSafe(engine)).is_err() {
         shared.recording_ends();
-        deactivate();
-        return Err(Error::Thread { source });
+        shared.broke();
     }
-    sources::start(&config);
-    Ok(Recording { shared, pid: std::process::id() })
+}
+
+/// Starts the background thread.
+pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let builder = std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20);
+    let spawned = without_signals(|| builder.spawn(body));
+    spawned.map(drop).map_err(|source| Error::Thread { source })
 }
 
 /// Runs `spawn` with all signals blocked, so that the thread it makes never runs a signal
@@ -336,35 +310,6 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
     lock(&shared.stats).total.clone()
 }
 
-/// The running recording of this process.
-fn active() -> Option<Arc<Shared>> {
-    READERS.fetch_add(1, Ordering::SeqCst);
-    let shared = ACTIVE.load(Ordering::SeqCst);
-    let shared = (!shared.is_null()).then(|| {
-        // SAFETY: `ACTIVE` owns a count, which `deactivate` gives up only when no reader is
-        // between these two additions.
-        unsafe {
-            Arc::increment_strong_count(shared);
-            Arc::from_raw(shared)
-        }
-    });
-    READERS.fetch_sub(1, Ordering::SeqCst);
-    shared
-}
-
-/// The recording is over: nobody finds it any more.
-fn deactivate() {
-    let shared = ACTIVE.swap(ptr::null_mut(), Ordering::SeqCst);
-    if shared.is_null() {
-        return;
-    }
-    while READERS.load(Ordering::SeqCst) != 0 {
-        std::thread::yield_now();
-    }
-    // SAFETY: the count that `ACTIVE` owned; who found the pointer has counts of their own.
-    drop(unsafe { Arc::from_raw(shared) });
-}
-
 /// A number that is different for every recording of this process; 0 while none runs.
 pub(crate) fn generation() -> u64 {
     if Recording::is_running() { GENERATION.load(Ordering::Relaxed) } else { 0 }
@@ -390,7 +335,10 @@ pub(crate) fn wants(category: &[u8]) -> Option<bool> {
         running = active();
     }
     let Some(shared) = running else {
-        return crate::lifecycle::will_want(category);
+        crate::lifecycle::arm_if_inherited();
+        let wanted = crate::lifecycle::will_want(category);
+        // It may be recorded later; that is said to everybody when it begins.
+        return wanted.or_else(|| control::desk().map(|_| false));
     };
     (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
 }
@@ -398,15 +346,9 @@ pub(crate) fn wants(category: &[u8]) -> Option<bool> {
 /// In a forked child, on its only thread: the recording is the parent's. Returns how it
 /// was configured, if there was one and children are to be recorded too.
 pub(crate) fn leave_to_parent() -> Option<&'static Config> {
-    let shared = ACTIVE.swap(ptr::null_mut(), Ordering::AcqRel);
     CHANGING.store(false, Ordering::Release);
-    READERS.store(0, Ordering::Release);
-    if shared.is_null() {
-        return None;
-    }
-    // SAFETY: the pointer owned a count, which is never given up in this process. The
-    // config is never changed, so no lock of the parent's is involved.
-    let config = unsafe { &(*shared).config };
+    // Never changed, so no lock of the parent's is involved.
+    let config = &active::leave()?.config;
     (config.fork == ForkPolicy::Record).then_some(config)
 }
 
@@ -428,143 +370,4 @@ pub(crate) fn start_in_child(config: &Config, first: Anchor) -> Result<(), Error
     // Nobody holds it: it ends with the process.
     std::mem::forget(recording);
     Ok(())
-}
-
-/// What the engine and everybody else share of a recording.
-pub(crate) struct Shared {
-    pub(crate) config: Config,
-    pid: u32,
-    ending: AtomicBool,
-    inbox: Mutex<Inbox>,
-    /// Wakes the engine.
-    wake: Condvar,
-    /// Wakes those who wait for the engine.
-    answer: Condvar,
-    stats: Mutex<Stats>,
-    tickets: AtomicU64,
-}
-
-#[derive(Default)]
-struct Inbox {
-    stop: bool,
-    /// The newest flush that was asked for, and the newest that was done.
-    wanted: u64,
-    done: u64,
-    ended: bool,
-}
-
-/// What the engine is asked to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Request {
-    /// Go on.
-    None,
-    /// Write everything, then say so.
-    Flush(u64),
-    /// End.
-    Stop,
-}
-
-impl Shared {
-    fn new(config: Config) -> Shared {
-        Shared {
-            config,
-            pid: std::process::id(),
-            ending: AtomicBool::new(false),
-            inbox: Mutex::default(),
-            wake: Condvar::new(),
-            answer: Condvar::new(),
-            stats: Mutex::default(),
-            tickets: AtomicU64::new(0),
-        }
-    }
-
-    /// Engine: waits for a request, or for `time`.
-    pub(crate) fn wait(&self, time: Duration) -> Request {
-        let mut inbox = lock(&self.inbox);
-        let request = |inbox: &Inbox| match inbox {
-            Inbox { stop: true, .. } => Request::Stop,
-            Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
-            _ => Request::None,
-        };
-        if request(&inbox) == Request::None {
-            inbox = wait(&self.wake, inbox, time);
-        }
-        request(&inbox)
-    }
-
-    /// Engine: a flush is done.
-    pub(crate) fn flushed(&self, ticket: u64) {
-        lock(&self.inbox).done = ticket;
-        self.answer.notify_all();
-    }
-
-    /// Engine: shows how it is going.
-    pub(crate) fn publish(&self, total: Summary, threads: impl FnOnce() -> Vec<ThreadStats>) {
-        let mut stats = lock(&self.stats);
-        stats.total = total;
-        stats.threads = threads();
-    }
-
-    /// Nothing is recorded from now on.
-    pub(crate) fn recording_ends(&self) {
-        if !self.ending.swap(true, Ordering::AcqRel) {
-            category::switch(|_| false);
-            recorder::forget_categories();
-        }
-    }
-
-    /// Engine: it is over.
-    pub(crate) fn ended(&self, total: Summary) {
-        self.publish(total, Vec::new);
-        deactivate();
-        lock(&self.inbox).ended = true;
-        self.answer.notify_all();
-    }
-
-    /// The engine panicked: it is over, with what was counted last.
-    fn broke(&self) {
-        let mut total = lock(&self.stats).total.clone();
-        total.failure = Some("the writer panicked".to_owned());
-        self.ended(total);
-    }
-
-    fn flush(&self, patience: Duration) -> bool {
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
-        let deadline = Instant::now() + patience;
-        let Some(mut inbox) = lock_until(&self.inbox, deadline) else {
-            return false;
-        };
-        inbox.wanted = inbox.wanted.max(ticket);
-        self.wake.notify_one();
-        while inbox.done < ticket && !inbox.ended {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            inbox = wait(&self.answer, inbox, left);
-        }
-        true
-    }
-}
-
-/// A panic while it was held leaves a mutex usable: its data are plain values.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// As [`lock`], but gives up: `_exit` may be called in a signal handler that interrupted
-/// the holder of the lock.
-fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(200)),
-        }
-    }
-}
-
-fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
-    condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
 }

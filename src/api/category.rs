@@ -138,6 +138,11 @@ pub(crate) fn switch(wanted: impl Fn(&str) -> bool) {
     each(|category| category.state.store(u8::from(wanted(category.name)), Ordering::Relaxed));
 }
 
+/// In a forked child: every category asks again. Takes no lock and allocates nothing.
+pub(crate) fn forget() {
+    each(|category| category.state.store(NEW, Ordering::Relaxed));
+}
+
 fn each(mut f: impl FnMut(&'static Category)) {
     let mut next = FIRST.load(Ordering::Acquire);
     while !next.is_null() {

@@ -3,6 +3,7 @@
 //! Exit codes: 0, 2 when nothing was started (the reason is one line on stderr), and for
 //! `kymo record` whatever the command's was.
 
+mod ask;
 mod command;
 mod convert;
 mod demo;
@@ -12,13 +13,18 @@ mod export;
 mod files;
 mod info;
 mod inherited;
+mod json;
 mod launch;
 mod library;
 mod merge;
+mod open;
 mod part;
+mod probe;
 mod progress;
+mod ps;
 mod record;
 mod status;
+mod trigger;
 mod workload;
 
 use clap::{Parser, Subcommand};
@@ -33,11 +39,16 @@ EXAMPLES
       kymo record --domain 'render,io*' --duration 10s -o app.pftrace.gz -- ./app
   A program with very many events:
       kymo record --buffer 512M -- ./app
+  A program that runs for days: record half a second of it now and then, from elsewhere:
+      kymo record --wait -- python3 train.py
+      kymo trigger --duration 500ms -o now.pftrace
   What is in a trace, and the same trace for tools that read PyTorch's JSON:
       kymo info app.pftrace
       kymo convert app.pftrace app.json.gz
   The ranks of a job on one timeline:
       kymo merge job.pftrace rank*.json.gz
+  Look at it in Perfetto's UI:
+      kymo open app.pftrace
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -57,14 +68,19 @@ struct Cli {
 #[derive(Subcommand)]
 enum Subcommands {
     Record(Box<record::Record>),
+    Ps(ps::Ps),
+    Status(ps::Status),
+    Trigger(Box<trigger::Trigger>),
+    Stop(trigger::Stop),
     Convert(convert::Convert),
     Merge(merge::Merge),
     Export(export::Export),
     Info(info::Info),
+    Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
-    Probe(doctor::Probe),
+    Probe(probe::Probe),
 }
 
 /// Why nothing was started: one line, which says what to do.
@@ -95,10 +111,15 @@ pub(crate) fn main() -> ExitCode {
     };
     let result = match cli.command {
         Subcommands::Record(record) => record.run(),
+        Subcommands::Ps(ps) => ps.run(),
+        Subcommands::Status(status) => status.run(),
+        Subcommands::Trigger(trigger) => trigger.run(),
+        Subcommands::Stop(stop) => stop.run(),
         Subcommands::Convert(convert) => convert.run(),
         Subcommands::Merge(merge) => merge.run(),
         Subcommands::Export(export) => export.run(),
         Subcommands::Info(info) => info.run(),
+        Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
         Subcommands::Probe(probe) => probe.run(),

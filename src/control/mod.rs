@@ -1,12 +1,34 @@
 //! How a recording is steered from outside the process.
 //!
 //! [`Page`]: what `kymo record` and the processes that it records tell each other.
-//! [`Place`]: where that page lies.
+//! [`Place`]: where that page lies. [`Desk`]: where requests for traces arrive, from
+//! [`Trigger`]s and from the program itself; [`arm`] sets one up. [`dynolog`]: what a
+//! fleet's daemon asks for. [`Wish`]: a trace that is to become JSON.
 
+mod background;
+mod client;
+mod desk;
+pub mod dynolog;
+mod folder;
+mod held;
+mod notes;
 mod page;
 mod place;
+mod presence;
 mod slots;
+mod socket;
+mod trigger;
+mod wishes;
 
+pub(crate) use background::Job;
+pub use desk::{Answer, Desk, Status};
+pub use folder::sockets;
+pub use held::Held;
+pub(crate) use held::close_inherited;
 pub use page::{Page, State, Totals};
 pub use place::Place;
+pub use presence::{arm, desk};
+pub(crate) use presence::{leave_to_parent, process_ends};
 pub use slots::Process;
+pub use trigger::Trigger;
+pub use wishes::Wish;

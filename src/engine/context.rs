@@ -1,11 +1,12 @@
 //! What the threads of a recording share while their records are written.
 
 use kymograph_protos::packet::Snapshot;
-use kymograph_protos::record::{Kind, NANOS, Record};
+use kymograph_protos::record::{NANOS, Record};
 
 use super::process::Process;
 use crate::clock::Converter;
 use crate::intern::Interner;
+use crate::recording::{Bounds, Window};
 
 /// Counts of what was recorded, and of everything that was not recorded as it happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,8 +31,12 @@ pub struct Context<'a> {
     pub converter: &'a Converter,
     /// The time of this pass.
     pub clocks: Snapshot,
-    /// When the recording started, in ticks: what was recorded before is not part of it.
+    /// When the recording started, in ticks: what is older was left over.
     pub started: u64,
+    /// What belongs to the trace.
+    pub window: &'a Window,
+    /// The same, as of the last look.
+    pub bounds: Bounds,
     pub process: &'a mut Process,
     pub totals: &'a mut Totals,
 }
@@ -47,21 +52,8 @@ impl Context<'_> {
         if head.tag & NANOS != 0 { time } else { self.converter.nanos(time) }
     }
 
-    /// Whether a record was left over from before the recording.
-    pub fn is_too_early(&self, head: &Record, kind: Option<Kind>) -> bool {
-        let is_event = !matches!(
-            kind,
-            Some(
-                Kind::Lost
-                    | Kind::Track
-                    | Kind::ThreadName
-                    | Kind::ProcessName
-                    | Kind::Queue
-                    | Kind::Gpu
-                    | Kind::Fact
-            )
-        );
-        // Device work that began before and ended within the recording belongs to it.
-        is_event && head.tag & NANOS == 0 && head.time < self.started
+    /// Learns what belongs to the trace, after what is going to be judged was drained.
+    pub fn look(&mut self) {
+        self.bounds = self.window.bounds(self.converter);
     }
 }

@@ -16,13 +16,15 @@
 
 mod context;
 mod device;
-mod identity;
+mod edges;
+pub(crate) mod identity;
 mod job;
 mod nesting;
 mod process;
 mod ranges;
 mod record;
 mod sequences;
+mod spans;
 mod thread;
 
 use std::collections::BTreeSet;
@@ -31,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::packet::{self, Fact};
-use kymograph_protos::record::Slot;
+use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
 use crate::config::Config;
@@ -45,6 +47,7 @@ use context::{Context, Totals};
 use nesting::Pass;
 use process::Process;
 use sequences::Sequences;
+use spans::Spans;
 use thread::Thread;
 
 /// Slots turned into packets before the next lane gets its turn.
@@ -103,7 +106,11 @@ impl Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
-        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        if config.records("gpu_user_annotation") {
+            process.spans =
+                Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
+        }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -136,15 +143,19 @@ impl Engine {
     }
 
     /// Runs until it is told to stop.
-    pub(crate) fn run(mut self) {
+    ///
+    /// `attend` is called every few milliseconds: what else its thread has to look after.
+    pub(crate) fn run(mut self, attend: &mut dyn FnMut()) {
         self.begin();
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
         let mut closing_since = None;
         loop {
             let request = self.shared.wait(nap.min(self.flush));
-            let closing =
-                self.member.as_ref().is_some_and(|m| m.page().state() != State::Recording);
+            attend();
+            let page = self.member.as_ref().map(crate::control::Process::page);
+            let closing = matches!(request, Request::Close)
+                || page.is_some_and(|page| page.state() != State::Recording);
             // What sources still have comes through the queues that are emptied here.
             let since: Instant = *closing_since.get_or_insert_with(Instant::now);
             let closed =
@@ -201,6 +212,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
+        self.context(identity::clocks()).settle_spans(true);
         self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
@@ -215,10 +227,11 @@ impl Engine {
         self.given_up = true;
         self.tell_page(self.lost());
         let summary = self.summary();
+        let edges = self.shared.window.bounds(&self.converter).nanos(&self.converter);
         let shared = self.shared.clone();
         // Before anybody hears that it is over: files closed, page left.
         drop(self);
-        shared.ended(summary);
+        shared.ended(summary, edges);
     }
 
     /// Empties all queues.
@@ -238,6 +251,9 @@ impl Engine {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
                 t.rename(&name);
             }
+        }
+        if pass == Pass::Flush {
+            self.context(clocks).settle_spans(false);
         }
     }
 
@@ -282,6 +298,7 @@ impl Engine {
 
     /// A thread ended.
     fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
+        self.process.spans.thread_ended(thread.line);
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
         if untold > 0 {
@@ -302,7 +319,12 @@ impl Engine {
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
-                thread.process_leaf(&mut scratch, pass, &mut self.context(clocks));
+                let mut cx = self.context(clocks);
+                thread.process_leaf(&mut scratch, pass, &mut cx);
+                if pass == Pass::Last {
+                    thread.open_early(&mut cx);
+                    cx.open_early_ranges(&mut thread.sequence);
+                }
                 self.threads[index] = Some(thread);
             }
         }
@@ -328,7 +350,10 @@ impl Engine {
     }
 
     fn context(&mut self, clocks: packet::Snapshot) -> Context<'_> {
+        let window = &self.shared.window;
         Context {
+            window,
+            bounds: window.bounds(&self.converter),
             out: &mut self.out,
             strings: &INTERNER,
             converter: &self.converter,
@@ -406,6 +431,7 @@ impl Engine {
             page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
             self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+            self.process.new_notes().iter().for_each(|note| page.note(note));
         }
     }
 
@@ -460,11 +486,25 @@ impl Engine {
             ("misnested", summary.misnested),
             ("clamped_times", summary.clamped),
             ("unknown_records", summary.unknown),
+            ("launches_without_work", self.process.spans.without_work),
+            ("device_ranges_moved", self.process.spans.moved),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =
             keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let window = self.shared.window.bounds(&self.converter);
+        if !window.is_all() {
+            let (opened, closed) = window.nanos(&self.converter);
+            let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
+            let facts = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
+        for (key, value) in self.shared.facts() {
+            let key = format!("{prefix}.{key}");
+            let facts = [(key.as_str(), Fact::Text(&value))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
         let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
         let lanes: Vec<_> = lanes
             .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))

@@ -29,6 +29,8 @@ pub struct Open {
     pub track: u64,
     /// Whether it and every slice below it belong to the same stack.
     pub uniform: bool,
+    /// If devices show it as well: the stack, if it crosses others, else none.
+    pub span: Option<StrId>,
 }
 
 /// How thorough a pass over the records has to be.
@@ -42,6 +44,11 @@ pub enum Pass {
     Last,
 }
 
+/// Whether a slice of `stack` would lie in slices of others, which it may cross.
+pub fn is_mixed(around: &[Open], stack: StrId) -> bool {
+    around.last().is_some_and(|top| !top.uniform || top.stack != stack)
+}
+
 /// Whether the slice of `stack` whose beginning is the first of `slots` ends after one of
 /// `around`. `None`: not known before more records come.
 pub fn crosses(
@@ -51,7 +58,7 @@ pub fn crosses(
     pass: Pass,
     strings: &impl Strings,
 ) -> Option<bool> {
-    if around.last().is_none_or(|top| top.uniform && top.stack == stack) {
+    if !is_mixed(around, stack) {
         return Some(false);
     }
     look_ahead(stack, slots, strings).or(match pass {

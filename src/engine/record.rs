@@ -89,6 +89,12 @@ impl Decoded {
         }
     }
 
+    /// Adds an argument.
+    pub fn add(&mut self, name: StrId, ty: ArgType, bits: u64) {
+        self.args.push((name, ty, bits));
+        self.dirty = true;
+    }
+
     /// The argument in the head itself: it comes before those in the tail.
     #[inline]
     fn first_arg(&mut self, ty: ArgType, head: Record, strings: &impl Strings) {

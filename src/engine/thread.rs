@@ -6,13 +6,11 @@
 
 use std::collections::HashMap;
 
-use kymograph_protos::device::GpuApi;
-use kymograph_protos::packet::{
-    Correlation, Event, EventType, Name, Sequence, Strings, ThreadTrack, Track,
-};
-use kymograph_protos::record::{Kind, Record, Slot, StrId};
+use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
+use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
 
 use super::context::Context;
+use super::edges::{self, Edges};
 use super::identity::{self, mix};
 use super::nesting::{self, Open, Pass};
 use super::record::{Decoded, category, record_len, stack_of};
@@ -51,6 +49,10 @@ pub struct Thread {
     peeked: Option<StrId>,
     /// Losses that `Lost` records told of.
     told: u64,
+    /// Its number among those whose ranges devices show; 0 until it has one.
+    pub line: u32,
+    /// What crosses the edges of the window.
+    pub edges: Edges,
     decoded: Decoded,
 }
 
@@ -72,6 +74,8 @@ impl Thread {
             last_time: 0,
             peeked: None,
             told: 0,
+            line: 0,
+            edges: Edges::default(),
             decoded: Decoded::default(),
         }
     }
@@ -128,7 +132,13 @@ impl Thread {
         leaf.clear();
         if self.peeked.is_none() && self.held.is_empty() && self.reader.peek_leaf(leaf) {
             let head: Record = bytemuck::cast(leaf[0]);
-            if self.process_slots(leaf, pass, cx) > 0 && !cx.is_too_early(&head, None) {
+            cx.look();
+            if !cx.is_inside(&head) {
+                // It will be drained some day; at the end it may reach into the window.
+                if pass == Pass::Last {
+                    self.process_slots(leaf, pass, cx);
+                }
+            } else if self.process_slots(leaf, pass, cx) > 0 {
                 self.peeked = Some(stack_of(&head, cx.strings));
             }
         }
@@ -142,10 +152,17 @@ impl Thread {
         while let Some(len) = record_len(&slots[at..]) {
             let rest = &slots[at..];
             let (head, kind) = decoded.read(rest, cx.strings);
+            if self.edges.wait() && cx.is_inside(&head) {
+                self.open_early(cx);
+            }
             match kind {
-                _ if cx.is_too_early(&head, kind) => self.peeked = None,
+                _ if !cx.is_inside(&head)
+                    && !self.reaches_in(&head, kind, &mut decoded, &rest[..len], cx) => {}
                 None => cx.totals.unknown += 1,
                 Some(kind) => {
+                    if kind == Kind::Scope && head.other >= cx.bounds.closes {
+                        edges::mark(&mut decoded, "end");
+                    }
                     if !self.record(&head, kind, &decoded, rest, pass, cx) {
                         break;
                     }
@@ -189,8 +206,11 @@ impl Thread {
             }
             Kind::End => self.end(StrId::NONE, head.time, decoded, cx),
             Kind::Pop => self.end(head.site, head.time, decoded, cx),
-            Kind::Instant if decoded.track == 0 => {
+            Kind::Instant | Kind::Note if decoded.track == 0 => {
                 cx.totals.events += 1;
+                if kind == Kind::Note {
+                    cx.process.note(decoded.text(head.site, cx.strings));
+                }
                 let time = cx.time(head, head.time);
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
@@ -217,13 +237,24 @@ impl Thread {
             None => self.track_at(self.stack.len(), cx),
         };
         self.emit(EventType::Begin, begin, track, head, decoded, cx);
+        self.launched(decoded, cx);
         let event =
             Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
         self.sequence.event(cx.out, cx.strings, &event);
     }
 
+    /// Slices open on the thread's own track.
+    pub fn open(&self) -> &[Open] {
+        &self.stack
+    }
+
+    /// The leaf that was peeked at is none of this recording's.
+    pub fn forget_peeked(&mut self) {
+        self.peeked = None;
+    }
+
     /// A slice begins, on a sibling track if `aside`.
-    fn begin(
+    pub fn begin(
         &mut self,
         stack: StrId,
         aside: bool,
@@ -240,9 +271,24 @@ impl Thread {
             Name::Bytes(bytes) => Some(bytes.into()),
             Name::Id(_) => None,
         };
+        let mut span = None;
+        if head.tag & OPERATOR == 0 {
+            let side = if aside { stack } else { StrId::NONE };
+            let spans = &mut cx.process.spans;
+            span = spans.begin(&mut self.line, head.site, bytes.clone(), side).then_some(side);
+        }
+        self.launched(decoded, cx);
         let slices = if aside { self.sides.entry(stack).or_default() } else { &mut self.stack };
         let uniform = slices.last().is_none_or(|top| top.uniform && top.stack == stack);
-        slices.push(Open { site: head.site, bytes, stack, track, uniform });
+        slices.push(Open { site: head.site, bytes, stack, track, uniform, span });
+    }
+
+    /// Device work was asked for inside the ranges that are open.
+    #[inline]
+    fn launched(&self, decoded: &Decoded, cx: &mut Context<'_>) {
+        for launch in &decoded.launched {
+            cx.process.spans.launch(self.line, *launch, cx.clocks.boottime);
+        }
     }
 
     /// The innermost slice of `stack` ends.
@@ -269,6 +315,9 @@ impl Thread {
 
     fn emit_end(&mut self, open: &Open, time: u64, decoded: &Decoded, cx: &mut Context<'_>) {
         let name = open.bytes.as_deref().map_or(Name::Id(open.site), Name::Bytes);
+        if let Some(side) = open.span {
+            cx.process.spans.end(self.line, side);
+        }
         self.ready(cx);
         decoded.with_args(|args| {
             let event = Event {
@@ -294,12 +343,7 @@ impl Thread {
     ) {
         self.ready(cx);
         let category = category(head, cx.strings);
-        let (launched, waited) = cx.process.devices.event_ids(decoded);
-        let gpu = (!launched.is_empty() || !waited.is_empty()).then_some(Correlation {
-            launched,
-            waited,
-            api: GpuApi::Unsaid,
-        });
+        let gpu = cx.process.devices.correlation(decoded);
         decoded.with_args(|args| {
             let event = Event {
                 track,
@@ -363,6 +407,7 @@ impl Thread {
 
     #[cold]
     fn describe(&mut self, cx: &mut Context<'_>) {
+        cx.process.threads.insert(self.tid);
         let track = ThreadTrack {
             uuid: self.uuid,
             parent: cx.process.uuid,

@@ -3,7 +3,7 @@
 //!
 //! `kymo record` preloads the library into a command and all that it starts. A process
 //! that never annotates anything loads it and nothing more: the recording starts with the
-//! first NVTX or ITT call, with CUDA, or with the first event of the C ABI.
+//! first NVTX or ITT call, with CUDA or Level Zero, or with the first event of the C ABI.
 //!
 //! The interposed calls do the one thing that the recording needs, then what the caller
 //! asked for. They serve only the process that is being recorded: the child of a `vfork`
@@ -11,9 +11,10 @@
 
 mod cupti;
 mod exec;
+mod levelzero;
 mod python;
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use kymograph_backends::annotate::{itt, nvtx};
 use kymograph_backends::nvidia;
 
 use crate::config::Config;
+use crate::control;
 use crate::guard::guard;
 use crate::lifecycle::EXIT_PATIENCE;
 use crate::recorder::PIPELINE;
@@ -37,8 +39,11 @@ static WANTED: OnceLock<Config> = OnceLock::new();
 extern "C" fn on_load() {
     guard((), || {
         // SAFETY: no other thread exists that could change the environment.
-        if unsafe { !libc::getenv(c"KYMOGRAPH_CONTROL".as_ptr()).is_null() } {
-            python::watch(WANTED.get_or_init(|| Config::from_env().0));
+        let set = |name: &CStr| unsafe { !libc::getenv(name.as_ptr()).is_null() };
+        if set(c"KYMOGRAPH_CONTROL") || set(c"KYMOGRAPH_WAIT") {
+            let config = WANTED.get_or_init(|| Config::from_env().0);
+            levelzero::prepare(config);
+            python::watch(config);
         }
         exec::find_real();
     });
@@ -56,6 +61,11 @@ fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
+        // Best effort: it can be recorded all the same.
+        let _ = control::arm(config.clone());
+        if config.wait {
+            return;
+        }
         if let Ok(recording) = Recording::start(config) {
             // It ends with the process.
             std::mem::forget(recording);
@@ -130,7 +140,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    guard((), || drop(recording::stop_active(EXIT_PATIENCE)));
+    guard((), || control::process_ends(EXIT_PATIENCE));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

@@ -20,9 +20,11 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
+use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
 use super::kinds;
+use super::leave;
 use super::names;
 use super::share;
 use super::subscription;
@@ -201,6 +203,12 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
     refused
 }
 
+/// Has us called when calls end, whatever was recorded.
+pub(crate) fn watch_ends(cupti: &Cupti, subscriber: *mut c_void) {
+    ENABLED.store(0b111, Ordering::Release);
+    ask(cupti, subscriber, true, true);
+}
+
 /// The program got something that it can launch by the driver API.
 #[cold]
 fn watch_direct_launches(calls: &Calls) {
@@ -280,6 +288,9 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     // SAFETY: the caller's promise; the invocation's word outlives the callback.
     let (data, word) = unsafe { (&*data, (*data).correlation_data.as_mut()) };
     let (Some(call), Some(word)) = (domain.calls.get(id as usize), word) else { return };
+    if data.site != API_ENTER {
+        leave::at_end_of_call();
+    }
     let correlation = data.correlation_id;
     if call.gives && !(driver && INSIDE.get() == correlation) {
         watch_direct_launches(calls);
@@ -314,9 +325,9 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
         if !LAUNCHED.load(Ordering::Relaxed) {
             LAUNCHED.store(true, Ordering::Relaxed);
         }
-        (ArgType::Launch as u8, u64::from(correlation))
+        (ArgType::Launch as u8 | OPERATOR, u64::from(correlation))
     } else {
-        (ArgType::None as u8, 0)
+        (ArgType::None as u8 | OPERATOR, 0)
     };
     let begin = Record {
         time: calls.recorder.now(),

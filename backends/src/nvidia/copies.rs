@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::clock;
-use super::layout::Raw;
 use super::share::{self, real};
 use super::sys::{BufferCompleted, BufferRequested, SUCCESS, TimestampCallback, kind};
+use crate::vendor::raw::Raw;
 
 /// The buffer that is being filled, when nobody is at it.
 static OPEN: AtomicPtr<Copy> = AtomicPtr::new(ptr::null_mut());
@@ -132,7 +132,7 @@ impl Copy {
                 let len = end.saturating_sub(before as usize);
                 // SAFETY: `len` bytes of the buffer.
                 let bytes = unsafe { std::slice::from_raw_parts(before, len) };
-                let kind = Raw::new(bytes).kind();
+                let kind = Raw::new(bytes).u32(0);
                 if wanted & share::bit(kind) != 0 && !self.add(bytes, fit.as_ref()) {
                     return;
                 }
@@ -219,7 +219,7 @@ impl Fit {
 
 /// Converts the times of a record.
 fn convert(fit: &Fit, record: &mut [u8]) {
-    for at in times(Raw::new(record).kind()) {
+    for at in times(Raw::new(record).u32(0)) {
         if let Some(field) = record.get_mut(*at..at + 8) {
             let time = u64::from_ne_bytes(field.try_into().unwrap_or_default());
             // CUPTI_TIMESTAMP_UNKNOWN stays what it is.

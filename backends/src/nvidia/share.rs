@@ -8,7 +8,7 @@
 //!
 //! * **buffers** stay ours. When one is complete, the records of the kinds that the other
 //!   enabled are copied into buffers of its own before anything else happens
-//!   ([`super::copies`]): its own flush finds all of them there.
+//!   ([`copies`]): its own flush finds all of them there.
 //! * **kinds** are enabled while anybody wants them.
 //! * **clock**: CUPTI's stays as it is. Times in the copies are converted to the clock that
 //!   the other asked for (Kineto's: the processor's counter).
@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use super::copies;
 use super::library;
+use super::subscription;
 use super::sys::{
     BufferCompleted, BufferRequested, Code, Cupti, ERROR_INVALID_PARAMETER, ERROR_NOT_INITIALIZED,
     SUCCESS, TimestampCallback, kind,
@@ -55,6 +56,16 @@ pub(crate) fn real() -> Option<&'static Cupti> {
 /// The other's clock, if CUPTI itself runs on it.
 pub(crate) fn their_clock() -> Option<TimestampCallback> {
     if THEIR_CLOCK.load(Ordering::Acquire) { timestamp() } else { None }
+}
+
+/// Whether anybody else in the process uses CUPTI, or has.
+pub(crate) fn is_used() -> bool {
+    callbacks().is_some() || timestamp().is_some() || subscription::is_used()
+}
+
+/// CUPTI was finalised: it knows us no more.
+pub(crate) fn gone() {
+    REGISTERED.store(false, Ordering::Release);
 }
 
 /// We are about to register buffer callbacks.
@@ -199,7 +210,7 @@ pub fn finalize() -> Code {
         // It would end our recording; for the other, everything is over now.
         THEIRS.store(0, Ordering::Release);
         DELIVERED.store(0, Ordering::Release);
-        super::subscription::end();
+        subscription::end();
         return SUCCESS;
     }
     // SAFETY: the program's own call.

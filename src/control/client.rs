@@ -1,0 +1,213 @@
+//! One client of a [`super::socket::Socket`].
+
+use std::fmt::Write;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::desk::{Desk, Status};
+use super::held::Held;
+use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
+
+/// How much a client may say.
+const LONGEST: usize = 64 << 10;
+/// How long it may take to say it, and to read an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+enum State {
+    /// It has not said everything.
+    Speaking,
+    /// It waits for the end of this request.
+    Waiting(Ticket),
+    /// It has heard everything once `output` is empty.
+    Leaving,
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    pub socket: Held,
+    state: State,
+    since: Instant,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    last_news: String,
+}
+
+impl Client {
+    pub fn new(socket: Held) -> Client {
+        Client {
+            socket,
+            state: State::Speaking,
+            since: Instant::now(),
+            input: Vec::new(),
+            output: Vec::new(),
+            last_news: String::new(),
+        }
+    }
+
+    /// Does what can be done without waiting; `news`: tells it how it is going. Returns
+    /// whether it is to be kept.
+    pub fn attend(&mut self, desk: &Desk, news: bool) -> bool {
+        let here = self.listen();
+        if let State::Speaking = self.state {
+            match self.input.windows(2).position(|end| end == b"\n\n") {
+                Some(end) => {
+                    let said = self.input[..=end].to_vec();
+                    self.serve(&said, desk);
+                }
+                None if !here || self.since.elapsed() > PATIENCE => return false,
+                None if self.input.len() > LONGEST => self.leave("refused the request is too long"),
+                None => {}
+            }
+        }
+        if let State::Waiting(ticket) = self.state {
+            if let Some(outcome) = desk.outcome(ticket) {
+                self.leave(&outcome_lines(&outcome));
+            } else if !here {
+                desk.stop(ticket);
+                return false;
+            } else if news {
+                self.tell_news(desk);
+            }
+        }
+        let sent = self.send();
+        let waits = matches!(self.state, State::Speaking | State::Waiting(_));
+        let patient = waits || self.since.elapsed() < PATIENCE;
+        sent && patient && (waits || !self.output.is_empty())
+    }
+
+    /// Reads what there is; whether the client is still there.
+    fn listen(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return false,
+                Ok(n) if self.input.len() <= LONGEST => self.input.extend_from_slice(&buffer[..n]),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    /// Writes what there is room for; whether the client can still be reached.
+    fn send(&mut self) -> bool {
+        while !self.output.is_empty() {
+            match self.socket.write(&self.output) {
+                Ok(n) => drop(self.output.drain(..n)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    fn serve(&mut self, said: &[u8], desk: &Desk) {
+        let end = said.iter().position(|byte| *byte == b'\n').unwrap_or(said.len());
+        let (command, rest) = said.split_at(end);
+        match command {
+            b"trigger" => {
+                match parse(rest, Dialect::Ours, Origin::Control, desk.config(), desk.now()) {
+                    Ok(parsed) => {
+                        for problem in parsed.problems {
+                            self.say(&format!("problem {problem}"));
+                        }
+                        let (sender, refusal) = std::sync::mpsc::channel();
+                        let answer = Box::new(move |outcome: &Outcome| {
+                            let _ = sender.send(outcome.clone());
+                        });
+                        match desk.submit(parsed.request, answer) {
+                            Some(ticket) => self.wait_for(ticket),
+                            None => match refusal.try_recv() {
+                                Ok(outcome) => self.leave(&outcome_lines(&outcome)),
+                                Err(_) => self.leave("refused it is not known why"),
+                            },
+                        }
+                    }
+                    Err(refusal) => self.leave(&format!("refused {refusal}")),
+                }
+            }
+            b"status" => self.leave(&status_lines(&desk.status())),
+            b"stop" | b"cancel" => match desk.current() {
+                Some(ticket) => {
+                    self.wait_for(ticket);
+                    if command == b"stop" { desk.stop(ticket) } else { desk.cancel(ticket) }
+                }
+                None => self.leave("refused there is nothing to stop: no trace was asked for"),
+            },
+            _ => self.leave("refused there is no such command; update kymo or libkymograph.so"),
+        }
+    }
+
+    fn wait_for(&mut self, ticket: Ticket) {
+        self.state = State::Waiting(ticket);
+        self.say("accepted");
+    }
+
+    fn tell_news(&mut self, desk: &Desk) {
+        let status = desk.status();
+        let (done, of) = status.progress.unwrap_or_default();
+        let news = format!("progress {:?} {done} {of}", status.phase);
+        // Nobody is interested in hearing it twice, and a client that does not read is not
+        // worth much memory.
+        if news != self.last_news && self.output.len() < LONGEST {
+            self.say(&news);
+            self.last_news = news;
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        self.output.extend_from_slice(line.as_bytes());
+        self.output.push(b'\n');
+    }
+
+    fn leave(&mut self, line: &str) {
+        self.say(line);
+        self.state = State::Leaving;
+        self.since = Instant::now();
+    }
+}
+
+/// One line, whatever is in it.
+fn flat(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+fn outcome_lines(outcome: &Outcome) -> String {
+    let done = match outcome {
+        Outcome::Refused(why) => return format!("refused {}", flat(&why.to_string())),
+        Outcome::Done(done) => done,
+    };
+    let mut lines = format!(
+        "path={}\nopened={}\nclosed={}\nevents={}\nlost={}\n",
+        flat(&done.path.to_string_lossy()),
+        done.opened,
+        done.closed,
+        done.events,
+        done.lost
+    );
+    if let Some((first, end)) = done.iterations {
+        let _ = writeln!(lines, "first_iteration={first}\nend_iteration={end}");
+    }
+    if let Some(failure) = &done.failure {
+        let _ = writeln!(lines, "failure={}", flat(failure));
+    }
+    lines + "done"
+}
+
+fn status_lines(status: &Status) -> String {
+    let state = match (status.program, status.phase, status.pending) {
+        (Some(_), ..) => "ProgramRecords".to_owned(),
+        (None, Phase::WaitForRequest, true) => "Pending".to_owned(),
+        (None, phase, _) => format!("{phase:?}"),
+    };
+    let (done, of) = status.progress.unwrap_or_default();
+    let daemon =
+        status.daemon.as_ref().map_or(String::new(), |it| format!("\ndaemon={}", flat(it)));
+    format!(
+        "pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
+        std::process::id(),
+        status.steps,
+        env!("CARGO_PKG_VERSION")
+    )
+}

@@ -1,0 +1,143 @@
+//! Requests of `kymo ps`, `kymo trigger` and `kymo stop`: see [`Socket`].
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::client::Client;
+use super::desk::Desk;
+use super::folder;
+use super::held::Held;
+use super::trigger::Trigger;
+use crate::config::Config;
+
+/// Clients at a time; further ones wait to be accepted.
+const MOST: usize = 32;
+/// How often clients hear how it is going.
+const NEWS: Duration = Duration::from_millis(100);
+
+/// A socket on which a process can be asked, by its own user and by root.
+///
+/// A client says what it wants in lines, ended by an empty one, and gets lines back:
+///
+/// ```text
+/// trigger                 status                stop              cancel
+/// TIME=500ms
+/// OUTPUT=/tmp/t.pftrace
+///
+/// accepted                pid=4711              accepted          accepted
+/// progress Warmup 0 0     state=CollectTrace    path=…            refused it was cancelled
+/// path=/tmp/t.pftrace     steps=12              …
+/// …                       …                     done
+/// done
+/// ```
+/// The last line is `done`, after the facts of the trace, or `refused` and why. A client
+/// that hangs up before that stops its request: what was recorded so far is kept.
+#[derive(Debug)]
+pub struct Socket {
+    listener: Option<Held>,
+    path: PathBuf,
+    clients: Vec<Client>,
+    news: Instant,
+}
+
+impl Socket {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// No socket can be made; says where.
+    pub fn open(config: &Config) -> io::Result<Socket> {
+        let folder = folder::create(config)?;
+        let path = folder.join(format!("{}.sock", std::process::id()));
+        // Of a process that had our pid, or of this one before it called `exec`.
+        let _ = std::fs::remove_file(&path);
+        folder::sweep(&folder);
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
+        let listener = Some(Held::new(listener)?);
+        Ok(Socket { listener, path, clients: Vec::new(), news: Instant::now() })
+    }
+
+    fn accept(&mut self) {
+        while self.clients.len() < MOST {
+            let Some(fd) = self.listener.as_ref().and_then(Held::get) else {
+                return;
+            };
+            let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+            // SAFETY: no pointers but null; the address of a client is of no interest.
+            let fd =
+                unsafe { libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), flags) };
+            if fd == -1 {
+                return;
+            }
+            // SAFETY: just opened.
+            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+            // Others cannot even reach the socket, unless its folder was opened up.
+            if !is_trusted(&fd) {
+                continue;
+            }
+            if let Ok(socket) = Held::new(fd) {
+                self.clients.push(Client::new(socket));
+            }
+        }
+    }
+}
+
+impl Trigger for Socket {
+    fn descriptors(&self, to: &mut Vec<RawFd>) {
+        if self.clients.len() < MOST {
+            to.extend(self.listener.as_ref().and_then(Held::get));
+        }
+        to.extend(self.clients.iter().filter_map(|client| client.socket.get()));
+    }
+
+    fn due(&self) -> Option<Instant> {
+        (!self.clients.is_empty()).then(|| self.news + NEWS)
+    }
+
+    fn attend(&mut self, desk: &Desk) {
+        self.accept();
+        let now = Instant::now();
+        let news = now >= self.news + NEWS;
+        if news {
+            self.news = now;
+        }
+        self.clients.retain_mut(|client| client.attend(desk, news));
+    }
+
+    fn end(&mut self, desk: &Desk) -> bool {
+        self.attend(desk);
+        self.clients.is_empty()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // A forked child's copy is not its own.
+        if self.listener.take().is_some_and(|listener| listener.get().is_some()) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether the other end is this user or root.
+fn is_trusted(socket: &OwnedFd) -> bool {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `peer` is writable for `length` bytes.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut length,
+        )
+    };
+    // SAFETY: no arguments, cannot fail.
+    let me = unsafe { libc::geteuid() };
+    result == 0 && (peer.uid == me || peer.uid == 0)
+}

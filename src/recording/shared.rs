@@ -1,0 +1,196 @@
+//! What the engine and everybody else share of a recording.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use super::active::deactivate;
+use super::window::Window;
+use super::{Stats, Summary, ThreadStats};
+use crate::config::Config;
+use crate::{category, recorder};
+
+/// What the engine and everybody else share of a recording.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(super) pid: u32,
+    pub(super) ending: AtomicBool,
+    /// What belongs to the trace.
+    pub(crate) window: Window,
+    pub(super) inbox: Mutex<Inbox>,
+    /// Wakes the engine.
+    pub(super) wake: Condvar,
+    /// Wakes those who wait for the engine.
+    pub(super) answer: Condvar,
+    pub(super) stats: Mutex<Stats>,
+    tickets: AtomicU64,
+    facts: Mutex<Vec<(String, String)>>,
+    edges: Mutex<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    pub(super) stop: bool,
+    /// As `stop`, and the engine stops the sources.
+    close: bool,
+    /// The newest flush that was asked for, and the newest that was done.
+    wanted: u64,
+    done: u64,
+    pub(super) ended: bool,
+}
+
+/// What the engine is asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Request {
+    /// Go on.
+    None,
+    /// Write everything, then say so.
+    Flush(u64),
+    /// Stop the sources, then end.
+    Close,
+    /// End.
+    Stop,
+}
+
+impl Shared {
+    pub(super) fn new(config: Config, window: Window) -> Shared {
+        Shared {
+            config,
+            pid: std::process::id(),
+            ending: AtomicBool::new(false),
+            window,
+            inbox: Mutex::default(),
+            wake: Condvar::new(),
+            answer: Condvar::new(),
+            stats: Mutex::default(),
+            tickets: AtomicU64::new(0),
+            facts: Mutex::default(),
+            edges: Mutex::default(),
+        }
+    }
+
+    /// Engine: waits for a request, or for `time`.
+    pub(crate) fn wait(&self, time: Duration) -> Request {
+        let mut inbox = lock(&self.inbox);
+        let request = |inbox: &Inbox| match inbox {
+            Inbox { stop: true, .. } => Request::Stop,
+            Inbox { close: true, .. } => Request::Close,
+            Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
+            _ => Request::None,
+        };
+        if request(&inbox) == Request::None {
+            inbox = wait(&self.wake, inbox, time);
+        }
+        request(&inbox)
+    }
+
+    /// Engine: a flush is done.
+    pub(crate) fn flushed(&self, ticket: u64) {
+        lock(&self.inbox).done = ticket;
+        self.answer.notify_all();
+    }
+
+    /// Engine: shows how it is going.
+    pub(crate) fn publish(&self, total: Summary, threads: impl FnOnce() -> Vec<ThreadStats>) {
+        let mut stats = lock(&self.stats);
+        stats.total = total;
+        stats.threads = threads();
+    }
+
+    /// Nothing is recorded from now on.
+    pub(crate) fn recording_ends(&self) {
+        if !self.ending.swap(true, Ordering::AcqRel) {
+            category::switch(|_| false);
+            recorder::forget_categories();
+        }
+    }
+
+    /// Ends it as soon as the engine gets to it, which stops the sources then. Nothing new
+    /// is recorded from now on.
+    pub(crate) fn end(&self) {
+        self.recording_ends();
+        let mut inbox = lock(&self.inbox);
+        inbox.close = true;
+        self.wake.notify_one();
+    }
+
+    /// Something that the trace says of itself: it gets the key `kymograph.<pid>.<key>`.
+    pub(crate) fn state(&self, key: &str, value: &str) {
+        lock(&self.facts).push((key.to_owned(), value.to_owned()));
+    }
+
+    /// Engine: what there is to say.
+    pub(crate) fn facts(&self) -> Vec<(String, String)> {
+        lock(&self.facts).clone()
+    }
+
+    /// What it amounted to, as of the last flush.
+    pub(crate) fn total(&self) -> Summary {
+        lock(&self.stats).total.clone()
+    }
+
+    /// When its window opened and closed, once it is over.
+    pub(crate) fn window_nanos(&self) -> (u64, u64) {
+        *lock(&self.edges)
+    }
+
+    /// Engine: it is over.
+    pub(crate) fn ended(&self, total: Summary, edges: (u64, u64)) {
+        *lock(&self.edges) = edges;
+        self.publish(total, Vec::new);
+        deactivate();
+        lock(&self.inbox).ended = true;
+        self.answer.notify_all();
+    }
+
+    /// The engine panicked: it is over, with what was counted last.
+    pub(super) fn broke(&self) {
+        let mut total = lock(&self.stats).total.clone();
+        total.failure = Some("the writer panicked".to_owned());
+        self.ended(total, (0, 0));
+    }
+
+    pub(super) fn flush(&self, patience: Duration) -> bool {
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
+        let deadline = Instant::now() + patience;
+        let Some(mut inbox) = lock_until(&self.inbox, deadline) else {
+            return false;
+        };
+        inbox.wanted = inbox.wanted.max(ticket);
+        self.wake.notify_one();
+        while inbox.done < ticket && !inbox.ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            inbox = wait(&self.answer, inbox, left);
+        }
+        true
+    }
+}
+
+/// A panic while it was held leaves a mutex usable: its data are plain values.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As [`lock`], but gives up: `_exit` may be called in a signal handler that interrupted
+/// the holder of the lock.
+pub(super) fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+}
+
+pub(super) fn wait<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    time: Duration,
+) -> MutexGuard<'a, T> {
+    condvar.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
+}

@@ -1,0 +1,154 @@
+//! Which part of what is recorded belongs to the trace.
+//!
+//! A recording that is prepared in advance has its sources on before its window opens, and
+//! what they say then is discarded; by its timestamps, so that it does not matter when the
+//! engine gets to it. A window that is opened or closed by a call (`step()`) is decided on
+//! the caller's thread, while the engine may be busy with what others recorded a moment
+//! later. So the caller says that it is about to decide, *then* reads the clock:
+//!
+//! ```text
+//!  caller: UNDECIDED ──► T = now ──► T
+//!  engine: records, drained ──► looks at the window: anything but UNDECIDED is right for
+//!                               all of them, since T is later than what was drained before
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::clock::{self, Converter};
+
+/// An edge that is not known yet, and later than everything.
+const NEVER: u64 = u64::MAX;
+/// An edge that is being decided at this moment.
+const UNDECIDED: u64 = u64::MAX - 1;
+
+/// How long the engine waits for a caller that was interrupted while it decided.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// One of the two edges.
+#[derive(Debug)]
+struct Edge {
+    /// In ticks; or `NEVER`, `UNDECIDED`.
+    ticks: AtomicU64,
+    /// In nanoseconds of `CLOCK_BOOTTIME`, if it was said so and not converted yet.
+    nanos: AtomicU64,
+}
+
+impl Edge {
+    fn at(ticks: u64) -> Edge {
+        Edge { ticks: AtomicU64::new(ticks), nanos: AtomicU64::new(NEVER) }
+    }
+
+    /// Engine.
+    fn get(&self, converter: &Converter) -> u64 {
+        let nanos = self.nanos.load(Ordering::Acquire);
+        if nanos != NEVER {
+            self.ticks.store(converter.ticks(nanos), Ordering::SeqCst);
+            self.nanos.store(NEVER, Ordering::Release);
+        }
+        match self.ticks.load(Ordering::SeqCst) {
+            UNDECIDED => self.wait(),
+            ticks => ticks,
+        }
+    }
+
+    #[cold]
+    fn wait(&self) -> u64 {
+        let since = Instant::now();
+        while since.elapsed() < PATIENCE {
+            match self.ticks.load(Ordering::SeqCst) {
+                UNDECIDED => std::thread::yield_now(),
+                ticks => return ticks,
+            }
+        }
+        NEVER
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Window {
+    opens: Edge,
+    closes: Edge,
+}
+
+/// The window, as the engine sees it in a pass. In ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bounds {
+    pub opens: u64,
+    pub closes: u64,
+}
+
+impl Bounds {
+    /// Whether it is known when it opens.
+    pub fn is_open(&self) -> bool {
+        self.opens != NEVER
+    }
+
+    /// Whether everything is in it.
+    pub fn is_all(&self) -> bool {
+        self.opens == 0 && self.closes == NEVER
+    }
+
+    /// The edges in nanoseconds.
+    pub fn nanos(&self, converter: &Converter) -> (u64, u64) {
+        let nanos = |ticks| match ticks {
+            0 | NEVER => ticks,
+            ticks => converter.nanos(ticks),
+        };
+        (nanos(self.opens), nanos(self.closes))
+    }
+}
+
+impl Window {
+    /// All that is recorded.
+    pub fn all() -> Window {
+        Window { opens: Edge::at(0), closes: Edge::at(NEVER) }
+    }
+
+    /// Nothing, until it is opened.
+    pub fn closed() -> Window {
+        Window { opens: Edge::at(NEVER), closes: Edge::at(NEVER) }
+    }
+
+    /// The engine's thread: it opens at this time of `CLOCK_BOOTTIME`, past or future.
+    pub fn open_at(&self, nanos: u64) {
+        self.opens.nanos.store(nanos, Ordering::Release);
+    }
+
+    /// The engine's thread: it closes at this time.
+    pub fn close_at(&self, nanos: u64) {
+        self.closes.nanos.store(nanos, Ordering::Release);
+    }
+
+    /// Any thread: opens or closes it now if `decide`, which is called with the time, says
+    /// so. One thread at a time.
+    pub fn decide<T>(&self, decide: impl FnOnce() -> (Option<Side>, T)) -> T {
+        let edges = [(&self.opens, Side::Opens), (&self.closes, Side::Closes)];
+        let change = |edge: &Edge, from, to| {
+            edge.ticks.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        };
+        let mine = edges.map(|(edge, _)| change(edge, NEVER, UNDECIDED));
+        let now = clock::ticks();
+        let (side, result) = decide();
+        for ((edge, this), mine) in edges.into_iter().zip(mine) {
+            if mine {
+                // Fails if the other side has said a time meanwhile.
+                change(edge, UNDECIDED, if side == Some(this) { now } else { NEVER });
+            }
+        }
+        result
+    }
+
+    /// The engine's thread, after it drained what it is going to judge.
+    pub fn bounds(&self, converter: &Converter) -> Bounds {
+        Bounds { opens: self.opens.get(converter), closes: self.closes.get(converter) }
+    }
+}
+
+/// One of the edges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    Opens,
+    Closes,
+}
