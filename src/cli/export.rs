@@ -62,7 +62,7 @@ impl Export {
                 say(&format!("{} → {}", status::count(rows, "row", "rows"), path.display()));
             }
         }
-        files::say_warnings(&trace);
+        files::say_warnings(&trace.facts.warnings);
         Ok(ExitCode::SUCCESS)
     }
 }

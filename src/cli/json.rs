@@ -79,7 +79,7 @@ fn fulfil(wish: &Wish) -> Result<(), String> {
     let mut out = created.map_err(|error| text(&error))?;
     let packing = format::packing_of_file(&wish.json);
     let written = format::write(&trace, &mut out, Format::Kineto, packing)
-        .and_then(|()| out.flush())
+        .and_then(|_| out.flush())
         .and_then(|()| fs::rename(&partial, &wish.json));
     written.map_err(|error| {
         // What is half written is of no use.

@@ -64,14 +64,14 @@ impl Merge {
             By::Collectives => Align::Collectives,
         };
         let (trace, parts) = merger.finish(align);
-        files::write(&trace, &self.output, to, self.plain)?;
+        let left_out = files::write(&trace, &self.output, to, self.plain)?;
         for part in &parts {
             let unsure = matches!(part.related, Related::Assumed | Related::Unrelated);
             if !self.quiet || unsure {
                 say(&describe(part, align));
             }
         }
-        files::say_warnings(&trace);
+        files::say_warnings(trace.facts.warnings.iter().chain(&left_out));
         Ok(ExitCode::SUCCESS)
     }
 }

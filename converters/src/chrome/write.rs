@@ -7,7 +7,7 @@ use super::arrows::{Arrows, End};
 use super::line::Line;
 use super::metadata::Generated;
 use super::places::{Places, Row};
-use super::{METADATA_EVENTS, METADATA_TIME, samples};
+use super::{LAUNCH_ARROWS, METADATA_EVENTS, METADATA_TIME, samples};
 use crate::json::{
     self, Document, Item, Limits, write_int, write_micros, write_string, write_uint,
 };
@@ -44,6 +44,10 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
         names: Names::new(trace),
         foreign_producer: members.json,
         own: kineto::is_own(trace).then(|| kineto::Names::new(trace)),
+        launch_arrows: match fact(trace, LAUNCH_ARROWS) {
+            Some(Value::Str(name)) => trace.strings.get(name),
+            _ => "ac2g",
+        },
     };
     writer.out.text.extend_from_slice(members.before.as_bytes());
     for id in trace.slices.ids() {
@@ -56,7 +60,7 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
         writer.activity(id)?;
     }
     let Output { to, text, first } = &mut writer.out;
-    samples::write(trace, members.shift, |line| {
+    samples::write(trace, (members.shift, members.json), |line| {
         separate(text, first);
         text.extend_from_slice(line);
         flush(to, text)
@@ -141,6 +145,8 @@ struct Writer<'a, W> {
     foreign_producer: bool,
     /// The trace is our recording, of which Kineto's readers expect more arguments.
     own: Option<kineto::Names>,
+    /// What arrows to devices are called.
+    launch_arrows: &'a str,
 }
 
 impl<W: Write> Writer<'_, W> {
@@ -361,7 +367,7 @@ impl<W: Write> Writer<'_, W> {
         }
         self.line.time(out, end.time.map_or(start, |time| time.0));
         let name = match end.name {
-            None => "ac2g",
+            None => self.launch_arrows,
             Some(StrId::NONE) => "fwdbwd",
             Some(name) => self.line.trace.strings.get(name),
         };
@@ -378,9 +384,8 @@ impl<W: Write> Writer<'_, W> {
 
     fn metadata(&mut self) -> io::Result<()> {
         let trace = self.line.trace;
-        let fact = |name| trace.strings.find(name).and_then(|key| trace.facts.get(key));
         let mut given = HashSet::new();
-        if let Some(Value::Json(list)) = fact(METADATA_EVENTS) {
+        if let Some(Value::Json(list)) = fact(trace, METADATA_EVENTS) {
             let list = trace.strings.get(list).as_bytes();
             let mut list = Document::new(list, Limits::default());
             while let Ok(Some(Item::Event(event))) = list.next_item() {
@@ -389,7 +394,7 @@ impl<W: Write> Writer<'_, W> {
                 json::write_value(&mut self.out.text, event.root());
             }
         }
-        let time = match fact(METADATA_TIME) {
+        let time = match fact(trace, METADATA_TIME) {
             Some(Value::I64(time)) => Some(time),
             // Whoever wrote none reads files without.
             _ if self.foreign_producer => None,
@@ -413,6 +418,10 @@ impl<W: Write> Writer<'_, W> {
         }
         Ok(())
     }
+}
+
+fn fact(trace: &Trace, key: &str) -> Option<Value> {
+    trace.strings.find(key).and_then(|key| trace.facts.get(key))
 }
 
 fn ids_of(places: &Places, activity: &Activity) -> String {

@@ -42,8 +42,8 @@ use nesting::Nesting;
 use sequence::Sequence;
 use tracks::Tracks;
 
-pub(super) use facts::JSON_KEY;
-pub(super) use gpu::GRAPHICS;
+pub(super) use facts::{JSON_KEY, PRODUCER, WARNING};
+pub(super) use gpu::{GRAPHICS, is_text};
 pub(super) use gpu_counters::UNITS;
 
 /// Why there is no trace.

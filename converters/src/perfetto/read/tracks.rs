@@ -251,10 +251,11 @@ impl Tracks {
         let counter = self.counter(trace, uuid);
         (counter.incremental, counter.multiplier) = (incremental, multiplier);
         let series = counter.series;
-        let name = trace.tracks[track].name;
         trace.tracks[track].kind = TrackKind::Counter(unit);
-        trace.counters.series[series].unit = unit;
-        trace.counters.series[series].name = name;
+        let series = &mut trace.counters.series[series];
+        series.unit = unit;
+        series.name = trace.tracks[track].name;
+        series.description = trace.tracks[track].description;
     }
 
     fn counter(&mut self, trace: &mut Trace, uuid: u64) -> &mut Counter {
