@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Whether other tools say the same about our JSON as about the original.
 
 usage: tests/compat/compare FILE.json[.gz] ...

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What HolisticTraceAnalysis and torch-tb-profiler say about a trace, as JSON on stdout.
 
 usage: what_tools_say.py FILE.json[.gz]
@@ -35,6 +34,9 @@ def plain(value):
         return [plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, str) and value.startswith("{"):  # JSON in JSON: events for a viewer
+        with contextlib.suppress(ValueError):
+            return plain(json.loads(value))
     if hasattr(value, "__dict__"):
         return plain(vars(value))
     return value

@@ -46,5 +46,5 @@ mod table;
 mod tools;
 mod trace;
 
-pub use tools::{tools, venv_python};
+pub use tools::{readers_python, tools, venv_python};
 pub use trace::Trace;
