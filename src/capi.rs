@@ -11,7 +11,8 @@ mod failure;
 mod header;
 mod pushes;
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::__private::COMPILED_IN;
 use crate::api::draft::Draft;
 use crate::api::range::unique;
 use crate::api::{Flow, Track, category, names};
+use crate::flight::Target;
 use crate::guard::guard;
 use crate::intern::INTERNER;
 use crate::recorder::PIPELINE;
@@ -126,6 +128,25 @@ pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_flush(milliseconds: u32) -> bool {
     guard(false, || recording::flush_active(Duration::from_millis(milliseconds.into())))
+}
+
+/// # Safety
+/// `path` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kymo_dump(path: *const c_char, milliseconds: u32) -> bool {
+    guard(false, || {
+        // SAFETY: the caller's promise.
+        let path = unsafe { bytes(path) };
+        let target = path.map_or(Target::Next, |path| Target::Path(OsStr::from_bytes(path).into()));
+        let patience = Duration::from_millis(milliseconds.into());
+        match recording::dump_active(target, "asked by the program", patience) {
+            Ok(_) => true,
+            Err(error) => {
+                failure::set(error.to_string());
+                false
+            }
+        }
+    })
 }
 
 #[unsafe(no_mangle)]
