@@ -54,6 +54,16 @@ fn of_xpu() {
 }
 
 #[test]
+fn of_mtia() {
+    check(include_str!("data/kineto_mtia.json"));
+}
+
+#[test]
+fn of_privateuse1() {
+    check(include_str!("data/kineto_privateuse1.json"));
+}
+
+#[test]
 fn of_gaudi() {
     check(include_str!("data/gaudi.json"));
 }

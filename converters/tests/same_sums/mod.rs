@@ -82,7 +82,7 @@ fn is_work(event: &Event) -> bool {
     let on_stream = event.get("pid").is_some_and(|pid| pid.is_i64());
     matches!(
         text(event, "cat"),
-        "kernel" | "Kernel" | "gpu_memcpy" | "Memcpy" | "gpu_memset" | "Memset"
+        "kernel" | "Kernel" | "gpu_memcpy" | "Memcpy" | "gpu_memset" | "Memset" | "mtia_ccp_events"
     ) && on_stream
 }
 
