@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kymograph_backends::amd::AMD;
 use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
 use kymograph_backends::xpu::XPU;
@@ -9,7 +10,7 @@ use kymograph_backends::xpu::XPU;
 use crate::config::Config;
 use crate::recorder::PIPELINE;
 
-static SOURCES: [&dyn Source; 2] = [&NVIDIA, &XPU];
+static SOURCES: [&dyn Source; 3] = [&NVIDIA, &AMD, &XPU];
 
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.

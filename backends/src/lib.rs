@@ -3,6 +3,7 @@
 //! Knows records and the [`kymograph_protos::Recorder`] seam, nothing of queues, files or
 //! Perfetto. Everything vendor-specific is found at run time.
 
+pub mod amd;
 pub mod annotate;
 mod load;
 pub mod nvidia;

@@ -161,6 +161,8 @@ pub enum ArgType {
     Launch = 11,
     /// The correlation id of device work that this event waited for: an arrow from it.
     Wait = 12,
+    /// A list of that many of the arguments that follow, whose names do not count.
+    List = 13,
 }
 
 impl ArgType {
@@ -180,6 +182,7 @@ impl ArgType {
             10 => ArgType::Track,
             11 => ArgType::Launch,
             12 => ArgType::Wait,
+            13 => ArgType::List,
             _ => return None,
         })
     }

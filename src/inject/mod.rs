@@ -1,5 +1,5 @@
-//! What a program finds in us when we are injected into it: the symbols by which NVTX, ITT
-//! and CUDA attach a tool, and the calls that end a process without `atexit` handlers.
+//! What a program finds in us when we are injected into it: the symbols by which NVTX, ITT,
+//! CUDA and ROCm attach a tool, and the calls that end a process without `atexit` handlers.
 //!
 //! `kymo record` preloads the library into a command and all that it starts. A process
 //! that never annotates anything loads it and nothing more: the recording starts with the
@@ -13,6 +13,8 @@ mod cupti;
 mod exec;
 mod levelzero;
 mod python;
+mod rocm;
+mod roctx;
 
 use std::ffi::{CStr, c_int};
 use std::sync::{Once, OnceLock};

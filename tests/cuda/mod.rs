@@ -6,7 +6,7 @@
 #[path = "../../backends/tests/fakes/mod.rs"]
 pub(crate) mod fakes;
 #[path = "../kymo/mod.rs"]
-mod kymo;
+pub(crate) mod kymo;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -88,6 +88,11 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 }
 
 impl Recorded {
+    /// Where the trace lies.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("t.pftrace")
+    }
+
     /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
     pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
         self.fact("cuda", key)

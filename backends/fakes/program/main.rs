@@ -1,14 +1,18 @@
-//! A program that uses CUDA, with the fakes: it loads `libcuda.so.1` and does what a script
-//! says.
+//! A program that uses CUDA or HIP, with the fakes: it loads `libcuda.so.1` or
+//! `libamdhip64.so.6` and does what a script says.
 //!
-//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--xpu|--sycl] [--hold] [--exit N] [SCRIPT]`
+//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--hip|--both|--xpu|--sycl] [--hold]
+//! [--exit N] [SCRIPT]`
 //!
 //! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
 //! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
 //! own do, all at once; what comes before the first is done before, on the main thread.
 //! `push NAME` and `pop`, outside of blocks, begin and end NVTX ranges.
 //!
+//! - `--hip` makes it one of HIP, `--both` one of CUDA and of HIP: it does
+//!   the script with each.
 //! - `--nvtx NAME` puts an NVTX range around every thread's part.
+//! - `--roctx NAME` puts a ROCTX range, another inside, and one that is not nested around all.
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
 //!   PyTorch is; it prints how many records of each kind it got.
 //! - `--xpu` and `--sycl` make it use Level Zero instead, the latter as SYCL's runtime does.
@@ -17,6 +21,7 @@
 
 mod client;
 mod nvtx;
+mod roctx;
 mod xpu;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -25,13 +30,15 @@ use std::io::Read as _;
 #[derive(Clone, Copy)]
 enum Interface {
     Cuda,
+    Hip,
     LevelZero,
     Sycl,
 }
 
 struct Arguments {
-    interface: Interface,
+    interfaces: &'static [Interface],
     nvtx: Option<CString>,
+    roctx: Option<CString>,
     client: bool,
     hold: bool,
     exit: i32,
@@ -40,15 +47,18 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
-    let mut interface = Interface::Cuda;
-    let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
+    let mut interfaces: &[Interface] = &[Interface::Cuda];
+    let (mut nvtx, mut roctx, mut client, mut hold, mut exit) = (None, None, false, false, 0);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
+            "--hip" => interfaces = &[Interface::Hip],
+            "--both" => interfaces = &[Interface::Cuda, Interface::Hip],
+            "--roctx" => roctx = words.next().and_then(|name| CString::new(name).ok()),
             "--client" => client = true,
-            "--xpu" => interface = Interface::LevelZero,
-            "--sycl" => interface = Interface::Sycl,
+            "--xpu" => interfaces = &[Interface::LevelZero],
+            "--sycl" => interfaces = &[Interface::Sycl],
             "--hold" => hold = true,
             "--exit" => exit = words.next().and_then(|n| n.parse().ok()).expect("--exit N"),
             _ => script = word,
@@ -57,13 +67,14 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
-    Arguments { interface, nvtx, client, hold, exit, script }
+    Arguments { interfaces, nvtx, roctx, client, hold, exit, script }
 }
 
 impl Interface {
     fn name(self) -> &'static str {
         match self {
             Interface::Cuda => "CUDA",
+            Interface::Hip => "HIP",
             Interface::LevelZero | Interface::Sycl => "Level Zero",
         }
     }
@@ -84,6 +95,13 @@ fn cuda() -> Option<Run> {
     unsafe { symbol(library, c"fake_cuda_run") }
 }
 
+/// The same of HIP.
+fn hip() -> Option<Run> {
+    let library = load(c"libamdhip64.so.6")?;
+    // SAFETY: the fake declares it so.
+    unsafe { symbol(library, c"fake_hip_run") }
+}
+
 pub(crate) fn load(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a string, and a library that is meant to be loaded.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
@@ -102,14 +120,20 @@ pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Optio
 
 fn main() {
     let arguments = arguments();
-    let run = match arguments.interface {
-        Interface::Cuda => cuda(),
-        Interface::LevelZero => xpu::start(false),
-        Interface::Sycl => xpu::start(true),
-    };
-    match run {
-        Some(run) => work(run, &arguments),
-        None => println!("no {}", arguments.interface.name()),
+    for interface in arguments.interfaces {
+        let run = match interface {
+            Interface::Cuda => cuda(),
+            Interface::Hip => hip(),
+            Interface::LevelZero => xpu::start(false),
+            Interface::Sycl => xpu::start(true),
+        };
+        match run {
+            Some(run) => match &arguments.roctx {
+                Some(name) => roctx::around(name, || work(run, &arguments)),
+                None => work(run, &arguments),
+            },
+            None => println!("no {}", interface.name()),
+        }
     }
     if arguments.hold {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());

@@ -12,6 +12,8 @@ pub(crate) mod args;
 pub mod finding;
 pub(crate) mod intern;
 pub(crate) mod kernel;
+#[cfg(test)]
+pub(crate) mod notes;
 pub(crate) mod raw;
 pub(crate) mod remark;
 pub(crate) mod selection;
