@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kymograph_backends::amd::AMD;
+use kymograph_backends::hpu::HPU;
 use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
 use kymograph_backends::xpu::XPU;
@@ -10,7 +11,7 @@ use kymograph_backends::xpu::XPU;
 use crate::config::Config;
 use crate::recorder::PIPELINE;
 
-static SOURCES: [&dyn Source; 3] = [&NVIDIA, &AMD, &XPU];
+static SOURCES: [&dyn Source; 4] = [&NVIDIA, &AMD, &XPU, &HPU];
 
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.

@@ -260,6 +260,10 @@ pub const OPERATOR: u8 = 0x20;
 /// process, under whose track it lies.
 pub const THREAD_TRACK: u64 = 1 << 63;
 
+/// Name of the track under a thread's on which calls lie that were timed by another clock
+/// than what the thread recorded itself. In formats without such tracks they are the
+/// thread's.
+pub const CALLS_TRACK: &str = "SYCL and Level Zero";
 /// The bits of [`Record::tag`] that are an [`ArgType`].
 pub const TYPE_BITS: u8 = 0x1f;
 

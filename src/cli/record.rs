@@ -25,19 +25,19 @@ use std::time::{Duration, Instant};
 
 /// Variables by which annotation libraries and drivers are told to be recorded, and what
 /// they are set to. ROCm needs none: it looks for a symbol of the library.
-const COLLECTORS: [(&str, Setting); 3] = [
+const COLLECTORS: [(&str, Setting); 4] = [
     ("NVTX_INJECTION64_PATH", Setting::Library),
     ("INTEL_LIBITTNOTIFY64", Setting::Library),
     ("CUDA_INJECTION64_PATH", Setting::Library),
+    ("HABANA_PROFILE", Setting::Default("profile_api_light")),
 ];
 
 /// What a variable is set to.
 enum Setting {
     /// The path of the library.
     Library,
-    /// A text.
-    #[expect(dead_code, reason = "no vendor with such a variable yet")]
-    Text(&'static str),
+    /// A text, unless the user has chosen another.
+    Default(&'static str),
 }
 
 /// Records a command, its children and grandchildren into one trace.
@@ -398,9 +398,10 @@ fn inject(
     for (name, setting) in COLLECTORS {
         let value = match setting {
             Setting::Library => library.as_os_str(),
-            Setting::Text(text) => OsStr::new(text),
+            Setting::Default(text) => OsStr::new(text),
         };
         match environment.get(name) {
+            Some(_) if matches!(setting, Setting::Default(_)) => {}
             Some(theirs) if !theirs.is_empty() && theirs != value => {
                 if !quiet {
                     let theirs = theirs.display();

@@ -15,6 +15,7 @@ mod levelzero;
 mod python;
 mod rocm;
 mod roctx;
+mod synapse;
 
 use std::ffi::{CStr, c_int};
 use std::sync::{Once, OnceLock};

@@ -93,6 +93,14 @@ impl Recorded {
         self.folder.path().join("t.pftrace")
     }
 
+    /// The trace as Kineto's JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let (from, to) = (self.path(), self.folder.path().join("t.json"));
+        let output = kymo::kymo().arg("convert").args([&from, &to]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&std::fs::read(to).unwrap()).unwrap()
+    }
+
     /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
     pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
         self.fact("cuda", key)
