@@ -9,10 +9,15 @@ mod convert;
 mod demo;
 mod doctor;
 mod elf;
+mod files;
 mod info;
 mod inherited;
 mod launch;
 mod library;
+mod merge;
+mod part;
+mod probe;
+mod progress;
 mod ps;
 mod record;
 mod status;
@@ -37,6 +42,8 @@ EXAMPLES
   What is in a trace, and the same trace for tools that read PyTorch's JSON:
       kymo info app.pftrace
       kymo convert app.pftrace app.json.gz
+  The ranks of a job on one timeline:
+      kymo merge job.pftrace rank*.json.gz
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -61,11 +68,12 @@ enum Subcommands {
     Trigger(Box<trigger::Trigger>),
     Stop(trigger::Stop),
     Convert(convert::Convert),
+    Merge(merge::Merge),
     Info(info::Info),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
-    Probe(doctor::Probe),
+    Probe(probe::Probe),
 }
 
 /// Why nothing was started: one line, which says what to do.
@@ -101,6 +109,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Trigger(trigger) => trigger.run(),
         Subcommands::Stop(stop) => stop.run(),
         Subcommands::Convert(convert) => convert.run(),
+        Subcommands::Merge(merge) => merge.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),

@@ -9,6 +9,7 @@ mod client;
 mod desk;
 mod folder;
 mod held;
+mod notes;
 mod page;
 mod place;
 mod presence;
