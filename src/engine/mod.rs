@@ -18,7 +18,7 @@ mod context;
 mod device;
 mod edges;
 pub(crate) mod identity;
-mod job;
+pub(crate) mod job;
 mod nesting;
 mod process;
 mod ranges;
