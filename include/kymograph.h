@@ -16,7 +16,8 @@
  *   them, on threads that have recorded before, with names and strings that have handles
  *   already (a new text needs memory): it takes no lock, and an event that interrupts the
  *   recording of another is counted as lost.
- * - Nothing throws, exits, prints, or waits, but kymo_start, kymo_stop and kymo_flush.
+ * - Nothing throws, exits, prints, or waits, but kymo_start, kymo_stop, kymo_flush and
+ *   kymo_dump.
  * - Strings are copied during the call. They end with NUL, need not be UTF-8 (what is not
  *   becomes U+FFFD in the trace) and may have any length; what one event can carry is
  *   limited, and what is cut off is counted. A NULL name reads "(unnamed)".
@@ -105,6 +106,15 @@ bool kymo_metadata(const char *key, const char *value);
  *
  * Threads: any. Not in signal handlers. */
 bool kymo_flush(uint32_t milliseconds);
+
+/* Has a flight recorder (options FLIGHT=30s …) write what it holds, while it goes on: into
+ * `path`, this process's part; or with NULL into the next of the numbered files beside the
+ * output (trace.1.pftrace …), to which all processes of a recording add their parts.
+ * Waits until this process's part is written, at most so many milliseconds. Returns
+ * whether it is; if not, see kymo_last_error.
+ *
+ * Threads: any. Not in signal handlers. */
+bool kymo_dump(const char *path, uint32_t milliseconds);
 
 /* Whether this process is being recorded. Threads: any, and in signal handlers. */
 bool kymo_is_recording(void);

@@ -263,6 +263,8 @@ fn exported(library: &Path) -> Vec<String> {
         "InitializeInjectionNvtx2",
         "InitializeInjectionNvtxExtension",
         "__itt_api_init",
+        "xptiTraceInit",
+        "xptiTraceFinish",
         "_exit",
         "_Exit",
         "execve",

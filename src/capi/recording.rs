@@ -1,6 +1,7 @@
 //! Recordings that a C program starts and stops.
 
-use std::ffi::c_char;
+use std::ffi::{OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use super::failure;
 use super::header::{CSummary, bytes, name};
 use crate::Config;
 use crate::error::Error;
+use crate::flight::Target;
 use crate::guard::guard;
 use crate::recording::{self, Recording};
 
@@ -180,6 +182,25 @@ pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_flush(milliseconds: u32) -> bool {
     guard(false, || recording::flush_active(Duration::from_millis(milliseconds.into())))
+}
+
+/// # Safety
+/// `path` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kymo_dump(path: *const c_char, milliseconds: u32) -> bool {
+    guard(false, || {
+        // SAFETY: the caller's promise.
+        let path = unsafe { bytes(path) };
+        let target = path.map_or(Target::Next, |path| Target::Path(OsStr::from_bytes(path).into()));
+        let patience = Duration::from_millis(milliseconds.into());
+        match recording::dump_active(target, "asked by the program", patience) {
+            Ok(_) => true,
+            Err(error) => {
+                failure::set(error.to_string());
+                false
+            }
+        }
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -10,12 +10,16 @@ mod demo;
 mod doctor;
 mod elf;
 mod files;
+mod follow;
 mod info;
 mod inherited;
+mod json;
 mod launch;
 mod library;
 mod merge;
+mod open;
 mod part;
+mod post;
 mod probe;
 mod progress;
 mod ps;
@@ -44,6 +48,8 @@ EXAMPLES
       kymo convert app.pftrace app.json.gz
   The ranks of a job on one timeline:
       kymo merge job.pftrace rank*.json.gz
+  Look at it in Perfetto's UI:
+      kymo open app.pftrace
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -70,6 +76,7 @@ enum Subcommands {
     Convert(convert::Convert),
     Merge(merge::Merge),
     Info(info::Info),
+    Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
@@ -111,6 +118,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Convert(convert) => convert.run(),
         Subcommands::Merge(merge) => merge.run(),
         Subcommands::Info(info) => info.run(),
+        Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
         Subcommands::Probe(probe) => probe.run(),

@@ -68,6 +68,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         mode: Some(0o600),
         fork: ForkPolicy::Silent,
         control: None,
+        flight: None,
         ..request.config.clone()
     };
     let sink = sink::open_file(&config, path)?;
@@ -77,6 +78,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         ("trace_id", &request.trace_id),
         ("group_trace_id", &request.group_trace_id),
         ("custom_config", &request.custom),
+        ("remarks", &request.remarks.join("; ")),
     ];
     for (key, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
         shared.state(key, value);
