@@ -20,7 +20,7 @@ mod counters;
 mod device;
 mod edges;
 pub(crate) mod identity;
-mod job;
+pub(crate) mod job;
 mod keep;
 mod nesting;
 mod process;
