@@ -12,8 +12,9 @@ mod daemon;
 mod filter;
 mod value;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -384,22 +385,25 @@ impl Config {
     /// that has no shared output of `kymo record` (`forked`) and no `%p` to tell it from
     /// its parent gets its id before the extension: `trace.4711.pftrace`.
     pub fn output_path(&self, pid: u32, forked: bool) -> PathBuf {
-        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        match self.with_pid(pid) {
+            Some(path) => path,
+            None if forked => before_extension(&self.output, pid.into()),
+            None => self.output.clone(),
+        }
+    }
+
+    /// The output of a session's trace of this number: as [`Config::output_path`], and the
+    /// number before the extension.
+    pub(crate) fn numbered_output(&self, pid: u32, number: u64) -> PathBuf {
+        before_extension(&self.output_path(pid, false), number)
+    }
+
+    /// The output if it has a place for the process id.
+    fn with_pid(&self, pid: u32) -> Option<PathBuf> {
         let path = self.output.as_os_str().as_bytes();
-        let pid = pid.to_string();
-        if let Some(at) = path.windows(2).position(|w| w == b"%p") {
-            let expanded = [&path[..at], pid.as_bytes(), &path[at + 2..]].concat();
-            return std::ffi::OsString::from_vec(expanded).into();
-        }
-        if !forked {
-            return self.output.clone();
-        }
-        // Before the first dot of the name, not the last: `t.pftrace.gz` keeps both.
-        let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
-        let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
-        let at = dot.map_or(path.len(), |dot| name + 1 + dot);
-        let expanded = [&path[..at], b".", pid.as_bytes(), &path[at..]].concat();
-        std::ffi::OsString::from_vec(expanded).into()
+        let at = path.windows(2).position(|w| w == b"%p")?;
+        let expanded = [&path[..at], pid.to_string().as_bytes(), &path[at + 2..]].concat();
+        Some(OsString::from_vec(expanded).into())
     }
 
     /// The compression that the output gets: `COMPRESS`, with `auto` decided by the
@@ -414,6 +418,17 @@ impl Config {
             chosen => chosen,
         }
     }
+}
+
+/// `trace.pftrace.gz` with a number: `trace.4711.pftrace.gz`, as compression goes by the
+/// last extension and viewers by the others.
+fn before_extension(path: &Path, number: u64) -> PathBuf {
+    let path = path.as_os_str().as_bytes();
+    let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
+    let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
+    let at = dot.map_or(path.len(), |dot| name + 1 + dot);
+    let expanded = [&path[..at], b".", number.to_string().as_bytes(), &path[at..]].concat();
+    OsString::from_vec(expanded).into()
 }
 
 /// Reads a duration such as `200ms`.

@@ -33,7 +33,7 @@ pub fn step() {
     let desk = control::desk();
     if Recording::is_running() {
         let _turn = TURN.try_lock();
-        end_range();
+        end_step();
         if let Some(desk) = desk {
             desk.step(number);
         }
@@ -51,11 +51,17 @@ pub fn steps() -> u64 {
     STEPS.load(Ordering::Relaxed)
 }
 
-fn end_range() {
+/// Ends the range of the iteration that runs: its recording ends before the next begins.
+pub(crate) fn end_step() {
     let id = OPEN.swap(0, Ordering::Relaxed);
     if id != 0 {
         Draft::new(Kind::RangeEnd, StrId::NONE).other(id).push();
     }
+}
+
+/// Begins the range of the iteration that runs, whose beginning was not recorded.
+pub(crate) fn begin_step() {
+    begin_range(steps());
 }
 
 fn begin_range(number: u64) {
