@@ -42,6 +42,19 @@ fn start(place: &Place, args: &[&str]) -> Program {
     Program::start(command)
 }
 
+/// A program with the surroundings that `kymo` has there.
+fn command(place: &Place, program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (name, value) in place.kymo(&[]).get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(folder(place));
+    command
+}
+
 /// The daemon in the folder of `place`, as its clients spell it.
 fn daemon(place: &Place) -> Daemon {
     Daemon::in_folder(&folder(place))
@@ -171,6 +184,45 @@ fn by_time_and_nobody_else_meanwhile() {
     assert!(program.end());
 }
 
+/// Says what it does through NVTX, until its standard input ends.
+const ANNOTATED: &str = r#"
+import ctypes, os, sys, threading, nvtx
+step = ctypes.CDLL(os.environ["NVTX_INJECTION64_PATH"]).kymo_step
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+nvtx.push_range("first"); nvtx.pop_range()
+print("begun", os.getpid(), flush=True)
+while not ended.wait(0.002):
+    step()
+    nvtx.push_range("work"); nvtx.pop_range()
+print("ended 0", flush=True)
+"#;
+
+/// As Kineto in a program that CUDA or NVTX has load it: nothing is recorded until the
+/// daemon asks, and there is no `kymo` that could make JSON.
+#[test]
+fn a_program_without_kymo_waits_for_its_daemon() {
+    let place = Place::new();
+    let daemon = daemon(&place);
+    let mut python = command(&place, &judge::venv_python());
+    python.args(["-c", ANNOTATED]).envs(variables(&place));
+    python.env("NVTX_INJECTION64_PATH", kymo::library());
+    let program = Program::start(python);
+    daemon.await_process(0, program.pid, |process| process.ready == 2);
+    let command = Gputrace { iterations: 4, ..Gputrace::to(log_file(&place, "t.json")) };
+    command.run(daemon.port);
+    let json = output(&command, program.pid);
+    let path = json.with_extension("pftrace");
+    await_file(&path);
+    place.wait_for(program.pid, "WaitForRequest");
+    let trace = control::open(&path);
+    assert_eq!(steps(&trace).len(), 4);
+    assert_eq!(trace.one_i64("SELECT COUNT(*) FROM slice WHERE name = 'work'"), 4);
+    assert!(program.end());
+    assert!(!json.exists(), "it would not be JSON");
+    assert!(!place.path("trace.pftrace").exists(), "nothing was recorded unasked");
+}
+
 /// The words after `dyno gputrace`.
 fn parse(words: &[String]) -> Gputrace {
     let mut command = Gputrace::to("");
@@ -234,16 +286,9 @@ fn the_docs_say_what_works() {
     let mut environment = BTreeMap::from(variables(&place));
     environment.remove("KYMOGRAPH_DAEMON");
     let run = |line: &str| {
-        let mut command = place.kymo(&[]);
-        let mut shell = Command::new("/bin/sh");
-        for (name, value) in command.env("PYTHONUNBUFFERED", "1").get_envs() {
-            match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
-            };
-        }
+        let mut shell = command(&place, Path::new("/bin/sh"));
         let path = std::env::join_paths([bin.clone(), "/usr/bin".into(), "/bin".into()]).unwrap();
-        shell.args(["-c", line]).current_dir(&folder).env("PATH", path).envs(&environment);
+        shell.args(["-c", line]).env("PATH", path).envs(&environment);
         shell
     };
     let mut program = None;

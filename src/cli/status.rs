@@ -102,7 +102,7 @@ pub(super) fn summary(totals: &Totals, output: &Path, length: u64) -> Vec<String
             grouped(totals.lost),
             size(length)
         ));
-        lines.push("open it at https://ui.perfetto.dev (Open trace file)".to_owned());
+        lines.push(format!("look at it: kymo open {output}"));
     }
     if totals.lost > 0 {
         lines.push(

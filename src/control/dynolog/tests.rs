@@ -253,6 +253,15 @@ fn lies_and_floods_are_counted() {
     assert_eq!((counts.answers, counts.requests, counts.malformed), (3, 2, 5));
     assert!(client.problem().unwrap().contains("makes no sense"));
 
+    // As much as the system lets anybody send at once: it is not kept anywhere.
+    let sizes = [10 << 20, 1 << 20, 200_000, 100_000];
+    let send = |size: &&usize| daemon.socket.send_to_addr(&vec![b'#'; **size], &from).is_ok();
+    let longest = sizes.iter().find(send).expect("less than is taken");
+    daemon.answer(&from, b"A=2");
+    assert_eq!(client.receive(), ["A=2"]);
+    assert!(client.problem().unwrap().contains(&format!("it has {longest} bytes")), "{client:?}");
+    assert_eq!(client.buffer.capacity(), LONGEST);
+
     // As fast as it is read, and faster: not for longer than one go.
     let mut sent = 0;
     let mut flood = |daemon: &Peer| {
