@@ -104,7 +104,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
-        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead.",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
@@ -112,6 +112,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("PTI_PATH", "PATH", "",
+        "Intel's PTI (libpti_view.so), or its folder, if the program has not loaded it and it is not where it usually is.",
+        |c, v| { c.pti_path = value::optional(v, value::path)?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
@@ -239,6 +242,8 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `PTI_PATH`.
+    pub pti_path: Option<PathBuf>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
     /// `DAEMON` and what goes with it.
@@ -274,6 +279,7 @@ impl Default for Config {
             activity_types: String::new(),
             all_args: false,
             cupti_path: None,
+            pti_path: None,
             control: None,
             daemon: Daemon::NONE,
             wait: false,
@@ -404,6 +410,12 @@ impl Config {
         let at = path.windows(2).position(|w| w == b"%p")?;
         let expanded = [&path[..at], pid.to_string().as_bytes(), &path[at + 2..]].concat();
         Some(OsString::from_vec(expanded).into())
+    }
+
+    /// Whether `ACTIVITY_TYPES` asks for what Kineto calls so: nothing in it asks for all.
+    pub(crate) fn records(&self, activity: &str) -> bool {
+        let mut names = self.activity_types.split(',').map(str::trim).filter(|n| !n.is_empty());
+        names.clone().next().is_none() || names.any(|name| name.eq_ignore_ascii_case(activity))
     }
 
     /// The compression that the output gets: `COMPRESS`, with `auto` decided by the

@@ -9,12 +9,17 @@ mod convert;
 mod demo;
 mod doctor;
 mod elf;
+mod files;
 mod info;
 mod inherited;
 mod json;
 mod launch;
 mod library;
+mod merge;
 mod open;
+mod part;
+mod probe;
+mod progress;
 mod ps;
 mod record;
 mod status;
@@ -41,6 +46,8 @@ EXAMPLES
       kymo convert app.pftrace app.json.gz
   Look at it in Perfetto's UI:
       kymo open app.pftrace
+  The ranks of a job on one timeline:
+      kymo merge job.pftrace rank*.json.gz
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -65,12 +72,13 @@ enum Subcommands {
     Trigger(Box<trigger::Trigger>),
     Stop(trigger::Stop),
     Convert(convert::Convert),
+    Merge(merge::Merge),
     Info(info::Info),
     Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
-    Probe(doctor::Probe),
+    Probe(probe::Probe),
 }
 
 /// Why nothing was started: one line, which says what to do.
@@ -106,6 +114,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Trigger(trigger) => trigger.run(),
         Subcommands::Stop(stop) => stop.run(),
         Subcommands::Convert(convert) => convert.run(),
+        Subcommands::Merge(merge) => merge.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),

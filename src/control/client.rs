@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::desk::{Desk, Status};
 use super::held::Held;
+use crate::engine::job;
 use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
 
 /// How much a client may say.
@@ -204,8 +205,10 @@ fn status_lines(status: &Status) -> String {
     let (done, of) = status.progress.unwrap_or_default();
     let daemon =
         status.daemon.as_ref().map_or(String::new(), |it| format!("\ndaemon={}", flat(it)));
+    let rank = job::place().into_iter().find(|(key, _)| *key == "rank");
+    let rank = rank.map_or(String::new(), |(_, rank)| format!("rank={rank}\n"));
     format!(
-        "pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
+        "{rank}pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
         std::process::id(),
         status.steps,
         env!("CARGO_PKG_VERSION")

@@ -11,6 +11,7 @@ mod desk;
 pub mod dynolog;
 mod folder;
 mod held;
+mod notes;
 mod page;
 mod place;
 mod presence;

@@ -18,11 +18,13 @@ mod context;
 mod device;
 mod edges;
 pub(crate) mod identity;
+pub(crate) mod job;
 mod nesting;
 mod process;
 mod ranges;
 mod record;
 mod sequences;
+mod spans;
 mod thread;
 
 use std::collections::BTreeSet;
@@ -31,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::packet::{self, Fact};
-use kymograph_protos::record::Slot;
+use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
 use crate::config::Config;
@@ -45,6 +47,7 @@ use context::{Context, Totals};
 use nesting::Pass;
 use process::Process;
 use sequences::Sequences;
+use spans::Spans;
 use thread::Thread;
 
 /// Slots turned into packets before the next lane gets its turn.
@@ -103,7 +106,11 @@ impl Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
-        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        if config.records("gpu_user_annotation") {
+            process.spans =
+                Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
+        }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -185,13 +192,27 @@ impl Engine {
         self.process.describe(&mut self.out, &clocks);
         let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        self.state_place();
         self.write();
+    }
+
+    /// Where this process runs: what joins its trace with those of others.
+    fn state_place(&mut self) {
+        let machine = job::machine();
+        let prefix = format!("kymograph.{}", self.process.pid);
+        let place = job::place().into_iter();
+        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
+        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
+        let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
+        let facts: Vec<_> = machine.chain(place).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
     }
 
     fn end(mut self) {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
+        self.context(identity::clocks()).settle_spans(true);
         self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
@@ -230,6 +251,9 @@ impl Engine {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
                 t.rename(&name);
             }
+        }
+        if pass == Pass::Flush {
+            self.context(clocks).settle_spans(false);
         }
     }
 
@@ -274,6 +298,7 @@ impl Engine {
 
     /// A thread ended.
     fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
+        self.process.spans.thread_ended(thread.line);
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
         if untold > 0 {
@@ -406,6 +431,7 @@ impl Engine {
             page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
             self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+            self.process.new_notes().iter().for_each(|note| page.note(note));
         }
     }
 
@@ -460,6 +486,8 @@ impl Engine {
             ("misnested", summary.misnested),
             ("clamped_times", summary.clamped),
             ("unknown_records", summary.unknown),
+            ("launches_without_work", self.process.spans.without_work),
+            ("device_ranges_moved", self.process.spans.moved),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =
