@@ -147,7 +147,7 @@ fn by_time_in_four_processes_and_nobody_else_meanwhile() {
     }
     // Synchronised, as for many hosts: at a time of day that leaves room for the warm-up.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let start = now.as_millis() as u64 + 12_000;
+    let start = now.as_millis() as u64 + 15_000;
     let command = Gputrace {
         duration_ms: 300,
         profile_start_time: start,
