@@ -9,16 +9,17 @@
 //! a [`Problem`], because a traced program must run whatever its environment says.
 
 mod daemon;
+mod dump_on;
 mod filter;
 mod value;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use daemon::Daemon;
+pub use dump_on::{DumpOn, Slow};
 pub use filter::CategoryFilter;
 
 /// The longest flush interval: what a SIGKILL may lose at most.
@@ -97,6 +98,15 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("DURATION", "DURATION", "",
         "Stop recording after this long; the program goes on. Unset: until it ends.",
         |c, v| { c.duration = value::optional(v, value::duration)?; Ok(()) }),
+    option!("FLIGHT", "DURATION", "",
+        "Flight recorder: keep only the last so much in memory, and write it when asked to (see DUMP_ON). Unset: everything is written as it comes.",
+        |c, v| { c.flight = value::optional(v, value::duration)?; Ok(()) }),
+    option!("FLIGHT_MEMORY", "SIZE", "256M",
+        "Memory for the flight recorder, at least 2M; the processes of a recording share it. What does not fit goes, oldest first.",
+        |c, v| { c.flight_memory = value::at_least(v, 2 << 20)?; Ok(()) }),
+    option!("DUMP_ON", "LIST", "exit",
+        "What makes a flight recorder write what it has, apart from being asked: exit (into OUTPUT), and into OUTPUT.1, OUTPUT.2 … before the extension: panic, abort (a SIGABRT handler), and NAME>DURATION for slices that take longer, such as ProfilerStep#*>250ms; none for nothing.",
+        |c, v| { c.dump_on = DumpOn::parse(value::text(v)?)?; Ok(()) }),
     option!("PROCESS_NAME", "TEXT", "",
         "Name of the process in the trace. Unset: its command line.",
         |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
@@ -112,9 +122,15 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("CUPTI_FINALIZE", "0|1", "1",
+        "Take CUPTI out of the process after a recording (from CUDA 12.6 on, if nothing else uses it): left in, it slows every launch down a little.",
+        |c, v| { c.cupti_finalize = value::boolean(v)?; Ok(()) }),
     option!("PTI_PATH", "PATH", "",
         "Intel's PTI (libpti_view.so), or its folder, if the program has not loaded it and it is not where it usually is.",
         |c, v| { c.pti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("TRACE_PROCESSOR", "URL", "",
+        "Have `kymo record` send the trace to this `trace_processor_shell server http` while it is written, so that it is loaded when the recording ends. The output is written all the same.",
+        |c, v| { c.trace_processor = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
@@ -232,6 +248,12 @@ pub struct Config {
     pub compress: Compress,
     /// `DURATION`.
     pub duration: Option<Duration>,
+    /// `FLIGHT`.
+    pub flight: Option<Duration>,
+    /// `FLIGHT_MEMORY`, in bytes, for all processes of a recording.
+    pub flight_memory: u64,
+    /// `DUMP_ON`.
+    pub dump_on: DumpOn,
     /// `PROCESS_NAME`.
     pub process_name: Option<String>,
     /// `PYTORCH`.
@@ -242,8 +264,12 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `CUPTI_FINALIZE`.
+    pub cupti_finalize: bool,
     /// `PTI_PATH`.
     pub pti_path: Option<PathBuf>,
+    /// `TRACE_PROCESSOR`.
+    pub trace_processor: Option<String>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
     /// `DAEMON` and what goes with it.
@@ -274,12 +300,17 @@ impl Default for Config {
             mode: None,
             compress: Compress::Auto,
             duration: None,
+            flight: None,
+            flight_memory: 0,
+            dump_on: DumpOn::default(),
             process_name: None,
             pytorch: PyTorch::Auto,
             activity_types: String::new(),
             all_args: false,
             cupti_path: None,
+            cupti_finalize: true,
             pti_path: None,
+            trace_processor: None,
             control: None,
             daemon: Daemon::NONE,
             wait: false,
@@ -391,25 +422,30 @@ impl Config {
     /// that has no shared output of `kymo record` (`forked`) and no `%p` to tell it from
     /// its parent gets its id before the extension: `trace.4711.pftrace`.
     pub fn output_path(&self, pid: u32, forked: bool) -> PathBuf {
-        match self.with_pid(pid) {
-            Some(path) => path,
-            None if forked => before_extension(&self.output, pid.into()),
-            None => self.output.clone(),
-        }
-    }
-
-    /// The output of a session's trace of this number: as [`Config::output_path`], and the
-    /// number before the extension.
-    pub(crate) fn numbered_output(&self, pid: u32, number: u64) -> PathBuf {
-        before_extension(&self.output_path(pid, false), number)
-    }
-
-    /// The output if it has a place for the process id.
-    fn with_pid(&self, pid: u32) -> Option<PathBuf> {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
         let path = self.output.as_os_str().as_bytes();
-        let at = path.windows(2).position(|w| w == b"%p")?;
-        let expanded = [&path[..at], pid.to_string().as_bytes(), &path[at + 2..]].concat();
-        Some(OsString::from_vec(expanded).into())
+        let pid = pid.to_string();
+        if let Some(at) = path.windows(2).position(|w| w == b"%p") {
+            let expanded = [&path[..at], pid.as_bytes(), &path[at + 2..]].concat();
+            return std::ffi::OsString::from_vec(expanded).into();
+        }
+        if !forked {
+            return self.output.clone();
+        }
+        inserted(path, pid.as_bytes())
+    }
+
+    /// The numbered files beside the output: `trace.1.pftrace` for `trace.pftrace`.
+    pub fn numbered_path(&self, number: u32) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        let path = self.output_path(std::process::id(), false);
+        inserted(path.as_os_str().as_bytes(), number.to_string().as_bytes())
+    }
+
+    /// How long the end of a recording may take that keeps in memory what it has.
+    pub(crate) fn closing_time(&self) -> Duration {
+        let writes = self.flight.is_some() && self.dump_on.exit;
+        Duration::from_secs(if writes { 60 } else { 0 })
     }
 
     /// Whether `ACTIVITY_TYPES` asks for what Kineto calls so: nothing in it asks for all.
@@ -432,15 +468,14 @@ impl Config {
     }
 }
 
-/// `trace.pftrace.gz` with a number: `trace.4711.pftrace.gz`, as compression goes by the
-/// last extension and viewers by the others.
-fn before_extension(path: &Path, number: u64) -> PathBuf {
-    let path = path.as_os_str().as_bytes();
+/// A path with something before the extension.
+fn inserted(path: &[u8], what: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    // Before the first dot of the name, not the last: `t.pftrace.gz` keeps both.
     let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
     let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
     let at = dot.map_or(path.len(), |dot| name + 1 + dot);
-    let expanded = [&path[..at], b".", number.to_string().as_bytes(), &path[at..]].concat();
-    OsString::from_vec(expanded).into()
+    std::ffi::OsString::from_vec([&path[..at], b".", what, &path[at..]].concat()).into()
 }
 
 /// Reads a duration such as `200ms`.

@@ -49,6 +49,8 @@ pub enum Error {
         /// What was asked for, in bytes.
         bytes: u64,
     },
+    /// A dump was asked for, of a recording that keeps nothing in memory (or has ended).
+    NoFlight,
     /// The writer's thread could not be started.
     Thread {
         /// What the system said.
@@ -96,6 +98,9 @@ impl fmt::Display for Error {
             Error::Memory { bytes } => {
                 write!(f, "no memory for {bytes} bytes of buffers; set BUFFER to less")
             }
+            Error::NoFlight => f.write_str(
+                "there is no flight recorder to write from; record with FLIGHT=30s, say",
+            ),
             Error::Thread { source } => write!(
                 f,
                 "cannot start the writer's thread: {}; raise the limit of threads (ulimit -u)",

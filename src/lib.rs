@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 mod engine;
 pub mod error;
+mod flight;
 mod guard;
 #[cfg(feature = "inject")]
 #[doc(hidden)]
@@ -32,6 +33,7 @@ pub use api::{
 };
 pub use config::Config;
 pub use error::Error;
+pub use flight::Dump;
 pub use kymograph_protos::CounterUnit;
 pub use recording::{Ready, Recording, Session, Stats, Summary, ThreadStats};
 

@@ -8,7 +8,9 @@ mod stats;
 mod window;
 
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,6 +22,7 @@ use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::{self, Job, Page};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::flight::{Dump, Target};
 use crate::queue;
 use crate::sink::{self, Sink};
 use crate::{category, recorder, sources};
@@ -168,17 +171,45 @@ impl Recording {
         self.pid == std::process::id() && flush(&self.shared, patience)
     }
 
+    /// Writes what the flight recorder holds of this process to `path`, while the recording
+    /// goes on. Waits until that is done.
+    ///
+    /// # Errors
+    /// The recording is no flight recorder, the file cannot be written, or it took longer
+    /// than `patience` (it may still be finished then).
+    pub fn dump(&self, path: impl Into<PathBuf>, patience: Duration) -> Result<Dump, Error> {
+        self.order(Target::Path(path.into()), "asked by the program", patience)
+    }
+
+    /// As [`Recording::dump`], but into the next of the numbered files: `trace.1.pftrace`,
+    /// `trace.2.pftrace` and so on for the output `trace.pftrace`. All processes of a
+    /// recording under `kymo record` add their part; only this one's is waited for. `why`
+    /// is said in the trace.
+    ///
+    /// # Errors
+    /// As [`Recording::dump`].
+    pub fn trigger(&self, why: &str, patience: Duration) -> Result<Dump, Error> {
+        self.order(Target::Next, why, patience)
+    }
+
+    fn order(&self, target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
+        if self.pid != std::process::id() {
+            return Err(Error::NoFlight);
+        }
+        dump(&self.shared, target, why, patience)
+    }
+
     /// Ends the recording: everything recorded so far is written. Waits for the sink,
     /// seconds at most; if it does not answer in that time, what it has not taken is
     /// counted as unwritten.
     pub fn stop(self) -> Summary {
-        stop(&self.shared, self.pid, PATIENCE)
+        stop(&self.shared, self.pid, PATIENCE.max(self.shared.config.closing_time()))
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        stop(&self.shared, self.pid, PATIENCE);
+        stop(&self.shared, self.pid, PATIENCE.max(self.shared.config.closing_time()));
     }
 }
 
@@ -247,6 +278,9 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     queue::watch_threads();
     crate::lifecycle::watch_process();
     crate::lifecycle::forget_inherited();
+    if config.flight.is_some() {
+        crate::flight::alarm::arm(&config.dump_on);
+    }
     let shared = Arc::new(Shared::new(config, window));
     // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
@@ -264,6 +298,7 @@ fn run(
     first: Anchor,
     attend: &mut dyn FnMut(),
 ) {
+    crate::flight::alarm::engine_runs();
     let engine = || Engine::new(shared.clone(), &shared.config, sink, page, first).run(attend);
     // The sink may be the program's own, and panic.
     if catch_unwind(AssertUnwindSafe(engine)).is_err() {
@@ -298,7 +333,26 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 /// Stops the recording of this process if there is one: at exit, before `exec`.
 pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
     let shared = active()?;
+    // A flight recorder has more to write than what came since the last flush.
+    let patience = patience.max(shared.config.closing_time());
     Some(stop(&shared, shared.pid, patience))
+}
+
+/// Has the flight recorder of this process write what it holds, and waits for it.
+pub(crate) fn dump_active(target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
+    let ours = active().filter(|shared| shared.pid == std::process::id());
+    ours.map_or(Err(Error::NoFlight), |shared| dump(&shared, target, why, patience))
+}
+
+fn dump(shared: &Shared, target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
+    let deadline = Instant::now() + patience;
+    sources::flush(patience);
+    let ordered = shared.order(target, why, deadline)?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    ordered.recv_timeout(left).unwrap_or_else(|_| {
+        let path = shared.config.output.clone();
+        Err(Error::Output { path, source: io::ErrorKind::TimedOut.into() })
+    })
 }
 
 /// Writes what was recorded so far: before the process becomes another one.

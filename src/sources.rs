@@ -25,6 +25,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
     Settings {
         activity_types: config.activity_types.clone(),
         cupti_path: config.cupti_path.clone(),
+        cupti_finalize: config.cupti_finalize,
         pti_path: config.pti_path.clone(),
         all_args: config.all_args,
     }

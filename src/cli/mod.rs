@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod elf;
 mod files;
+mod follow;
 mod info;
 mod inherited;
 mod json;
@@ -18,6 +19,7 @@ mod library;
 mod merge;
 mod open;
 mod part;
+mod post;
 mod probe;
 mod progress;
 mod ps;
@@ -44,10 +46,10 @@ EXAMPLES
   What is in a trace, and the same trace for tools that read PyTorch's JSON:
       kymo info app.pftrace
       kymo convert app.pftrace app.json.gz
-  Look at it in Perfetto's UI:
-      kymo open app.pftrace
   The ranks of a job on one timeline:
       kymo merge job.pftrace rank*.json.gz
+  Look at it in Perfetto's UI:
+      kymo open app.pftrace
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:

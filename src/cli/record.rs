@@ -5,12 +5,14 @@
 //! the processes wrote is a valid trace also if `kymo` is killed meanwhile.
 
 use super::command::{self, Environment};
+use super::follow::Follow;
 use super::json::Json;
 use super::launch;
+use super::post::Server;
 use super::status::{self, Line};
 use super::{Refusal, ask, elf, library, say, trigger};
 use clap::Args;
-use kymograph::config::{self, Config, OPTIONS};
+use kymograph::config::{self, Compress, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
 use kymograph::sink;
 use kymograph_protos::packet::{self, Fact};
@@ -50,6 +52,15 @@ pub(super) struct Record {
     category: Vec<String>,
     #[arg(long, value_name = "DURATION", help = help("DURATION"))]
     duration: Option<String>,
+    #[arg(long, value_name = "DURATION", help = help("FLIGHT"))]
+    flight: Option<String>,
+    #[arg(long, value_name = "SIZE", help = help("FLIGHT_MEMORY"))]
+    memory: Option<String>,
+    #[arg(long, value_name = "LIST", help = help("DUMP_ON"))]
+    dump_on: Option<String>,
+    #[arg(long, value_name = "URL", help = help("TRACE_PROCESSOR"))]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "http://127.0.0.1:9001")]
+    to_trace_processor: Option<String>,
     #[arg(long, value_name = "SIZE", help = help("BUFFER"))]
     buffer: Option<String>,
     #[arg(long, value_name = "DURATION", help = help("FLUSH"))]
@@ -110,6 +121,7 @@ impl Record {
         let library = library::find(&config)?;
         config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
         refuse_other_files(&config.output)?;
+        let server = trace_processor(&config)?;
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let place = Place::create()?;
@@ -123,6 +135,9 @@ impl Record {
             page.set_duration(duration);
         }
         let running = launch::start(&self.words()?, &environment.into_c())?;
+        // Not before: the child of a process with threads could do little before `exec`.
+        let follow = server.map(|server| Follow::start(server, &config.output, page));
+        let follow = follow.transpose()?;
         let mut line = Line::new(self.quiet);
         let interval = line.as_ref().map(|_| status::INTERVAL);
         let ended = running.wait(interval, || {
@@ -133,7 +148,13 @@ impl Record {
         if let Some(line) = &mut line {
             line.clear();
         }
-        self.finish(&config, page);
+        let length = self.finish(&config, page);
+        if let Some(follow) = follow {
+            let outcome = follow.finish(length);
+            if !self.quiet {
+                say(&outcome);
+            }
+        }
         drop((place, output));
         Ok(ended.imitate())
     }
@@ -210,6 +231,10 @@ impl Record {
         let texts = [
             ("CATEGORIES", (!self.category.is_empty()).then_some(&categories)),
             ("DURATION", self.duration.as_ref()),
+            ("FLIGHT", self.flight.as_ref()),
+            ("FLIGHT_MEMORY", self.memory.as_ref()),
+            ("DUMP_ON", self.dump_on.as_ref()),
+            ("TRACE_PROCESSOR", self.to_trace_processor.as_ref()),
             ("BUFFER", self.buffer.as_ref()),
             ("FLUSH", self.flush_interval.as_ref()),
             ("POLICY", self.policy.as_ref()),
@@ -229,7 +254,8 @@ impl Record {
     }
 
     /// After the command: lets the others write what they have, and closes the output.
-    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>) {
+    /// Returns how long that is.
+    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>) -> u64 {
         page.set_state(State::Closing);
         // They look at the page when they flush.
         let deadline = Instant::now() + config.flush + Duration::from_millis(500);
@@ -238,6 +264,15 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
+        if config.flight.is_some() {
+            self.tell_of_dumps(config, page);
+            if !config.dump_on.exit {
+                page.set_state(State::Closed);
+                // It was made to find out whether it can be.
+                let _ = std::fs::remove_file(&config.output);
+                return 0;
+            }
+        }
         let last = last_packets(config, page, &totals);
         let sealed = sink::seal(config, page.clone(), &last);
         let length = sealed.unwrap_or_else(|error| {
@@ -245,7 +280,7 @@ impl Record {
             page.committed()
         });
         if self.quiet {
-            return;
+            return length;
         }
         if left > 0 {
             say(&format!(
@@ -260,6 +295,7 @@ impl Record {
         for line in status::notes(page) {
             say(&line);
         }
+        length
     }
 }
 
@@ -273,6 +309,38 @@ fn attach(pid: u32) -> Result<Refusal, Refusal> {
     } else {
         format!("{pid} cannot be recorded: {}", trigger::why_not(pid))
     }))
+}
+
+impl Record {
+    /// The numbered files that were written meanwhile.
+    fn tell_of_dumps(&self, config: &Config, page: &Page) {
+        for number in 1..=page.files() {
+            let path = config.numbered_path(number);
+            match sink::numbered(page, number) {
+                Some(totals) if !self.quiet => {
+                    let length = path.metadata().map_or(0, |file| file.len());
+                    say(&format!("dump {number}: {}", status::contents(&totals, &path, length)));
+                }
+                Some(_) => {}
+                None => say(&format!("dump {number}: {} was not written", path.display())),
+            }
+        }
+    }
+}
+
+/// Where the trace is to be sent, if it is.
+fn trace_processor(config: &Config) -> Result<Option<Server>, Refusal> {
+    let Some(url) = &config.trace_processor else {
+        return Ok(None);
+    };
+    if config.compression() != Compress::None {
+        return Err(Refusal(format!(
+            "a trace that is sent while it is written cannot be compressed; give {} another \
+             extension, or COMPRESS=none",
+            config.output.display()
+        )));
+    }
+    Ok(Some(Server::parse(url)?))
 }
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.

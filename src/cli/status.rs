@@ -73,8 +73,8 @@ fn width() -> usize {
 }
 
 /// What was recorded, and what to do next; line by line.
-pub(super) fn summary(totals: &Totals, output: &Path, length: u64) -> Vec<String> {
-    let output = output.display();
+pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> {
+    let output = path.display();
     let mut lines = Vec::new();
     if totals.events == 0 && totals.lost == 0 {
         lines.push(
@@ -95,14 +95,8 @@ pub(super) fn summary(totals: &Totals, output: &Path, length: u64) -> Vec<String
                 .to_owned(),
         );
     } else {
-        lines.push(format!(
-            "{}, {}, {}, {} lost → {output} ({})",
-            count(totals.processes.into(), "process", "processes"),
-            count(totals.threads.into(), "thread", "threads"),
-            count(totals.events, "event", "events"),
-            grouped(totals.lost),
-            size(length)
-        ));
+        let threads = count(totals.threads.into(), "thread", "threads");
+        lines.push(contents(totals, path, length).replacen(", ", &format!(", {threads}, "), 1));
         lines.push(format!("look at it: kymo open {output}"));
     }
     if totals.lost > 0 {
@@ -130,6 +124,18 @@ pub(super) fn notes(page: &Page) -> Vec<String> {
     });
     let more = (unsaid > 0).then(|| format!("{unsaid} more of this kind are in the trace"));
     said.chain(more).collect()
+}
+
+/// What is in a file.
+pub(super) fn contents(totals: &Totals, path: &Path, length: u64) -> String {
+    format!(
+        "{}, {}, {} lost → {} ({})",
+        count(totals.processes.into(), "process", "processes"),
+        count(totals.events, "event", "events"),
+        grouped(totals.lost),
+        path.display(),
+        size(length)
+    )
 }
 
 pub(super) fn count(n: u64, one: &str, many: &str) -> String {

@@ -44,7 +44,7 @@ pub(super) fn run(config: Config) -> Result<Summary, Error> {
     Ok(recording.stop())
 }
 
-fn render_all() {
+pub(super) fn render_all() {
     let frames = Track::new("frames in flight").rank(0);
     let (work, tiles) = channel();
     let (finished, done) = channel();

@@ -56,7 +56,7 @@ impl CategoryFilter {
 
 /// Whether `glob`, in which `*` stands for any bytes, matches the whole of `name`. Never
 /// worse than quadratic: only the last `*` is ever reconsidered.
-fn matches(glob: &[u8], name: &[u8]) -> bool {
+pub(super) fn matches(glob: &[u8], name: &[u8]) -> bool {
     let (mut g, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {

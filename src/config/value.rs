@@ -65,6 +65,15 @@ pub(super) fn size(value: &OsStr) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
+/// As [`size`], but no less than `least`.
+pub(super) fn at_least(value: &OsStr, least: u64) -> Result<u64, String> {
+    let bytes = size(value)?;
+    if bytes < least {
+        return Err(format!("expected a size of at least {}M", least >> 20));
+    }
+    Ok(bytes)
+}
+
 /// `500us`, `200ms`, `1.5s`, `10m`. A number must say its unit: 200 could be anything.
 pub(super) fn duration(value: &OsStr) -> Result<Duration, String> {
     const EXPECTED: &str = "expected a duration such as 500us, 200ms, 1.5s or 10m";

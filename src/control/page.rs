@@ -13,10 +13,10 @@
 //! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial  │
 //!          │       │       │       │errors │         │           │          │        │
 //!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴────────┘
-//!          112      116                                                          128
-//!          ┌────────┬──────────────────────────────────────────────────────────────┐
-//!          │unsaid  │ 0                                                            │
-//!          └────────┴──────────────────────────────────────────────────────────────┘
+//!          112      116      120                                                 128
+//!          ┌────────┬────────┬─────────────────────────────────────────────────────┐
+//!          │unsaid  │files   │ 0                                                   │
+//!          └────────┴────────┴─────────────────────────────────────────────────────┘
 //!          128                  144                                           61440
 //!          ┌────────┬───┬───────┬──────────────────────────────────────────────────┐
 //! slots    │pid     │use│serial │ … 3832 of 16 bytes                               │
@@ -67,7 +67,8 @@ pub(super) struct Layout {
     sequence: AtomicU32,
     pub(super) serial: AtomicU32,
     pub(super) unsaid: AtomicU32,
-    zero2: [u32; 3],
+    files: AtomicU32,
+    zero2: [u32; 2],
     pub(super) slots: [Slot; SLOTS],
     pub(super) notes: [Note; NOTES],
 }
@@ -269,6 +270,16 @@ impl Page {
         layout.events.fetch_add(events, Relaxed);
         layout.lost.fetch_add(lost, Relaxed);
         layout.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Numbered files that were begun so far: dumps, or parts of the trace.
+    pub fn files(&self) -> u32 {
+        self.layout().files.load(Acquire)
+    }
+
+    /// Has everybody begin the next numbered file. Returns its number, from 1.
+    pub fn next_file(&self) -> u32 {
+        self.layout().files.fetch_add(1, AcqRel) + 1
     }
 
     /// Counts threads that recorded something for the first time.

@@ -1,9 +1,11 @@
 //! What the threads of a recording share while their records are written.
 
-use kymograph_protos::packet::Snapshot;
-use kymograph_protos::record::{NANOS, Record};
+use kymograph_protos::packet::{Name, Snapshot};
+use kymograph_protos::record::{NANOS, Record, Slot};
 
+use super::nesting::Begun;
 use super::process::Process;
+use super::watch::Watch;
 use crate::clock::Converter;
 use crate::intern::Interner;
 use crate::recording::{Bounds, Window};
@@ -39,6 +41,9 @@ pub struct Context<'a> {
     pub bounds: Bounds,
     pub process: &'a mut Process,
     pub totals: &'a mut Totals,
+    /// Whether the packets are cut into chapters: see [`super::chapter`].
+    pub chapters: bool,
+    pub watch: Option<&'a mut Watch>,
 }
 
 impl Context<'_> {
@@ -50,6 +55,21 @@ impl Context<'_> {
     #[inline]
     pub fn time(&self, head: &Record, time: u64) -> u64 {
         if head.tag & NANOS != 0 { time } else { self.converter.nanos(time) }
+    }
+
+    /// A slice took this long. Returns whether that is too long.
+    #[inline]
+    pub fn took(&mut self, name: Name<'_>, nanos: u64) -> bool {
+        match &mut self.watch {
+            Some(watch) => watch.took(name, self.strings, nanos),
+            None => false,
+        }
+    }
+
+    /// A beginning, to be kept until its end. `record` begins with its slots.
+    pub fn begun(&self, time: u64, head: &Record, record: &[Slot]) -> Begun {
+        let kept = if self.chapters { 1 + head.tail as usize } else { 0 };
+        Begun { time, record: record[..kept].into() }
     }
 
     /// Learns what belongs to the trace, after what is going to be judged was drained.

@@ -35,6 +35,22 @@ struct Item {
     facts: Vec<(Vec<u8>, String)>,
 }
 
+/// A fact about the job, kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OwnFact {
+    Number(i64),
+    Text(String),
+}
+
+impl OwnFact {
+    pub fn as_fact(&self) -> Fact<'_> {
+        match self {
+            OwnFact::Number(number) => Fact::Number(*number),
+            OwnFact::Text(text) => Fact::Text(text),
+        }
+    }
+}
+
 /// The devices that this process uses.
 #[derive(Debug)]
 pub struct Devices {
@@ -172,11 +188,13 @@ impl Context<'_> {
         decoded.with_args(|args| {
             sequence.activity(self.out, self.strings, &Activity { args, ..activity });
         });
+        let duration = activity.duration;
         if head.arg != 0 {
-            let times = (begin, begin + activity.duration);
+            let times = (begin, begin + duration);
             let queue = decoded.device.queue;
             self.process.spans.work(head.arg, queue, times, self.clocks.boottime);
         }
+        self.took(decoded.name(head.site), duration);
     }
 
     /// Writes the ranges that devices are known to have worked for; at the end, `all`.
@@ -217,23 +235,32 @@ impl Context<'_> {
         packet::gpu_info(self.out, sequence.id(), self.clocks.boottime, &known);
     }
 
+    /// Says the inventory anew.
+    pub fn restate_devices(&mut self, sequence: u32) {
+        let gpus = &self.process.devices.gpus;
+        if !gpus.is_empty() {
+            let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
+            packet::gpu_info(self.out, sequence, self.clocks.boottime, &known);
+        }
+    }
+
     /// A fact about the job.
     pub fn fact(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
         let key = String::from_utf8_lossy(self.strings.text(head.site).bytes);
-        let text;
         let fact = match ArgType::from_u8(head.tag & TYPE_BITS) {
             Some(ArgType::Str) => {
                 let id = kymograph_protos::StrId(head.arg as u32);
-                text = String::from_utf8_lossy(self.strings.text(id).bytes).into_owned();
-                Fact::Text(&text)
+                OwnFact::Text(String::from_utf8_lossy(self.strings.text(id).bytes).into_owned())
             }
             Some(ArgType::None) | None => {
-                text = String::from_utf8_lossy(decoded.bytes()).into_owned();
-                Fact::Text(&text)
+                OwnFact::Text(String::from_utf8_lossy(decoded.bytes()).into_owned())
             }
-            Some(_) => Fact::Number(head.arg as i64),
+            Some(_) => OwnFact::Number(head.arg as i64),
         };
-        packet::trace_attributes(self.out, sequence.id(), &[(&key, fact)]);
+        packet::trace_attributes(self.out, sequence.id(), &[(&key, fact.as_fact())]);
+        if self.chapters {
+            self.process.facts.insert(key.into_owned(), fact);
+        }
     }
 }
 

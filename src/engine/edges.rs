@@ -126,7 +126,7 @@ impl Context<'_> {
             let mut decoded = Decoded::default();
             let (head, _) = decoded.read(&slots, self.strings);
             mark(&mut decoded, "start");
-            self.range_begin(&head, &decoded, sequence);
+            self.range_begin(&head, &decoded, &slots, sequence);
         }
     }
 
@@ -243,7 +243,7 @@ impl Thread {
             let (head, _) = decoded.read(&slots, cx.strings);
             mark(&mut decoded, "start");
             let aside = nesting::is_mixed(self.open(), stack);
-            self.begin(stack, aside, &head, &decoded, cx);
+            self.begin(stack, aside, &head, &decoded, &slots, cx);
         }
     }
 }

@@ -14,11 +14,13 @@
 //! When the sink fails, the packets are kept and offered again, up to a bound; then the
 //! recording is given up: nothing more is written, everything is counted.
 
+mod chapter;
 mod context;
 mod device;
 mod edges;
 pub(crate) mod identity;
 pub(crate) mod job;
+mod keep;
 mod nesting;
 mod process;
 mod ranges;
@@ -26,6 +28,7 @@ mod record;
 mod sequences;
 mod spans;
 mod thread;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -44,14 +47,18 @@ use crate::recording::{Request, Shared, Summary, ThreadStats};
 use crate::sink::Sink;
 use crate::sources;
 use context::{Context, Totals};
+use keep::Flight;
 use nesting::Pass;
 use process::Process;
 use sequences::Sequences;
 use spans::Spans;
 use thread::Thread;
+use watch::Watch;
 
 /// Slots turned into packets before the next lane gets its turn.
 const BATCH: usize = 1 << 15;
+/// Slots of one lane that are turned into packets in one pass, unless all must be.
+const TURN: usize = 8 * BATCH;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
 /// How long sources may take when others close the recording.
@@ -70,6 +77,8 @@ pub(crate) struct Engine {
     process: Process,
     threads: Vec<Option<Thread>>,
     converter: Converter,
+    /// The time of this pass. Readers want them in order, all through the file.
+    clocks: packet::Snapshot,
     started: u64,
     anchored: Instant,
     flushed: Instant,
@@ -86,8 +95,13 @@ pub(crate) struct Engine {
     events_written: u64,
     write_errors: u64,
     failure: Option<io::Error>,
+    /// A lane was not emptied in the last pass.
+    behind: bool,
     /// Nothing is written any more.
     given_up: bool,
+    /// Keeps the packets in memory, in the place of the sink.
+    flight: Option<Flight>,
+    watch: Option<Watch>,
     /// Losses that the trace states, and that the control page knows.
     lost_stated: u64,
     told_page: (u64, u64, u64, u64),
@@ -107,7 +121,8 @@ impl Engine {
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
-        if config.records("gpu_user_annotation") {
+        // A flight recorder forgets where they began.
+        if config.records("gpu_user_annotation") && config.flight.is_none() {
             process.spans =
                 Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
         }
@@ -123,6 +138,7 @@ impl Engine {
             process,
             threads: Vec::new(),
             converter: Converter::new(first, Anchor::now()),
+            clocks: identity::clocks(),
             started: first.ticks,
             anchored: now,
             flushed: now,
@@ -136,7 +152,10 @@ impl Engine {
             events_written: 0,
             write_errors: 0,
             failure: None,
+            behind: false,
             given_up: false,
+            flight: Flight::new(config),
+            watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
             lost_stated: 0,
             told_page: (0, 0, 0, 0),
         }
@@ -151,7 +170,9 @@ impl Engine {
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
         let mut closing_since = None;
         loop {
-            let request = self.shared.wait(nap.min(self.flush));
+            let busy = self.behind || self.is_dumping();
+            let nap = if busy { Duration::ZERO } else { nap.min(self.flush) };
+            let request = self.shared.wait(nap);
             attend();
             let page = self.member.as_ref().map(crate::control::Process::page);
             let closing = matches!(request, Request::Close)
@@ -180,6 +201,7 @@ impl Engine {
             } else {
                 self.pass(Pass::Normal);
             }
+            self.dump();
             if let Request::Flush(ticket) = request {
                 self.shared.flushed(ticket);
             }
@@ -188,11 +210,8 @@ impl Engine {
     }
 
     fn begin(&mut self) {
-        let clocks = identity::clocks();
-        self.process.describe(&mut self.out, &clocks);
-        let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        self.state_place();
+        self.process.describe(&mut self.out, &self.clocks);
+        self.introduce();
         self.write();
     }
 
@@ -212,7 +231,7 @@ impl Engine {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
-        self.context(identity::clocks()).settle_spans(true);
+        self.context().settle_spans(true);
         self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
@@ -220,6 +239,9 @@ impl Engine {
         self.totals.unmatched_ends += self.process.unmatched_ranges();
         self.state_facts();
         self.write();
+        if self.flight.is_some() {
+            self.keep_last();
+        }
         if let Err(error) = self.sink.finish() {
             self.failed(error);
         }
@@ -240,11 +262,12 @@ impl Engine {
             self.anchored = Instant::now();
             self.converter.correct(Anchor::now());
         }
-        let clocks = identity::clocks();
-        self.process.describe(&mut self.out, &clocks);
+        self.behind = false;
+        self.clocks = identity::clocks();
+        self.process.describe(&mut self.out, &self.clocks);
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..POOL.lanes_used() {
-            self.lane(index, pass, clocks, &mut scratch);
+            self.lane(index, pass, &mut scratch);
         }
         self.scratch = scratch;
         for (tid, name) in std::mem::take(&mut self.process.renamed) {
@@ -253,12 +276,12 @@ impl Engine {
             }
         }
         if pass == Pass::Flush {
-            self.context(clocks).settle_spans(false);
+            self.context().settle_spans(false);
         }
     }
 
     /// Empties one queue.
-    fn lane(&mut self, index: u32, pass: Pass, clocks: packet::Snapshot, scratch: &mut Vec<Slot>) {
+    fn lane(&mut self, index: u32, pass: Pass, scratch: &mut Vec<Slot>) {
         let index = index as usize;
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, || None);
@@ -270,22 +293,44 @@ impl Engine {
                 None => return,
             },
         };
+        let batch = self.flight.as_ref().map_or(BATCH, Flight::batch);
+        // A thread that records as fast as it is drained must not keep the others waiting.
+        let mut turn = match pass {
+            Pass::Normal => TURN,
+            Pass::Flush => TURN.max(self.buffer as usize / size_of::<Slot>()),
+            Pass::Last => usize::MAX,
+        };
         loop {
             scratch.clear();
-            let drained = thread.reader.drain(&POOL, scratch, BATCH);
+            let drained = thread.reader.drain(&POOL, scratch, batch);
             let pass = if drained == Drained::Ended { Pass::Last } else { pass };
-            thread.process(scratch, pass, &mut self.context(clocks));
-            if self.out.len() >= FULL {
+            thread.process(scratch, pass, &mut self.context());
+            if self.is_full() {
+                // It may have to say again what is open.
+                self.threads[index] = Some(thread);
                 self.write();
+                match self.threads[index].take() {
+                    Some(same) => thread = same,
+                    None => return,
+                }
             }
             if drained == Drained::Ended {
-                return self.part(thread, clocks);
+                return self.part(thread);
             }
-            if scratch.len() < BATCH {
+            if scratch.len() < batch {
+                break;
+            }
+            turn = turn.saturating_sub(scratch.len());
+            if turn == 0 {
+                self.behind = true;
                 break;
             }
         }
         self.threads[index] = Some(thread);
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.len() >= self.flight.as_ref().map_or(FULL, Flight::full)
     }
 
     /// A thread recorded its first event.
@@ -297,12 +342,12 @@ impl Engine {
     }
 
     /// A thread ended.
-    fn part(&mut self, mut thread: Thread, clocks: packet::Snapshot) {
+    fn part(&mut self, mut thread: Thread) {
         self.process.spans.thread_ended(thread.line);
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
         if untold > 0 {
-            thread.lost(untold, &mut self.context(clocks));
+            thread.lost(untold, &mut self.context());
         }
         self.gone.dropped += losses.dropped;
         self.gone.reentrant += losses.reentrant;
@@ -315,11 +360,11 @@ impl Engine {
 
     /// Writes the slices that are open and may stay so.
     fn leaves(&mut self, pass: Pass) {
-        let clocks = identity::clocks();
+        self.clocks = identity::clocks();
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
-                let mut cx = self.context(clocks);
+                let mut cx = self.context();
                 thread.process_leaf(&mut scratch, pass, &mut cx);
                 if pass == Pass::Last {
                     thread.open_early(&mut cx);
@@ -333,23 +378,23 @@ impl Engine {
 
     /// At the end: losses and names after which their thread recorded nothing more.
     fn state_the_rest(&mut self) {
-        let clocks = identity::clocks();
-        self.process.describe(&mut self.out, &clocks);
+        self.clocks = identity::clocks();
+        self.process.describe(&mut self.out, &self.clocks);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
-                thread.refresh_name(&mut self.context(clocks));
+                thread.refresh_name(&mut self.context());
                 let losses = thread.reader.losses();
                 let untold = thread.untold(losses.events());
                 if untold > 0 {
-                    thread.lost(untold, &mut self.context(clocks));
+                    thread.lost(untold, &mut self.context());
                 }
-                thread.describe_if_due(&mut self.context(clocks));
+                thread.describe_if_due(&mut self.context());
                 self.threads[index] = Some(thread);
             }
         }
     }
 
-    fn context(&mut self, clocks: packet::Snapshot) -> Context<'_> {
+    fn context(&mut self) -> Context<'_> {
         let window = &self.shared.window;
         Context {
             window,
@@ -357,10 +402,12 @@ impl Engine {
             out: &mut self.out,
             strings: &INTERNER,
             converter: &self.converter,
-            clocks,
+            clocks: self.clocks,
             started: self.started,
             process: &mut self.process,
             totals: &mut self.totals,
+            chapters: self.flight.is_some(),
+            watch: self.watch.as_mut(),
         }
     }
 
@@ -368,15 +415,24 @@ impl Engine {
     /// without a lane, events that could not be written.
     fn lost(&self) -> u64 {
         let now: u64 = self.threads.iter().flatten().map(|t| t.reader.losses().events()).sum();
-        let unwritten = if self.given_up { self.totals.events - self.events_written } else { 0 };
-        now + self.gone.events() + POOL.homeless() + unwritten
+        let unwritten = if self.given_up { self.pending() } else { 0 };
+        let unkept = self.flight.as_ref().map_or(0, |flight| flight.unkept);
+        now + self.gone.events() + POOL.homeless() + unwritten + unkept
+    }
+
+    /// Events that are neither written nor let go on purpose.
+    fn pending(&self) -> u64 {
+        let aside = self.flight.as_ref().map_or(0, |f| f.discarded() + f.unkept);
+        self.totals.events - self.events_written - aside
     }
 
     /// Hands everything to the sink.
     fn write(&mut self) {
         self.flushed = Instant::now();
         let lost = self.lost();
-        if lost > self.lost_stated && !self.given_up {
+        if self.flight.is_some() {
+            self.keep();
+        } else if lost > self.lost_stated && !self.given_up {
             self.lost_stated = lost;
             self.tell_page(lost);
             let total = self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
@@ -393,7 +449,7 @@ impl Engine {
         }
         if self.given_up {
             self.out.clear();
-        } else if !self.out.is_empty() {
+        } else if !self.out.is_empty() && self.flight.is_none() {
             match self.sink.write(&self.out) {
                 Ok(()) => {
                     self.bytes += self.out.len() as u64;
@@ -426,11 +482,14 @@ impl Engine {
     /// Adds what is new to the totals that `kymo record` shows.
     fn tell_page(&mut self, lost: u64) {
         if let Some(member) = &self.member {
-            let (events, lost_before, bytes, threads) = self.told_page;
+            let (events_before, lost_before, bytes, threads) = self.told_page;
+            // A flight recorder counts what is in the output when all is over.
+            let now = (self.events_written, lost);
+            let (events, lost) = self.flight.as_ref().map_or(now, Flight::last);
             let page = member.page();
-            page.add(self.events_written - events, lost - lost_before, self.bytes - bytes);
+            page.add(events - events_before, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
-            self.told_page = (self.events_written, lost, self.bytes, self.thread_count);
+            self.told_page = (events, lost, self.bytes, self.thread_count);
             self.process.new_notes().iter().for_each(|note| page.note(note));
         }
     }
@@ -452,9 +511,11 @@ impl Engine {
     }
 
     fn summary(&self) -> Summary {
-        let pending = self.totals.events - self.events_written;
+        let pending = self.pending();
+        let discarded = self.flight.as_ref().map_or(0, Flight::discarded);
         Summary {
             events: self.events_written,
+            discarded,
             lost: self.lost(),
             reentrant: self.gone.reentrant
                 + self.threads.iter().flatten().map(|t| t.reader.losses().reentrant).sum::<u64>(),

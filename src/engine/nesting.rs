@@ -31,6 +31,18 @@ pub struct Open {
     pub uniform: bool,
     /// If devices show it as well: the stack, if it crosses others, else none.
     pub span: Option<StrId>,
+    /// Whether it was found to take too long.
+    pub watched: bool,
+    pub begun: Begun,
+}
+
+/// A beginning, kept as it was recorded: it may have to be said again, in another file.
+#[derive(Debug, Default)]
+pub struct Begun {
+    /// When, in nanoseconds.
+    pub time: u64,
+    /// Its record; empty if nobody will ask.
+    pub record: Box<[Slot]>,
 }
 
 /// How thorough a pass over the records has to be.

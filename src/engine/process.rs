@@ -1,17 +1,17 @@
 //! What belongs to the process and not to one of its threads: its description, counters,
 //! named tracks and ranges.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use kymograph_protos::packet::{
-    CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, ThreadTrack, Track,
+    self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, ThreadTrack, Track,
 };
 use kymograph_protos::record::{
-    ArgType, CounterUnit, Kind, Record, StrId, THREAD_TRACK, TYPE_BITS,
+    ArgType, CounterUnit, Kind, Record, Slot, StrId, THREAD_TRACK, TYPE_BITS,
 };
 
 use super::context::Context;
-use super::device::Devices;
+use super::device::{Devices, OwnFact};
 use super::edges::RangeEdges;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
@@ -27,6 +27,15 @@ struct Named {
     orders_children: bool,
 }
 
+/// A counter, and what it was last.
+#[derive(Clone, Copy, Debug)]
+struct Sampled {
+    uuid: u64,
+    unit: CounterUnit,
+    described: bool,
+    last: (u64, CounterValue),
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Process {
@@ -37,8 +46,7 @@ pub struct Process {
     pub started: u64,
     pub sequence: Sequence,
     described: bool,
-    /// Counter tracks that were described, by site.
-    counters: HashMap<StrId, u64>,
+    counters: HashMap<StrId, Sampled>,
     named: HashMap<u64, Named>,
     /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
     lanes: HashMap<u64, (u64, StrId)>,
@@ -49,6 +57,8 @@ pub struct Process {
     pub spans: Spans,
     /// Threads that described themselves.
     pub threads: HashSet<u32>,
+    /// What is known about the job, by key.
+    pub facts: BTreeMap<String, OwnFact>,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
     /// What whoever records should know, each sentence once; and how many of them do.
@@ -82,6 +92,7 @@ impl Process {
             devices: Devices::new(salt),
             spans: Spans::default(),
             threads: HashSet::new(),
+            facts: BTreeMap::new(),
             renamed: Vec::new(),
             notes: Vec::new(),
             notes_told: 0,
@@ -136,6 +147,14 @@ impl Process {
         &self.notes[told..]
     }
 
+    /// Forgets what was said: a chapter ends.
+    pub fn expire(&mut self) {
+        self.sequence.expire();
+        self.described = false;
+        self.counters.values_mut().for_each(|counter| counter.described = false);
+        self.lanes.clear();
+    }
+
     fn track_uuid(&self, id: u64) -> u64 {
         match id {
             0 => self.uuid,
@@ -153,6 +172,7 @@ impl Context<'_> {
         head: &Record,
         kind: Kind,
         decoded: &Decoded,
+        record: &[Slot],
         sequence: &mut Sequence,
     ) {
         match kind {
@@ -169,7 +189,7 @@ impl Context<'_> {
                     sequence,
                 );
             }
-            Kind::RangeBegin => self.range_begin(head, decoded, sequence),
+            Kind::RangeBegin => self.range_begin(head, decoded, record, sequence),
             Kind::RangeEnd => {
                 let time = self.time(head, head.time);
                 self.open_early_range(head.other, sequence);
@@ -194,23 +214,28 @@ impl Context<'_> {
 
     fn counter(&mut self, head: &Record, sequence: &mut Sequence) {
         self.totals.events += 1;
-        let track = match self.process.counters.get(&head.site) {
-            Some(uuid) => *uuid,
-            None => self.describe_counter(head, sequence.id()),
-        };
         let value = match ArgType::from_u8(head.tag & TYPE_BITS) {
             Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
             _ => CounterValue::I64(head.arg as i64),
         };
-        let event = Event {
-            track,
-            counter: Some(value),
-            ..Event::new(EventType::Counter, self.time(head, head.time))
+        let last = (self.time(head, head.time), value);
+        let track = match self.process.counters.get_mut(&head.site) {
+            Some(counter) if counter.described => {
+                counter.last = last;
+                counter.uuid
+            }
+            _ => self.describe_counter(head, last, sequence.id()),
         };
+        self.sample(track, last, sequence);
+    }
+
+    fn sample(&mut self, track: u64, (time, value): (u64, CounterValue), sequence: &mut Sequence) {
+        let event = Event { track, counter: Some(value), ..Event::new(EventType::Counter, time) };
         sequence.event(self.out, self.strings, &event);
     }
 
-    fn describe_counter(&mut self, head: &Record, sequence: u32) -> u64 {
+    #[cold]
+    fn describe_counter(&mut self, head: &Record, last: (u64, CounterValue), sequence: u32) -> u64 {
         let unit = match head.other {
             1 => CounterUnit::Nanoseconds,
             2 => CounterUnit::Count,
@@ -218,11 +243,52 @@ impl Context<'_> {
             _ => CounterUnit::None,
         };
         let uuid = mix(&[self.process.uuid, 0x636f_756e, u64::from(head.site.0)]);
-        self.process.counters.insert(head.site, uuid);
-        let name = self.strings.text(head.site).bytes;
+        let counter = Sampled { uuid, unit, described: true, last };
+        self.process.counters.insert(head.site, counter);
+        self.write_counter(head.site, &counter, sequence);
+        uuid
+    }
+
+    fn write_counter(&mut self, site: StrId, &Sampled { uuid, unit, .. }: &Sampled, sequence: u32) {
+        let name = self.strings.text(site).bytes;
         Track { uuid, parent: self.process.uuid, name, counter: Some(unit), ..Track::default() }
             .write(self.out, sequence);
-        uuid
+    }
+
+    /// Says anew what belongs to the process: all but its own description, which
+    /// [`Process::describe`] has written.
+    pub fn restate_process(&mut self) {
+        // Apart from the rest, so that it can be borrowed along with it.
+        let mut sequence = std::mem::replace(&mut self.process.sequence, Sequence::new(0));
+        let facts = std::mem::take(&mut self.process.facts);
+        for (key, fact) in &facts {
+            packet::trace_attributes(self.out, sequence.id(), &[(key, fact.as_fact())]);
+        }
+        self.process.facts = facts;
+        self.restate_devices(sequence.id());
+        let named = std::mem::take(&mut self.process.named);
+        for (id, named) in &named {
+            self.write_track(self.process.track_uuid(*id), named, sequence.id());
+        }
+        self.process.named = named;
+        let counters = std::mem::take(&mut self.process.counters);
+        for (site, counter) in &counters {
+            self.write_counter(*site, counter, sequence.id());
+            self.sample(counter.uuid, counter.last, &mut sequence);
+        }
+        self.process.counters = counters;
+        let ranges = std::mem::take(&mut self.process.ranges);
+        let mut decoded = Decoded::default();
+        for range in ranges.running().filter(|range| !range.begun.record.is_empty()) {
+            let (head, _) = decoded.read(&range.begun.record, self.strings);
+            decoded.leave_flows_open();
+            let (_, called) = self.lane_of(&head, &decoded);
+            self.describe_lane(range.lane, decoded.track, called, sequence.id());
+            let (time, lane) = (range.begun.time, range.lane);
+            self.emit(EventType::Begin, time, lane, &head, &decoded, &mut sequence);
+        }
+        self.process.ranges = ranges;
+        self.process.sequence = sequence;
     }
 
     fn track(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
@@ -273,22 +339,34 @@ impl Context<'_> {
         .write(self.out, sequence);
     }
 
-    pub fn range_begin(&mut self, head: &Record, decoded: &Decoded, sequence: &mut Sequence) {
+    /// The track of a range, and what that is called if it is not a named one.
+    fn lane_of(&self, head: &Record, decoded: &Decoded) -> (u64, StrId) {
+        // Ranges without a track lie on one of their category's.
+        match (decoded.track, category(head, self.strings)) {
+            (0, StrId::NONE) => (mix(&[u64::from(head.site.0)]), head.site),
+            (0, category) => (mix(&[u64::from(category.0)]), category),
+            (id, _) => (self.process.track_uuid(id), StrId::NONE),
+        }
+    }
+
+    pub fn range_begin(
+        &mut self,
+        head: &Record,
+        decoded: &Decoded,
+        record: &[Slot],
+        sequence: &mut Sequence,
+    ) {
         self.totals.events += 1;
         let time = self.time(head, head.time);
         let bytes = match decoded.name(head.site) {
             Name::Bytes(bytes) => Some(bytes.into()),
             Name::Id(_) => None,
         };
-        // Ranges without a track lie on one of their category's.
-        let (track, called) = match (decoded.track, category(head, self.strings)) {
-            (0, StrId::NONE) => (mix(&[u64::from(head.site.0)]), head.site),
-            (0, category) => (mix(&[u64::from(category.0)]), category),
-            (id, _) => (self.process.track_uuid(id), StrId::NONE),
-        };
+        let (track, called) = self.lane_of(head, decoded);
+        let begun = self.begun(time, head, record);
         let (process, own) = (self.process.uuid, decoded.track != 0);
         let uuid = move |n| if own && n == 0 { track } else { mix(&[process, track, n]) };
-        let lane = self.process.ranges.begin(head.other, track, time, (head.site, bytes), uuid);
+        let lane = self.process.ranges.begin(head.other, track, begun, (head.site, bytes), uuid);
         self.describe_lane(lane, decoded.track, called, sequence.id());
         self.emit(EventType::Begin, time, lane, head, decoded, sequence);
         if let Some(early) = self.process.ranges.take_early(head.other) {
@@ -329,6 +407,7 @@ impl Context<'_> {
             };
             sequence.event(self.out, self.strings, &event);
         });
+        self.took(name, time.saturating_sub(range.begun.time));
     }
 
     fn emit(

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use kymograph_protos::StrId;
 
+use super::nesting::Begun;
 use super::record::Decoded;
 
 /// A range that has begun.
@@ -19,6 +20,7 @@ pub struct Running {
     pub bytes: Option<Box<[u8]>>,
     /// The uuid of its lane.
     pub lane: u64,
+    pub begun: Begun,
     group: usize,
     slot: usize,
 }
@@ -53,13 +55,18 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// Places a range that began at `time` on the track `track`. Returns the uuid of its
+    /// The ranges that have begun and not ended.
+    pub fn running(&self) -> impl Iterator<Item = &Running> {
+        self.running.values()
+    }
+
+    /// Places a range that begins as `begun` says on the track `track`. Returns the uuid of its
     /// lane, which `lane_uuid` makes from the lane's number on the track.
     pub fn begin(
         &mut self,
         id: u64,
         track: u64,
-        time: u64,
+        begun: Begun,
         name: (StrId, Option<Box<[u8]>>),
         lane_uuid: impl Fn(u64) -> u64,
     ) -> u64 {
@@ -69,14 +76,14 @@ impl Ranges {
             self.groups.push(Vec::new());
         }
         let lanes = &mut self.groups[group];
-        let free = lanes.iter().position(|lane| !lane.running && lane.until <= time);
+        let free = lanes.iter().position(|lane| !lane.running && lane.until <= begun.time);
         let slot = free.unwrap_or(lanes.len());
         if free.is_none() {
             lanes.push(Lane { uuid: lane_uuid(slot as u64), running: false, until: 0 });
         }
         lanes[slot].running = true;
         let lane = lanes[slot].uuid;
-        self.running.insert(id, Running { site: name.0, bytes: name.1, lane, group, slot });
+        self.running.insert(id, Running { site: name.0, bytes: name.1, lane, begun, group, slot });
         lane
     }
 
@@ -112,7 +119,8 @@ mod tests {
     use super::*;
 
     fn lane(ranges: &mut Ranges, id: u64, time: u64) -> u64 {
-        ranges.begin(id, 7, time, (StrId(1), None), |n| 100 + n)
+        let begun = Begun { time, ..Begun::default() };
+        ranges.begin(id, 7, begun, (StrId(1), None), |n| 100 + n)
     }
 
     #[test]

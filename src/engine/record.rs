@@ -143,6 +143,12 @@ impl Decoded {
         }
     }
 
+    /// Makes its arrows pass through instead of ending: where they began may be in a file
+    /// that is not this one, and an end without a beginning is a defect of a trace.
+    pub fn leave_flows_open(&mut self) {
+        self.flows.append(&mut self.flow_ends);
+    }
+
     /// The value of the argument called `name`, as bits.
     pub fn number(&self, name: &[u8], strings: &impl Strings) -> Option<u64> {
         self.args.iter().find(|(id, ..)| strings.text(*id).bytes == name).map(|arg| arg.2)

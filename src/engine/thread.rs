@@ -12,7 +12,7 @@ use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
 use super::context::Context;
 use super::edges::{self, Edges};
 use super::identity::{self, mix};
-use super::nesting::{self, Open, Pass};
+use super::nesting::{self, Begun, Open, Pass};
 use super::record::{Decoded, category, record_len, stack_of};
 use crate::queue::Reader;
 
@@ -49,10 +49,10 @@ pub struct Thread {
     peeked: Option<StrId>,
     /// Losses that `Lost` records told of.
     told: u64,
-    /// What crosses the edges of the window.
-    pub edges: Edges,
     /// Its number among those whose ranges devices show; 0 until it has one.
     pub line: u32,
+    /// What crosses the edges of the window.
+    pub edges: Edges,
     decoded: Decoded,
 }
 
@@ -74,8 +74,8 @@ impl Thread {
             last_time: 0,
             peeked: None,
             told: 0,
-            edges: Edges::default(),
             line: 0,
+            edges: Edges::default(),
             decoded: Decoded::default(),
         }
     }
@@ -152,6 +152,9 @@ impl Thread {
         while let Some(len) = record_len(&slots[at..]) {
             let rest = &slots[at..];
             let (head, kind) = decoded.read(rest, cx.strings);
+            if cx.chapters {
+                decoded.leave_flows_open();
+            }
             if self.edges.wait() && cx.is_inside(&head) {
                 self.open_early(cx);
             }
@@ -201,7 +204,7 @@ impl Thread {
                 };
                 match aside {
                     None => return false,
-                    Some(aside) => self.begin(stack, aside, head, decoded, cx),
+                    Some(aside) => self.begin(stack, aside, head, decoded, rest, cx),
                 }
             }
             Kind::End => self.end(StrId::NONE, head.time, decoded, cx),
@@ -221,7 +224,7 @@ impl Thread {
             Kind::Lost => self.lost(head.arg, cx),
             _ => {
                 self.ready(cx);
-                cx.shared_record(head, kind, decoded, &mut self.sequence);
+                cx.shared_record(head, kind, decoded, rest, &mut self.sequence);
             }
         }
         true
@@ -241,6 +244,7 @@ impl Thread {
         let event =
             Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
         self.sequence.event(cx.out, cx.strings, &event);
+        cx.took(event.name, end - begin);
     }
 
     /// Slices open on the thread's own track.
@@ -260,6 +264,7 @@ impl Thread {
         aside: bool,
         head: &Record,
         decoded: &Decoded,
+        record: &[Slot],
         cx: &mut Context<'_>,
     ) {
         cx.totals.events += 1;
@@ -280,7 +285,9 @@ impl Thread {
         self.launched(decoded, cx);
         let slices = if aside { self.sides.entry(stack).or_default() } else { &mut self.stack };
         let uniform = slices.last().is_none_or(|top| top.uniform && top.stack == stack);
-        slices.push(Open { site: head.site, bytes, stack, track, uniform, span });
+        let begun = cx.begun(time, head, record);
+        let watched = false;
+        slices.push(Open { site: head.site, bytes, stack, track, uniform, span, watched, begun });
     }
 
     /// Device work was asked for inside the ranges that are open.
@@ -330,6 +337,9 @@ impl Thread {
             };
             self.sequence.event(cx.out, cx.strings, &event);
         });
+        if !open.watched {
+            cx.took(name, time.saturating_sub(open.begun.time));
+        }
     }
 
     fn emit(
@@ -383,6 +393,55 @@ impl Thread {
             self.last_time = time;
         }
         self.last_time
+    }
+
+    /// Forgets what was said: a chapter ends.
+    pub fn expire(&mut self) {
+        self.sequence.expire();
+        self.described = false;
+        self.siblings.clear();
+    }
+
+    /// Says anew what is open.
+    pub fn restate(&mut self, cx: &mut Context<'_>) {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        for depth in 0..self.stack.len() {
+            self.track_at(depth, cx);
+            let begun = std::mem::take(&mut self.stack[depth].begun);
+            self.begin_again(&begun, self.stack[depth].track, &mut decoded, cx);
+            self.stack[depth].begun = begun;
+        }
+        let sides = std::mem::take(&mut self.sides);
+        for (stack, open) in sides.iter().filter(|(_, open)| !open.is_empty()) {
+            self.side_track(*stack, cx);
+            open.iter()
+                .for_each(|open| self.begin_again(&open.begun, open.track, &mut decoded, cx));
+        }
+        self.sides = sides;
+        self.decoded = decoded;
+    }
+
+    fn begin_again(
+        &mut self,
+        begun: &Begun,
+        track: u64,
+        decoded: &mut Decoded,
+        cx: &mut Context<'_>,
+    ) {
+        if !begun.record.is_empty() {
+            let (head, _) = decoded.read(&begun.record, cx.strings);
+            decoded.leave_flows_open();
+            self.emit(EventType::Begin, begun.time, track, &head, decoded, cx);
+        }
+    }
+
+    /// Tells the watch of slices that take too long already.
+    pub fn watch(&mut self, now: u64, cx: &mut Context<'_>) {
+        let sides = self.sides.values_mut().flatten();
+        for open in self.stack.iter_mut().chain(sides).filter(|open| !open.watched) {
+            let name = open.bytes.as_deref().map_or(Name::Id(open.site), Name::Bytes);
+            open.watched = cx.took(name, now.saturating_sub(open.begun.time));
+        }
     }
 
     /// Makes sure that the sequence and the thread's track are there to write to.

@@ -68,6 +68,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         mode: Some(0o600),
         fork: ForkPolicy::Silent,
         control: None,
+        flight: None,
         ..request.config.clone()
     };
     let sink = sink::open_file(&config, path)?;

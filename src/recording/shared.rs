@@ -8,6 +8,8 @@ use super::active::deactivate;
 use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
 use crate::config::Config;
+use crate::error::Error;
+use crate::flight::{Order, Ordered, Target};
 use crate::{category, recorder};
 
 /// What the engine and everybody else share of a recording.
@@ -37,6 +39,8 @@ pub(super) struct Inbox {
     /// The newest flush that was asked for, and the newest that was done.
     wanted: u64,
     done: u64,
+    /// Dumps of the flight recorder that were asked for.
+    orders: Vec<Order>,
     pub(super) ended: bool,
 }
 
@@ -80,10 +84,35 @@ impl Shared {
             Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
             _ => Request::None,
         };
-        if request(&inbox) == Request::None {
+        if request(&inbox) == Request::None && inbox.orders.is_empty() {
             inbox = wait(&self.wake, inbox, time);
         }
         request(&inbox)
+    }
+
+    /// Engine: the dumps that were asked for since the last time.
+    pub(crate) fn take_orders(&self) -> Vec<Order> {
+        std::mem::take(&mut lock(&self.inbox).orders)
+    }
+
+    /// Asks for a dump. Returns where the answer will come from.
+    pub(crate) fn order(
+        &self,
+        target: Target,
+        why: &str,
+        deadline: Instant,
+    ) -> Result<Ordered, Error> {
+        if self.config.flight.is_none() {
+            return Err(Error::NoFlight);
+        }
+        let (answer, answered) = std::sync::mpsc::channel();
+        let order = Order { target, why: why.to_owned(), answer: Some(answer) };
+        match lock_until(&self.inbox, deadline) {
+            Some(mut inbox) if !inbox.ended => inbox.orders.push(order),
+            _ => return Err(Error::NoFlight),
+        }
+        self.wake.notify_one();
+        Ok(answered)
     }
 
     /// Engine: a flush is done.

@@ -6,6 +6,8 @@
 pub struct Summary {
     /// Slices, ranges, instants and counter values in the trace.
     pub events: u64,
+    /// Events that a flight recorder kept for a while and had to let go, as it should.
+    pub discarded: u64,
     /// Events that are missing, for whatever reason.
     pub lost: u64,
     /// Of these: events pushed from inside a push (a signal handler, an allocator hook).

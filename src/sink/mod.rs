@@ -21,6 +21,7 @@ mod descriptor;
 mod file;
 mod gzip;
 mod memory;
+mod numbered;
 mod quiet;
 mod stream;
 
@@ -28,6 +29,7 @@ pub use appender::SharedFile;
 pub use compress::Compressed;
 pub use file::File;
 pub use memory::Memory;
+pub(crate) use numbered::Numbered;
 pub use stream::Stream;
 
 use crate::config::{Compress, Config};
@@ -105,6 +107,12 @@ pub fn open_file(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
 pub fn open_shared(config: &Config, page: Arc<Page>) -> Result<Box<dyn Sink>, Error> {
     let file = SharedFile::open(&config.output, page)?;
     Ok(Box::new(file.compress(config.compression())))
+}
+
+/// What numbered file `number` of a recording amounts to; `None` if nobody wrote to it.
+#[doc(hidden)]
+pub fn numbered(page: &Page, number: u32) -> Option<crate::control::Totals> {
+    Numbered::progress(page, number)
 }
 
 /// Ends the shared output of `kymo record`: cuts off what dead processes left, appends

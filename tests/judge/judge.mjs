@@ -1,21 +1,26 @@
 // Loads one trace into Perfetto's trace_processor and answers SQL about it.
 //
 //   node judge.mjs ASSETS TRACE
+//   node judge.mjs ASSETS --serve PORT
 //
-// ASSETS is the directory that `setup` unpacked. Every line in and out is one JSON value:
+// ASSETS is the directory that `setup` unpacked. With --serve the trace comes over HTTP, as
+// to `trace_processor_shell server http`: POST /parse and /notify_eof. Every line in and out is one JSON value:
 //
 //   out  {"ready": true}                            the trace is loaded
 //   in   "SELECT ..."
 //   out  {"columns": ["a", …], "rows": [[…], …]}    or {"error": "…"}
+//   in   null                                       (of a server)
+//   out  {"received": 4711, "ended": 1}             bytes since the last end, and ends
 //
 // Ends when its input does. What trace_processor logs goes to stderr.
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { createServer } from 'node:http';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import vm from 'node:vm';
 
-const [assets, trace] = process.argv.slice(2);
+const [assets, trace, port] = process.argv.slice(2);
 const CHUNK = 8 << 20;
 
 // stdout belongs to the answers.
@@ -78,6 +83,48 @@ async function load(engine, file) {
   await engine.notifyEof();
 }
 
+// What was received so far.
+const served = { received: 0, ended: 0 };
+
+// One request at a time, as the server that this stands for.
+async function serve(engine, port) {
+  let last = Promise.resolve();
+  const server = createServer((request, response) => {
+    const pieces = [];
+    request.on('data', (piece) => pieces.push(piece));
+    request.on('end', () => {
+      last = last.then(async () => {
+        const [status, body] = await take(engine, request, Buffer.concat(pieces));
+        response.writeHead(status, { 'Content-Length': body.length });
+        response.end(body);
+      });
+    });
+  });
+  server.keepAliveTimeout = 0;
+  await new Promise((listening) => server.listen(port, '127.0.0.1', listening));
+  return server.address().port;
+}
+
+async function take(engine, request, body) {
+  if (request.method !== 'POST') return [404, 'what?'];
+  try {
+    if (request.url === '/parse') {
+      await engine.parse(new Uint8Array(body));
+      served.received += body.length;
+    } else if (request.url === '/notify_eof') {
+      await engine.notifyEof();
+      served.received = 0;
+      served.ended += 1;
+    } else {
+      return [404, 'what?'];
+    }
+    return [200, ''];
+  } catch (error) {
+    const text = Buffer.from(String(error?.message ?? error).slice(0, 100));
+    return [200, Buffer.concat([Buffer.from([0x12, text.length]), text])];
+  }
+}
+
 // SQL integers arrive as BigInt and reals as number; JSON keeps them apart by the point.
 function cell(value) {
   if (typeof value === 'bigint') return value.toString();
@@ -105,11 +152,13 @@ async function answer(engine, sql) {
 
 try {
   const engine = await startEngine();
-  await load(engine, trace);
-  say('{"ready":true}');
+  const listens = trace === '--serve' ? await serve(engine, Number(port)) : null;
+  if (listens === null) await load(engine, trace);
+  say(JSON.stringify({ ready: true, port: listens }));
   for await (const line of createInterface({ input: process.stdin })) {
     try {
-      say(await answer(engine, JSON.parse(line)));
+      const sql = JSON.parse(line);
+      say(sql === null ? JSON.stringify(served) : await answer(engine, sql));
     } catch (error) {
       say(JSON.stringify({ error: String(error?.message ?? error) }));
     }
@@ -118,3 +167,5 @@ try {
   say(JSON.stringify({ error: String(error?.stack ?? error) }));
   process.exitCode = 1;
 }
+// Connections that are kept would keep the process.
+process.exit();

@@ -1,6 +1,9 @@
 //! C and C++ programs, compiled against the header and linked with the library that was
 //! built with the test.
 
+// Each test file uses some of it.
+#![allow(dead_code)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

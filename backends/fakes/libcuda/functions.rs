@@ -49,7 +49,7 @@ pairs! {
 }
 
 /// What a program calls before it launches a kernel by the driver API.
-pub(crate) static GET_KERNEL: Function = driver(23, c"cuModuleGetFunction");
+pub(crate) static GET_KERNEL: Option<Function> = Some(driver(23, c"cuModuleGetFunction"));
 
 /// Functions of no consequence, for `call`.
 static OTHERS: [Function; 9] = [

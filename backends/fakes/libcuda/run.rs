@@ -184,9 +184,11 @@ fn call(
     };
     match via {
         Via::Driver => {
-            if symbol.is_some() && !GOT_KERNEL.swap(true, Ordering::Relaxed) {
+            if let (Some(_), Some(get)) = (symbol, &functions::GET_KERNEL)
+                && !GOT_KERNEL.swap(true, Ordering::Relaxed)
+            {
                 let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
-                within(&functions::GET_KERNEL, correlation, place, None, || {});
+                within(get, correlation, place, None, || {});
             }
             inner();
         }

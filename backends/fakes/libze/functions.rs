@@ -12,6 +12,9 @@ pub(crate) struct Function {
     pub(crate) name: &'static CStr,
 }
 
+/// What a program calls before it launches a kernel by the driver API: of no interest here.
+pub(crate) static GET_KERNEL: Option<Function> = None;
+
 /// The same work in both APIs.
 pub(crate) struct Pair {
     pub(crate) runtime: Function,

@@ -19,6 +19,7 @@ use super::layout::Sizes;
 use super::leave;
 use super::library::Found;
 use super::share;
+use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
 use crate::vendor::raw::Raw;
@@ -52,6 +53,8 @@ pub(crate) struct Session {
     subscriber: *mut c_void,
     selection: Selection,
     sizes: Sizes,
+    /// Whether CUPTI is to leave the process afterwards.
+    leaves: bool,
     decoder: Decoder,
     described: bool,
     dropped: u64,
@@ -86,6 +89,7 @@ impl Session {
             selection,
             decoder: Decoder::new(recorder, clock, sizes.version, settings.all_args),
             sizes,
+            leaves: settings.cupti_finalize,
             described: false,
             dropped: 0,
             discarded: 0,
@@ -132,7 +136,10 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
-        leave::ask(&self.found.cupti, self.found.version, self.subscriber);
+        match self.leaves {
+            true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
+            false => subscription::give_up(self.subscriber),
+        }
         self.state(started);
     }
 

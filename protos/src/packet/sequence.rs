@@ -112,6 +112,8 @@ const FIXED_PART: usize = 96;
 /// Bytes of an argument at most, without strings by value.
 const ARG_PART: usize = 24;
 const FLOW_PART: usize = 10;
+/// Bytes after which everything is said anew.
+const MAX_BYTES: usize = 4 << 20;
 
 impl Sequence {
     /// A sequence with this id, which no other sequence of the file may use at the same
@@ -148,10 +150,14 @@ impl Sequence {
         self.started
     }
 
+    /// Makes it stale: what follows must be readable without what came before.
+    pub fn expire(&mut self) {
+        self.bytes = MAX_BYTES + 1;
+    }
+
     /// Whether it is time to restart: never started, ten seconds or four megabytes ago.
     pub fn is_stale(&self, now: u64) -> bool {
         const MAX_NANOS: u64 = 10_000_000_000;
-        const MAX_BYTES: usize = 4 << 20;
         !self.started || now.saturating_sub(self.cleared_at) > MAX_NANOS || self.bytes > MAX_BYTES
     }
 

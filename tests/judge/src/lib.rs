@@ -42,9 +42,11 @@
 mod engine;
 mod native;
 mod node;
+mod server;
 mod table;
 mod tools;
 mod trace;
 
+pub use server::Server;
 pub use tools::{tools, venv_python};
 pub use trace::Trace;

@@ -1,5 +1,6 @@
 //! The node process that `judge.mjs` describes.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -26,13 +27,25 @@ impl Node {
     pub(crate) fn load(trace: &Path) -> Result<Node, String> {
         let unpacked = unpack_zstd(trace).map_err(|error| error.to_string())?;
         let trace = unpacked.as_ref().map_or(trace, NamedTempFile::path);
+        Node::start(&[trace.as_os_str()]).map(|(node, _)| node)
+    }
+
+    /// Waits for requests on `port`, or on one of its own choice if that is 0. Returns also
+    /// which it is.
+    pub(crate) fn serve(port: u16) -> Result<(Node, u16), String> {
+        let (node, ready) = Node::start(&["--serve".as_ref(), port.to_string().as_ref()])?;
+        let port = ready["port"].as_u64().and_then(|port| port.try_into().ok());
+        port.map(|port| (node, port)).ok_or_else(|| format!("no port in {ready}"))
+    }
+
+    fn start(args: &[&OsStr]) -> Result<(Node, Value), String> {
         let mut child = Command::new("node")
             // Optimising the engine takes longer than running it unoptimised on the traces
             // of a test: 0.3 s instead of 0.9 s for a small one, and still ahead at 20 MB.
             .arg("--liftoff-only")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/judge.mjs"))
             .arg(crate::tools::trace_processor()?)
-            .arg(trace)
+            .args(args)
             .env_remove("NODE_OPTIONS")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -48,8 +61,19 @@ impl Node {
             stdout: BufReader::new(stdout),
             stderr: Some(std::thread::spawn(|| read_all(stderr))),
         };
-        node.answer()?;
-        Ok(node)
+        let ready = node.answer()?;
+        Ok((node, ready))
+    }
+
+    /// Of a server: bytes received since the last end of a trace, and how many ends.
+    pub(crate) fn served(&mut self) -> Result<(u64, u64), String> {
+        let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(b"null\n"));
+        if !matches!(sent, Some(Ok(()))) {
+            return Err(self.died("it takes no more questions"));
+        }
+        let answer = self.answer()?;
+        let number = |name| answer[name].as_u64().unwrap_or_default();
+        Ok((number("received"), number("ended")))
     }
 
     pub(crate) fn ask(&mut self, sql: &str) -> Result<Answer, String> {

@@ -1,0 +1,102 @@
+//! Dumps when the program is about to die: a Rust panic, a SIGABRT. Armed only if
+//! `DUMP_ON` says so, since both change something that is the program's own.
+//!
+//! The panic hook that was there runs first, as if ours were not. The handler of SIGABRT
+//! does nothing but raise a flag, which the engine looks at every few milliseconds, and
+//! wait for it to be lowered; then the handler that was there takes over.
+
+use std::mem::MaybeUninit;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::time::Duration;
+
+use super::Target;
+use crate::config::DumpOn;
+use crate::guard::guard;
+use crate::recording::{self, Recording};
+
+/// How long a dying program is held up by a disk that does not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// SIGABRT has come, and the dump is not written.
+static RAISED: AtomicBool = AtomicBool::new(false);
+/// The thread that would have to write it, and must not wait for itself.
+static ENGINE: AtomicI32 = AtomicI32::new(0);
+/// What was done about SIGABRT before; never freed.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Arms what `on` asks for, once per process.
+pub(crate) fn arm(on: &DumpOn) {
+    static PANIC: Once = Once::new();
+    static ABORT: Once = Once::new();
+    if on.panic {
+        PANIC.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |info| {
+                before(info);
+                if gettid() != ENGINE.load(Ordering::Relaxed) {
+                    guard((), || drop(recording::dump_active(Target::Next, "a panic", PATIENCE)));
+                }
+            }));
+        });
+    }
+    if on.abort {
+        ABORT.call_once(catch_abort);
+    }
+}
+
+/// Engine: it runs on this thread.
+pub(crate) fn engine_runs() {
+    ENGINE.store(gettid(), Ordering::Relaxed);
+}
+
+/// Engine: whether a thread waits in the handler.
+pub(crate) fn is_raised() -> bool {
+    RAISED.load(Ordering::Acquire)
+}
+
+/// Engine: it need not wait any longer.
+pub(crate) fn lower() {
+    RAISED.store(false, Ordering::Release);
+}
+
+fn gettid() -> i32 {
+    // SAFETY: takes nothing, returns a number.
+    unsafe { libc::gettid() }
+}
+
+fn catch_abort() {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: both structs are initialised; the handler is a function of the right type
+    // that makes only async-signal-safe calls.
+    unsafe {
+        let mut ours = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        ours.sa_sigaction = on_abort as *const () as libc::sighandler_t;
+        libc::sigfillset(&mut ours.sa_mask);
+        if libc::sigaction(libc::SIGABRT, std::ptr::null(), before.as_mut_ptr()) == 0 {
+            // Before ours can run.
+            BEFORE.store(Box::into_raw(Box::new(before.assume_init())), Ordering::Release);
+            libc::sigaction(libc::SIGABRT, &ours, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Async-signal-safe: atomics, `gettid`, `nanosleep`, `sigaction`, `raise`.
+extern "C" fn on_abort(signal: libc::c_int) {
+    if Recording::is_running() && gettid() != ENGINE.load(Ordering::Relaxed) {
+        RAISED.store(true, Ordering::Release);
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        let mut left = PATIENCE.as_millis();
+        while left > 0 && RAISED.load(Ordering::Acquire) && Recording::is_running() {
+            // SAFETY: reads the struct.
+            unsafe { libc::nanosleep(&nap, std::ptr::null_mut()) };
+            left -= 1;
+        }
+    }
+    // SAFETY: what was stored is never freed. The signal is blocked until we return, and
+    // then goes where it would have gone without us.
+    unsafe {
+        libc::sigaction(libc::SIGABRT, BEFORE.load(Ordering::Acquire), std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}

@@ -1,0 +1,111 @@
+//! Dumps at random moments, while threads record: each is clean, begins where it must and
+//! ends with what was recorded just before it was asked for; and memory stays bounded.
+//! `benches/flight.rs` does the same for ten minutes.
+
+mod child;
+
+use judge::Trace;
+use kymograph::{Dump, Recording, scope};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const THREADS: usize = 2;
+const DUMPS: u64 = 6;
+static PATIENCE: Duration = Duration::from_secs(120);
+
+/// The number that each thread has recorded last.
+static LAST: [AtomicU64; THREADS] = [const { AtomicU64::new(0) }; THREADS];
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Steps of three slices, with a number; a pause now and then.
+fn work(thread: usize) {
+    kymograph::set_thread_name(&format!("worker {thread}"));
+    let _life = scope!("life", thread = thread);
+    let mut n = 0;
+    while !STOP.load(Ordering::Relaxed) {
+        n += 1;
+        {
+            let _outer = scope!("step", n = n);
+            let _inner = scope!("part", text = "the same for all");
+            drop(scope!("leaf", n = n));
+        }
+        LAST[thread].store(n, Ordering::Release);
+        if n % 64 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn check(before: [u64; THREADS], dump: &Dump) {
+    let trace = Trace::open(&dump.path);
+    trace.assert_clean();
+    for (thread, before) in before.into_iter().enumerate() {
+        let of = format!(
+            "FROM slice s JOIN thread_track k ON k.id = s.track_id JOIN thread t USING (utid) \
+             WHERE t.name = 'worker {thread}'"
+        );
+        let n = "extract_arg(s.arg_set_id, 'debug.n')";
+        let rows = trace.rows(&format!(
+            "SELECT min({n}), max({n}), count(*), count(DISTINCT {n}) {of} AND s.name = 'step'"
+        ));
+        let [oldest, newest, count, distinct] =
+            [0, 1, 2, 3].map(|column| rows[0][column].as_u64().unwrap());
+        assert!(newest >= before, "what was recorded before is missing: {newest} < {before}");
+        assert_eq!((count, distinct), (newest - oldest + 1, count), "numbers are missing");
+        let lives = trace.one_i64(&format!("SELECT count(*) {of} AND s.name = 'life'"));
+        assert_eq!(lives, 1, "it began long before the dump");
+        let inside = format!("SELECT count(*) {of} AND s.name = 'step' AND s.depth != 1");
+        assert_eq!(trace.one_i64(&inside), 0);
+    }
+    assert_eq!(trace.one_i64("SELECT count(*) FROM slice WHERE name IS NULL"), 0);
+}
+
+#[test]
+fn each_dump_is_a_trace_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = child::config(folder.path(), "t.pftrace");
+    let options =
+        [("FLIGHT", "300ms"), ("FLIGHT_MEMORY", "4M"), ("POLICY", "stall:10s"), ("FLUSH", "20ms")];
+    for (key, value) in options {
+        config.set(key, value).unwrap();
+    }
+    let recording = Recording::start(config).unwrap();
+    let mut dumps = Vec::new();
+    let mut random = 88_172_645_463_325_252u64;
+    std::thread::scope(|scope| {
+        let stop = StopThem;
+        (0..THREADS).for_each(|thread| {
+            scope.spawn(move || work(thread));
+        });
+        let since = Instant::now();
+        while recording.stats().total.discarded == 0 {
+            assert!(since.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        for number in 0..DUMPS {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            std::thread::sleep(Duration::from_millis(random % 200));
+            let last = [0, 1].map(|thread| LAST[thread].load(Ordering::Acquire));
+            let path = folder.path().join(format!("{number}.pftrace"));
+            let dump = recording.dump(path, PATIENCE).unwrap();
+            assert!(dump.covers >= Duration::from_millis(300), "{dump:?}");
+            assert!(dump.held < 4 << 20, "{dump:?}");
+            dumps.push((last, dump));
+        }
+        drop(stop);
+    });
+    let summary = recording.stop();
+    assert_eq!((summary.lost, summary.failure), (0, None));
+    dumps.into_iter().for_each(|(last, dump)| check(last, &dump));
+}
+
+/// Ends the threads also when the test fails.
+struct StopThem;
+
+impl Drop for StopThem {
+    fn drop(&mut self) {
+        STOP.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,208 @@
+//! A flight recorder keeps the last packets in memory, and writes them when asked: a clean
+//! trace that begins in the middle, with all that was said or begun before.
+
+mod child;
+
+use judge::Trace;
+use kymograph::{Category, Config, Counter, Recording, Track, instant, range, scope};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// There is one recording at a time in a process.
+static ALONE: Mutex<()> = Mutex::new(());
+static PATIENCE: Duration = Duration::from_secs(120);
+
+static WORK: Category = Category::new("work");
+static DEPTH: Counter = Counter::new("depth").category(&WORK);
+static STEADY: Counter = Counter::new("steady").category(&WORK);
+
+fn flight(folder: &Path, window: &str, memory: &str) -> Config {
+    let mut config = child::config(folder, "t.pftrace");
+    for (key, value) in
+        [("FLIGHT", window), ("FLIGHT_MEMORY", memory), ("FLUSH", "10ms"), ("POLICY", "stall:10s")]
+    {
+        config.set(key, value).unwrap();
+    }
+    config
+}
+
+/// Numbered scopes with something of everything in them, until `done` says so.
+fn work(from: u64, mut done: impl FnMut(u64) -> bool) -> u64 {
+    let mut n = from;
+    while !done(n) {
+        let _outer = scope!(WORK, "step", n = n);
+        let _inner = scope!("inner", text = "of some length", half = n as f64 / 2.0);
+        instant!(WORK, "moment", n = n);
+        DEPTH.set(n);
+        n += 1;
+    }
+    n
+}
+
+/// How many segments were let go so far, by the events in them.
+fn discarded(recording: &Recording) -> u64 {
+    recording.stats().total.discarded
+}
+
+#[test]
+fn what_began_before_the_dump_is_in_it() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = Recording::start(flight(folder.path(), "1h", "2M")).unwrap();
+    let before = Instant::now();
+    STEADY.set(42);
+    let track = Track::new("requests").rank(3);
+    let request = range!(track: &track, WORK, "request", id = 7);
+    let request_begun = Instant::now();
+    let epoch = scope!(WORK, "epoch", number = 1, why = "it is the first");
+    let idle = std::thread::spawn({
+        let (begun, wait) = std::sync::mpsc::channel::<()>();
+        move || {
+            let _scope = scope!("waiting", on = "nothing");
+            instant!("about to wait");
+            let _ = wait.recv_timeout(Duration::from_millis(1));
+            drop(begun);
+            work(0, |n| n == 10);
+        }
+    });
+    idle.join().unwrap();
+    // Until the memory has been full several times over.
+    let mut next = 0;
+    let since = Instant::now();
+    while discarded(&recording) < 50_000 && since.elapsed() < PATIENCE {
+        next = work(next, |n| n % 10_000 == 9_999) + 1;
+    }
+    drop(epoch);
+    request.end();
+    let path = folder.path().join("dump.pftrace");
+    let dump = recording.dump(&path, PATIENCE).unwrap();
+    let elapsed = before.elapsed();
+    // It goes on.
+    work(next + 1, |n| n == next + 100);
+    let summary = recording.stop();
+    assert!(summary.discarded >= 50_000, "{summary:?}");
+    assert_eq!((summary.lost, summary.failure.as_deref()), (0, None));
+
+    let trace = Trace::open(&path);
+    trace.assert_clean();
+    assert_eq!(dump.lost, 0);
+    // Which events they are: the last ones, without a gap.
+    let last = next as i64;
+    let steps = trace.rows(
+        "SELECT count(*), max(extract_arg(arg_set_id, 'debug.n')), \
+         min(extract_arg(arg_set_id, 'debug.n')) FROM slice WHERE name = 'step'",
+    );
+    let [count, newest, oldest] = [0, 1, 2].map(|column| steps[0][column].as_i64().unwrap());
+    assert!(newest >= last - 2 && count > 1000, "{newest} {last} {count}");
+    // One step in ten thousand is not made: the loop's own.
+    assert!(newest - oldest + 1 - count <= (newest - oldest) / 9_999 + 1, "{steps:?}");
+    // What was begun long before, with its arguments and its real duration.
+    let long = trace.rows(
+        "SELECT name, dur, extract_arg(arg_set_id, 'debug.number'), \
+         extract_arg(arg_set_id, 'debug.why'), extract_arg(arg_set_id, 'debug.id') \
+         FROM slice WHERE name IN ('epoch', 'request') ORDER BY name",
+    );
+    assert_eq!(long.len(), 2, "{long:?}");
+    let real = request_begun.elapsed().as_nanos() as i64;
+    for row in &long {
+        let dur = row[1].as_i64().unwrap();
+        assert!(dur > 0 && dur <= real && dur <= elapsed.as_nanos() as i64, "{row:?}");
+    }
+    assert_eq!(long[0][2], 1);
+    assert_eq!(long[0][3], "it is the first");
+    assert_eq!(long[1][4], 7);
+    assert_eq!(trace.one_i64("SELECT count(*) FROM slice WHERE name IS NULL OR dur < 0"), 0);
+    // Tracks and counters, also those of which nothing was heard since.
+    let names =
+        "SELECT name FROM track WHERE name IN ('requests', 'depth', 'steady') ORDER BY name";
+    assert_eq!(trace.strings(names), ["depth", "requests", "steady"]);
+    let steady = "SELECT CAST(value AS INT) FROM counter JOIN track ON track_id = track.id \
+                  WHERE name = 'steady'";
+    assert_eq!(trace.one_i64(steady), 42);
+    // The steps are children of the epoch.
+    let children = "SELECT count(*) FROM slice s JOIN slice p ON s.parent_id = p.id \
+                    WHERE s.name = 'step' AND p.name = 'epoch'";
+    assert_eq!(trace.one_i64(children), count);
+}
+
+#[test]
+fn the_window_is_kept_and_not_much_more() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = Recording::start(flight(folder.path(), "500ms", "64M")).unwrap();
+    let mut next = 0;
+    let since = Instant::now();
+    while discarded(&recording) == 0 || since.elapsed() < Duration::from_secs(2) {
+        assert!(since.elapsed() < PATIENCE);
+        next = work(next, |n| n % 100 == 99) + 1;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let dump = recording.dump(folder.path().join("dump.pftrace"), PATIENCE).unwrap();
+    assert!(dump.covers >= Duration::from_millis(500), "{dump:?}");
+    assert!(dump.covers < since.elapsed(), "{dump:?}");
+    let summary = recording.stop();
+    // At the end, what is left goes into the output.
+    let trace = Trace::open(folder.path().join("t.pftrace"));
+    trace.assert_clean();
+    let there =
+        trace.one_i64("SELECT (SELECT count(*) FROM slice) + (SELECT count(*) FROM counter)");
+    // What was said again because it still held comes on top.
+    assert!((summary.events..summary.events + 10).contains(&(there as u64)), "{there} {summary:?}");
+    Trace::open(folder.path().join("dump.pftrace")).assert_clean();
+}
+
+#[test]
+fn a_trace_that_nobody_wants_is_not_written() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = flight(folder.path(), "10s", "8M");
+    config.set("DUMP_ON", "none").unwrap();
+    let recording = Recording::start(config).unwrap();
+    work(0, |n| n == 1000);
+    let dumps: Vec<_> = (0..3).map(|_| recording.trigger("to see", PATIENCE).unwrap()).collect();
+    let summary = recording.stop();
+    assert_eq!(std::fs::metadata(folder.path().join("t.pftrace")).unwrap().len(), 0);
+    assert_eq!((summary.events, summary.discarded), (0, 4000));
+    for (at, dump) in dumps.iter().enumerate() {
+        assert_eq!(dump.path, folder.path().join(format!("t.{}.pftrace", at + 1)));
+        assert_eq!((dump.events, dump.why.as_str()), (4000, "to see"));
+        let trace = Trace::open(&dump.path);
+        trace.assert_clean();
+        assert_eq!(trace.one_i64("SELECT count(*) FROM slice WHERE name = 'step'"), 1000);
+    }
+}
+
+#[test]
+fn slices_that_take_too_long_cause_a_dump_each_window() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = flight(folder.path(), "1h", "2M");
+    config.set("DUMP_ON", "frame*>5ms,never>1h,stuck>1ms").unwrap();
+    let recording = Recording::start(config).unwrap();
+    work(0, |n| n == 10);
+    let first = folder.path().join("t.1.pftrace");
+    drop(scope!("framework"));
+    assert!(recording.flush(PATIENCE) && !first.exists());
+    for _ in 0..2 {
+        let _frame = scope!("frame 1");
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(6) {
+            std::hint::spin_loop();
+        }
+    }
+    let since = Instant::now();
+    // The flush comes after the dump has begun; a dump is finished by the end at the latest.
+    while !first.exists() && since.elapsed() < PATIENCE {
+        assert!(recording.flush(PATIENCE));
+    }
+    let summary = recording.stop();
+    assert_eq!(summary.failure, None);
+    let trace = Trace::open(&first);
+    trace.assert_clean();
+    assert_eq!(trace.one_i64("SELECT count(*) > 0 FROM slice WHERE name = 'frame 1'"), 1);
+    let why =
+        trace.strings("SELECT str_value FROM metadata WHERE name LIKE 'trace_attribute.%dump.why'");
+    assert!(why.is_empty() || why[0].starts_with("frame 1 took "), "{why:?}");
+    assert!(!folder.path().join("t.2.pftrace").exists(), "one in a window is enough");
+}
