@@ -73,7 +73,8 @@ pub fn parse(
     now: Now,
 ) -> Result<Parsed, Refusal> {
     let mut config = base.clone();
-    let (mut draft, problems) = read(text, dialect, &mut config)?;
+    let trusted = origin != Origin::Daemon;
+    let (mut draft, problems) = read(text, dialect, trusted, &mut config)?;
     draft.apply(&mut config);
     let poll = draft.poll;
     Ok(Parsed { request: draft.finish(origin, config, now)?, poll, problems })
@@ -86,7 +87,7 @@ pub fn parse(
 /// As [`parse`]; `config` is as it was then.
 pub fn apply(text: &[u8], config: &mut Config) -> Result<Vec<String>, Refusal> {
     let mut new = config.clone();
-    let (mut draft, problems) = read(text, Dialect::Kineto, &mut new)?;
+    let (mut draft, problems) = read(text, Dialect::Kineto, true, &mut new)?;
     draft.log_file = None;
     draft.apply(&mut new);
     if let Some(poll) = draft.poll {
@@ -96,10 +97,11 @@ pub fn apply(text: &[u8], config: &mut Config) -> Result<Vec<String>, Refusal> {
     Ok(problems)
 }
 
-/// Reads all lines. Options go to `config`.
+/// Reads all lines. Options go to `config`: all if whoever wrote them is trusted.
 fn read(
     text: &[u8],
     dialect: Dialect,
+    trusted: bool,
     config: &mut Config,
 ) -> Result<(Draft, Vec<String>), Refusal> {
     let malformed = |why: String| Err(Refusal::Malformed(why));
@@ -124,7 +126,7 @@ fn read(
         });
         let result = match known {
             Some(known) => (known.set)(&mut draft, value),
-            None if origin == Origin::Daemon && !is_for_anybody(key) => {
+            None if !trusted && !is_for_anybody(key) => {
                 problems.push(format!("line {number}: {key} is not taken from a daemon"));
                 Ok(())
             }
