@@ -311,6 +311,8 @@ impl Session {
         for (key, value) in rows {
             number(self.recorder, &format!("{prefix}.{key}"), value);
         }
+        let since = callbacks::direct_since(&self.found.cupti);
+        fact(self.recorder, &format!("{prefix}.driver_launches_since"), &since);
         if let Some((code, message)) = first {
             fact(self.recorder, &format!("{prefix}.error"), &format!("{message} ({code})"));
         }
