@@ -171,11 +171,13 @@ impl Record {
         let library = library::find(config)?;
         settings.insert("KYMOGRAPH_WAIT", "1".into());
         let place = Place::create()?;
-        let mut json = Json::in_folder(place.folder().join("json"))?;
-        settings.insert("KYMOGRAPH_JSON_NOTES", json.folder().into());
+        // Only daemons' users ask for JSON in this way.
+        let asked = !config.daemon.name.is_empty();
+        let json = asked.then(|| Json::in_folder(place.folder().join("json"))).transpose()?;
+        settings.extend(json.iter().map(|json| ("KYMOGRAPH_JSON_NOTES", json.folder().into())));
         let environment = self.environment(&program, &library, &place, &settings)?;
         let running = launch::start(&self.words()?, &environment.into_c())?;
-        json.start();
+        let json = json.map(Json::start);
         let ended = running.wait(None, || {});
         drop((json, place));
         Ok(ended.imitate())
