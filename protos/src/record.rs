@@ -95,7 +95,8 @@ pub enum Kind {
     Gpu = 16,
     /// A fact about the job: `site` is its key, `arg` (or bytes) the value.
     Fact = 17,
-    /// A counter of device `other`: otherwise as `Counter`.
+    /// The counter `site` of device `other` has the value `arg`, of the type in `tag`. An
+    /// extra of type [`ArgType::U64`] without a name is its [`crate::device::GpuUnit`].
     GpuCounter = 18,
     /// An instant whose name is a sentence for whoever asked for the recording: something
     /// is not recorded, and why. `kymo record` prints it when it ends.

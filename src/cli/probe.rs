@@ -110,6 +110,7 @@ fn ask(name: &str) {
     let settings = Settings {
         cupti_path: config.cupti_path,
         pti_path: config.pti_path,
+        gpu_counters: None,
         ..Settings::default()
     };
     for (_, look) in BACKENDS.iter().filter(|(known, _)| *known == name) {

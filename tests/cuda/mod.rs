@@ -128,6 +128,13 @@ impl Recorded {
         assert_eq!(self.output.status.code(), Some(status));
     }
 
+    /// A number that the sampling of counters states: `nvml.PID.KEY`.
+    pub(crate) fn nvml(&self, key: &str) -> i64 {
+        let of = |name: &&String| name.starts_with("nvml.") && name.ends_with(key);
+        let found = self.facts.keys().find(of).unwrap_or_else(|| panic!("{:#?}", self.facts));
+        self.facts[found].parse().unwrap()
+    }
+
     /// The trace as `kymo convert` writes it in Kineto's JSON: a line for each event that has
     /// all of these texts in it.
     pub(crate) fn json_lines(&self, texts: &[&str]) -> Vec<String> {
@@ -172,10 +179,12 @@ impl Recorded {
                       WHERE c.category IN
                           ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
                       AND c.ts <= g.ts";
-        let targets = "SELECT count(DISTINCT slice_in) FROM flow";
+        let targets = "SELECT count(DISTINCT slice_in) FROM flow
+                       JOIN gpu_slice g ON g.id = slice_in";
         let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");
         assert_eq!(self.trace.one_i64(arrows), work, "arrows from calls");
-        assert_eq!(self.trace.one_i64("SELECT count(*) FROM flow"), work, "arrows");
+        let all = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in";
+        assert_eq!(self.trace.one_i64(all), work, "arrows");
         assert_eq!(self.trace.one_i64(targets), work, "work with an arrow");
     }
 }

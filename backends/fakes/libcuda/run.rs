@@ -155,6 +155,11 @@ fn act(statement: &Statement, place: Place) {
             let memory = Memory { deed, place, correlation, address, bytes, start, end };
             tell(&Event::Memory(memory));
         }
+        Verb::Destroy => {
+            timeline::sleep_until(timeline::done(place.context, None));
+            tell(&Event::Destroy { context: place.context });
+            timeline::forget(place.context);
+        }
         Verb::Overhead(kind) => {
             let end = realtime();
             let (kind, correlation) = (*kind, CORRELATION.load(Ordering::Relaxed));

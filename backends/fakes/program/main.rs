@@ -52,26 +52,16 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
-<<<<<<< HEAD
     let (mut interfaces, mut release) = (Vec::new(), false);
-    let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
-=======
-    let mut interfaces: &[Interface] = &[Interface::Cuda];
     let (mut nvtx, mut roctx, mut client, mut hold, mut exit) = (None, None, false, false, 0);
->>>>>>> amd
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
-<<<<<<< HEAD
             "--cuda" => interfaces.push(Interface::Cuda),
             "--hip" => interfaces.push(Interface::Hip),
             "--both" => interfaces.extend([Interface::Cuda, Interface::Hip]),
-=======
-            "--hip" => interfaces = &[Interface::Hip],
-            "--both" => interfaces = &[Interface::Cuda, Interface::Hip],
             "--roctx" => roctx = words.next().and_then(|name| CString::new(name).ok()),
->>>>>>> amd
             "--client" => client = true,
             "--xpu" => interfaces.push(Interface::LevelZero),
             "--sycl" => interfaces.push(Interface::Sycl),
@@ -85,14 +75,10 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
-<<<<<<< HEAD
     if interfaces.is_empty() {
         interfaces.push(Interface::Cuda);
     }
-    Arguments { interfaces, nvtx, client, release, hold, exit, script }
-=======
-    Arguments { interfaces, nvtx, roctx, client, hold, exit, script }
->>>>>>> amd
+    Arguments { interfaces, nvtx, roctx, client, release, hold, exit, script }
 }
 
 impl Interface {
@@ -156,24 +142,12 @@ pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Optio
 
 fn main() {
     let arguments = arguments();
-<<<<<<< HEAD
     for interface in &arguments.interfaces {
         match interface.start() {
-            Some(run) => work(run, &arguments),
-=======
-    for interface in arguments.interfaces {
-        let run = match interface {
-            Interface::Cuda => cuda(),
-            Interface::Hip => hip(),
-            Interface::LevelZero => xpu::start(false),
-            Interface::Sycl => xpu::start(true),
-        };
-        match run {
             Some(run) => match &arguments.roctx {
                 Some(name) => roctx::around(name, || work(run, &arguments)),
                 None => work(run, &arguments),
             },
->>>>>>> amd
             None => println!("no {}", interface.name()),
         }
     }

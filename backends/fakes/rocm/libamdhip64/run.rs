@@ -137,6 +137,7 @@ fn act(statement: &Statement, place: Place) {
             tell(Library::Hip, &Event::Memory { device, correlation, address, bytes });
         }
         Verb::Memory(..) => {}
+        Verb::Destroy => unreachable!("script: only of CUDA"),
         Verb::Repeat(..) | Verb::Sleep | Verb::Graph(..) => unreachable!("not on a device"),
     }
 }
