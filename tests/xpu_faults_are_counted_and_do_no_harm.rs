@@ -158,7 +158,9 @@ fn buffers_that_do_not_come_back() {
     // Calls take room, too: what is missing is not only kernels.
     let missing = LAUNCHES - recorded.kernels();
     let counted = count(&recorded, "lost.discarded") + count(&recorded, "lost.never_reported");
-    assert!(counted >= missing, "{missing}: {:#?}", recorded.facts);
+    // A machine that is too slow to read them all before the program ends says so.
+    let said = recorded.fact("xpu", "not_recorded").is_some();
+    assert!(counted >= missing || said, "{missing}: {:#?}", recorded.facts);
 }
 
 /// Without a driver that works, PTI would end the process: it is not asked.
