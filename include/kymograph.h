@@ -116,6 +116,24 @@ size_t kymo_last_error(char *buffer, size_t size);
 const char *kymo_version(void);
 uint32_t kymo_version_number(void);
 
+/* ---- Being asked for traces ----------------------------------------------------------- */
+
+/* Lets this process be asked for traces from now on (`kymo ps`, `kymo trigger`), as programs
+ * that were started with `kymo record --wait` can be. `options` as for kymo_start; they hold
+ * for traces that do not ask for others. Starts Kymograph's background thread, which waits.
+ * True also if that was done before; false with kymo_last_error if it cannot be.
+ *
+ * Threads: any. Not in signal handlers. With NULL, no other thread may change the
+ * environment meanwhile. */
+bool kymo_arm(const char *options);
+
+/* Says that an iteration of the program ends and the next begins. Traces by iterations begin
+ * and end here, and in every trace iterations are ranges: ProfilerStep#1 is what comes after
+ * the first call. Costs some nanoseconds while nobody asks.
+ *
+ * Threads: any, usually one. Not in signal handlers. */
+void kymo_step(void);
+
 /* ---- Names ---------------------------------------------------------------------------- */
 
 /* A category: what can be switched on and off. 0 is "app". */

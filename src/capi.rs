@@ -6,6 +6,7 @@
 //! [`guard`]; none trusts a pointer to be non-null, a string to be UTF-8 or a handle to be
 //! one that it gave.
 
+mod control;
 mod failure;
 mod header;
 mod pushes;
@@ -61,14 +62,20 @@ pub unsafe extern "C" fn kymo_start(options: *const c_char) -> bool {
     })
 }
 
-fn start(options: Option<&[u8]>) -> Result<(), String> {
+/// The options that a caller gives; none: those of the environment.
+fn config(options: Option<&[u8]>) -> Result<Config, String> {
     let (config, problems) = match options {
         None => Config::from_env(),
         Some(text) => Config::parse_text(str::from_utf8(text).map_err(|e| e.to_string())?),
     };
-    if !problems.is_empty() {
-        return Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    match problems.as_slice() {
+        [] => Ok(config),
+        _ => Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
     }
+}
+
+fn start(options: Option<&[u8]>) -> Result<(), String> {
+    let config = config(options)?;
     // Who runs this program under `kymo record` asked first.
     #[cfg(feature = "inject")]
     if crate::inject::start_if_wanted() && Recording::is_running() {

@@ -12,8 +12,9 @@ mod dump_on;
 mod filter;
 mod value;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -129,11 +130,8 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("WAIT", "0|1", "0",
         "Record nothing until somebody asks for a trace (`kymo trigger`).",
         |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
-    option!("LISTEN", "0|1", "0",
-        "Let `kymo ps`, `kymo trigger` and `kymo stop` find the process while it is recorded. With WAIT they always do.",
-        |c, v| { c.listen = value::boolean(v)?; Ok(()) }),
     option!("SOCKETS", "PATH", "",
-        "Folder in which they find it. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
+        "Folder in which `kymo ps` and `kymo trigger` find the processes that they can ask. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
         |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
     option!("TRACE_DIRS", "LIST", "",
         "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
@@ -247,8 +245,6 @@ pub struct Config {
     pub control: Option<PathBuf>,
     /// `WAIT`.
     pub wait: bool,
-    /// `LISTEN`.
-    pub listen: bool,
     /// `SOCKETS`.
     pub sockets: Option<PathBuf>,
     /// `TRACE_DIRS`; empty when unset.
@@ -282,7 +278,6 @@ impl Default for Config {
             trace_processor: None,
             control: None,
             wait: false,
-            listen: false,
             sockets: None,
             trace_dirs: Vec::new(),
             library: None,
@@ -381,24 +376,30 @@ impl Config {
     /// that has no shared output of `kymo record` (`forked`) and no `%p` to tell it from
     /// its parent gets its id before the extension: `trace.4711.pftrace`.
     pub fn output_path(&self, pid: u32, forked: bool) -> PathBuf {
-        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        match self.with_pid(pid) {
+            Some(path) => path,
+            None if forked => before_extension(&self.output, pid.into()),
+            None => self.output.clone(),
+        }
+    }
+
+    /// The output of a session's trace of this number: as [`Config::output_path`], and the
+    /// number before the extension.
+    pub(crate) fn numbered_output(&self, pid: u32, number: u64) -> PathBuf {
+        before_extension(&self.output_path(pid, false), number)
+    }
+
+    /// The output if it has a place for the process id.
+    fn with_pid(&self, pid: u32) -> Option<PathBuf> {
         let path = self.output.as_os_str().as_bytes();
-        let pid = pid.to_string();
-        if let Some(at) = path.windows(2).position(|w| w == b"%p") {
-            let expanded = [&path[..at], pid.as_bytes(), &path[at + 2..]].concat();
-            return std::ffi::OsString::from_vec(expanded).into();
-        }
-        if !forked {
-            return self.output.clone();
-        }
-        inserted(path, pid.as_bytes())
+        let at = path.windows(2).position(|w| w == b"%p")?;
+        let expanded = [&path[..at], pid.to_string().as_bytes(), &path[at + 2..]].concat();
+        Some(OsString::from_vec(expanded).into())
     }
 
     /// The numbered files beside the output: `trace.1.pftrace` for `trace.pftrace`.
     pub fn numbered_path(&self, number: u32) -> PathBuf {
-        use std::os::unix::ffi::OsStrExt;
-        let path = self.output_path(std::process::id(), false);
-        inserted(path.as_os_str().as_bytes(), number.to_string().as_bytes())
+        self.numbered_output(std::process::id(), number.into())
     }
 
     /// How long the end of a recording may take that keeps in memory what it has.
@@ -421,14 +422,15 @@ impl Config {
     }
 }
 
-/// A path with something before the extension.
-fn inserted(path: &[u8], what: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    // Before the first dot of the name, not the last: `t.pftrace.gz` keeps both.
+/// `trace.pftrace.gz` with a number: `trace.4711.pftrace.gz`, as compression goes by the
+/// last extension and viewers by the others.
+fn before_extension(path: &Path, number: u64) -> PathBuf {
+    let path = path.as_os_str().as_bytes();
     let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
     let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
     let at = dot.map_or(path.len(), |dot| name + 1 + dot);
-    std::ffi::OsString::from_vec([&path[..at], b".", what, &path[at..]].concat()).into()
+    let expanded = [&path[..at], b".", number.to_string().as_bytes(), &path[at..]].concat();
+    OsString::from_vec(expanded).into()
 }
 
 /// Reads a duration such as `200ms`.

@@ -29,13 +29,13 @@ mod sources;
 pub(crate) use api::category;
 pub use api::{
     APP, Category, Counter, Flow, FlowEnd, Range, Scope, Track, Value, set_process_name,
-    set_thread_name,
+    set_thread_name, step, steps,
 };
 pub use config::Config;
 pub use error::Error;
 pub use flight::Dump;
 pub use kymograph_protos::CounterUnit;
-pub use recording::{Recording, Stats, Summary, ThreadStats};
+pub use recording::{Ready, Recording, Session, Stats, Summary, ThreadStats};
 
 /// The pipeline as backends see it, for tests and for sources of records that live outside
 /// this crate.

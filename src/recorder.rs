@@ -9,7 +9,7 @@ use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
 use crate::clock;
 use crate::intern::INTERNER;
 use crate::queue::{POOL, PRODUCER};
-use crate::recording;
+use crate::{control, recording};
 
 /// The pipeline of this process.
 pub static PIPELINE: Pipeline = Pipeline;
@@ -76,6 +76,12 @@ impl Recorder for Pipeline {
             OFF => false,
             _ => ask(category),
         }
+    }
+
+    fn may_be_enabled(&self, category: StrId) -> bool {
+        let name = INTERNER.text(category).bytes;
+        let later = || control::desk().is_some_and(|d| d.config().categories.matches(name));
+        self.enabled(category) || later()
     }
 
     fn lost(&self, events: u64) {

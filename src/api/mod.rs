@@ -12,6 +12,7 @@ mod macros;
 pub(crate) mod names;
 pub(crate) mod range;
 mod scope;
+mod step;
 mod track;
 mod value;
 
@@ -22,5 +23,7 @@ pub use flow::{Flow, FlowEnd};
 pub use names::{set_process_name, set_thread_name};
 pub use range::Range;
 pub use scope::Scope;
+pub(crate) use step::{begin_step, end_step};
+pub use step::{step, steps};
 pub use track::Track;
 pub use value::Value;

@@ -3,6 +3,7 @@
 //! Exit codes: 0, 2 when nothing was started (the reason is one line on stderr), and for
 //! `kymo record` whatever the command's was.
 
+mod ask;
 mod command;
 mod convert;
 mod demo;
@@ -14,8 +15,10 @@ mod inherited;
 mod launch;
 mod library;
 mod post;
+mod ps;
 mod record;
 mod status;
+mod trigger;
 mod workload;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +33,9 @@ EXAMPLES
       kymo record --domain 'render,io*' --duration 10s -o app.pftrace.gz -- ./app
   A program with very many events:
       kymo record --buffer 512M -- ./app
+  A program that runs for days: record half a second of it now and then, from elsewhere:
+      kymo record --wait -- python3 train.py
+      kymo trigger --duration 500ms -o now.pftrace
   What is in a trace, and the same trace for tools that read PyTorch's JSON:
       kymo info app.pftrace
       kymo convert app.pftrace app.json.gz
@@ -52,6 +58,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Subcommands {
     Record(Box<record::Record>),
+    Ps(ps::Ps),
+    Status(ps::Status),
+    Trigger(Box<trigger::Trigger>),
+    Stop(trigger::Stop),
     Convert(convert::Convert),
     Info(info::Info),
     Demo(demo::Demo),
@@ -88,6 +98,10 @@ pub(crate) fn main() -> ExitCode {
     };
     let result = match cli.command {
         Subcommands::Record(record) => record.run(),
+        Subcommands::Ps(ps) => ps.run(),
+        Subcommands::Status(status) => status.run(),
+        Subcommands::Trigger(trigger) => trigger.run(),
+        Subcommands::Stop(stop) => stop.run(),
         Subcommands::Convert(convert) => convert.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Demo(demo) => demo.run(),

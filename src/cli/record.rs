@@ -9,7 +9,7 @@ use super::follow::Follow;
 use super::launch;
 use super::post::Server;
 use super::status::{self, Line};
-use super::{Refusal, elf, library, say};
+use super::{Refusal, ask, elf, library, say, trigger};
 use clap::Args;
 use kymograph::config::{self, Compress, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
@@ -38,7 +38,7 @@ pub(super) struct Record {
     category: Vec<String>,
     #[arg(long, value_name = "DURATION", help = help("DURATION"))]
     duration: Option<String>,
-    #[arg(long, value_name = "DURATION", help = help("FLIGHT"))]
+    #[arg(long, value_name = "DURATION", conflicts_with = "wait", help = help("FLIGHT"))]
     flight: Option<String>,
     #[arg(long, value_name = "SIZE", help = help("FLIGHT_MEMORY"))]
     memory: Option<String>,
@@ -59,6 +59,12 @@ pub(super) struct Record {
     safe: bool,
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
+    /// Record nothing until `kymo trigger` asks for a trace.
+    #[arg(long, conflicts_with_all = ["output", "duration"])]
+    wait: bool,
+    /// Not possible: says what is.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["wait", "command"])]
+    pid: Option<u32>,
     /// Any option by its name (see `kymo record --help` for all of them).
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -66,7 +72,7 @@ pub(super) struct Record {
     #[arg(short, long)]
     quiet: bool,
     /// The command and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
 }
 
@@ -86,7 +92,17 @@ fn settings_help() -> String {
 impl Record {
     /// Records; the result is the command's.
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        if let Some(pid) = self.pid {
+            return Err(attach(pid)?);
+        }
         let (mut config, mut settings) = self.settings()?;
+        if std::env::var_os("KYMOGRAPH_WAIT").is_some() && !self.wait {
+            // Of a `kymo record --wait` around this one.
+            settings.insert("KYMOGRAPH_WAIT", "0".into());
+        }
+        if self.wait {
+            return self.wait(&config, settings);
+        }
         let program = command::find(&self.command[0])?;
         let library = library::find(&config)?;
         config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
@@ -100,26 +116,11 @@ impl Record {
         settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
         settings.insert("KYMOGRAPH_CONTROL", page.path().into());
 
-        let obstacle = elf::obstacle(&program);
-        if let (Some(obstacle), false) = (obstacle, self.quiet) {
-            say(&format!(
-                "{} {}: it runs, but cannot be recorded itself{}",
-                program.display(),
-                obstacle.why,
-                if obstacle.keep_out { "" } else { " (its children may be)" }
-            ));
-        }
-        let mut environment = Environment::inherited();
-        environment.extend(&settings);
-        if obstacle.is_none_or(|obstacle| !obstacle.keep_out) {
-            inject(&mut environment, &library, &place, self.quiet)?;
-        }
+        let environment = self.environment(&program, &library, &place, &settings)?;
         if let Some(duration) = config.duration {
             page.set_duration(duration);
         }
-        let words = self.command.iter().map(|word| CString::new(word.as_bytes()));
-        let words = words.collect::<Result<Vec<_>, _>>()?;
-        let running = launch::start(&words, &environment.into_c())?;
+        let running = launch::start(&self.words()?, &environment.into_c())?;
         // Not before: the child of a process with threads could do little before `exec`.
         let follow = server.map(|server| Follow::start(server, &config.output, page));
         let follow = follow.transpose()?;
@@ -144,6 +145,53 @@ impl Record {
         Ok(ended.imitate())
     }
 
+    /// Runs the command so that it can be asked for traces.
+    fn wait(
+        &self,
+        config: &Config,
+        mut settings: BTreeMap<&'static str, OsString>,
+    ) -> Result<ExitCode, Refusal> {
+        let program = command::find(&self.command[0])?;
+        let library = library::find(config)?;
+        settings.insert("KYMOGRAPH_WAIT", "1".into());
+        let place = Place::create()?;
+        let environment = self.environment(&program, &library, &place, &settings)?;
+        let running = launch::start(&self.words()?, &environment.into_c())?;
+        let ended = running.wait(None, || {});
+        drop(place);
+        Ok(ended.imitate())
+    }
+
+    fn words(&self) -> Result<Vec<CString>, Refusal> {
+        let words = self.command.iter().map(|word| CString::new(word.as_bytes()));
+        Ok(words.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    /// What the command is started with.
+    fn environment(
+        &self,
+        program: &Path,
+        library: &Path,
+        place: &Place,
+        settings: &BTreeMap<&'static str, OsString>,
+    ) -> Result<Environment, Refusal> {
+        let obstacle = elf::obstacle(program);
+        if let (Some(obstacle), false) = (obstacle, self.quiet) {
+            say(&format!(
+                "{} {}: it runs, but cannot be recorded itself{}",
+                program.display(),
+                obstacle.why,
+                if obstacle.keep_out { "" } else { " (its children may be)" }
+            ));
+        }
+        let mut environment = Environment::inherited();
+        environment.extend(settings);
+        if obstacle.is_none_or(|obstacle| !obstacle.keep_out) {
+            inject(&mut environment, library, place, self.quiet)?;
+        }
+        Ok(environment)
+    }
+
     /// The configuration, and what of it the command has to be told.
     fn settings(&self) -> Result<(Config, BTreeMap<&'static str, OsString>), Refusal> {
         let (mut config, problems) = Config::from_env();
@@ -152,6 +200,7 @@ impl Record {
         }
         // Of a `kymo record` around this one.
         config.control = None;
+        config.wait = false;
         let mut given: Vec<(&str, &OsStr)> = Vec::new();
         for setting in &self.set {
             let Some((key, value)) = setting.split_once('=') else {
@@ -260,6 +309,18 @@ fn trace_processor(config: &Config) -> Result<Option<Server>, Refusal> {
         )));
     }
     Ok(Some(Server::parse(url)?))
+}
+
+/// A process that runs already: what can be done instead of recording it from outside.
+fn attach(pid: u32) -> Result<Refusal, Refusal> {
+    let there = ask::processes()?.iter().any(|process| process.pid == pid);
+    Ok(Refusal(if there {
+        format!(
+            "{pid} can be asked for a trace: `kymo trigger --pid {pid} --duration 1s -o t.pftrace`"
+        )
+    } else {
+        format!("{pid} cannot be recorded: {}", trigger::why_not(pid))
+    }))
 }
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,8 +37,6 @@ pub struct Desk {
     wake: Pipe,
     /// Whether `step()` has to come to the desk.
     awaits_step: AtomicBool,
-    /// Calls of `step()` that did not.
-    steps: AtomicU64,
 }
 
 #[derive(Default)]
@@ -94,9 +92,18 @@ pub(super) enum Work {
     End,
 }
 
-/// The time, on both clocks.
+/// The time, on both clocks; of a few tries the one in which they were read most nearly at
+/// once, as several processes convert the same time of day.
 fn now() -> Now {
-    Now { boot: clock::system(libc::CLOCK_BOOTTIME), wall: clock::system(libc::CLOCK_REALTIME) }
+    let read = || {
+        let boot = clock::system(libc::CLOCK_BOOTTIME);
+        let wall = clock::system(libc::CLOCK_REALTIME);
+        let width = clock::system(libc::CLOCK_BOOTTIME) - boot;
+        (width, Now { boot: boot + width / 2, wall })
+    };
+    let tries = [read(), read(), read()];
+    let [(_, first), ..] = tries;
+    tries.into_iter().min_by_key(|(width, _)| *width).map_or(first, |(_, now)| now)
 }
 
 /// Answers that are to be given once the lock is released.
@@ -117,7 +124,6 @@ impl Desk {
             changed: Condvar::new(),
             wake: Pipe::new()?,
             awaits_step: AtomicBool::new(false),
-            steps: AtomicU64::new(0),
         })
     }
 
@@ -131,9 +137,13 @@ impl Desk {
         now()
     }
 
+    fn lock_as_it_is(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.machine.count_steps(self.steps.swap(0, Ordering::Relaxed));
+        let mut state = self.lock_as_it_is();
+        state.machine.count_steps(crate::steps());
         state
     }
 
@@ -231,18 +241,18 @@ impl Desk {
         self.wake();
     }
 
-    /// The program ends an iteration and begins the next. Cheap when nobody waits for that.
-    pub fn step(&self) {
+    /// The program ends an iteration and begins the one of this number. Cheap when nobody
+    /// waits for that.
+    pub(crate) fn step(&self, number: u64) {
         if !self.awaits_step.load(Ordering::SeqCst) {
-            self.steps.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let mut answers = Answers::new();
-        let mut state = self.lock();
+        let mut state = self.lock_as_it_is();
         let recording = state.recording.clone();
         let action = match &recording {
             Some(recording) => recording.window.decide(|| {
-                let action = state.machine.step(now());
+                let action = state.machine.step(now(), number);
                 let side = match action {
                     Some(Action::Open { .. }) => Some(Side::Opens),
                     Some(Action::Close { .. }) => Some(Side::Closes),
@@ -250,7 +260,7 @@ impl Desk {
                 };
                 (side, action)
             }),
-            None => state.machine.step(now()),
+            None => state.machine.step(now(), number),
         };
         let prepare = matches!(action, Some(Action::Prepare(_)));
         match action {
@@ -470,6 +480,8 @@ impl State {
                 }
             }
             Action::Close { at, .. } => {
+                let steps = self.machine.steps();
+                self.iterations = self.iterations.map(|(first, end)| (first, end.min(steps)));
                 if let Some(recording) = &self.recording {
                     recording.window.close_at(at);
                     recording.end();

@@ -4,6 +4,7 @@
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
@@ -24,6 +25,19 @@ pub(super) fn create(config: &Config) -> io::Result<PathBuf> {
     } else {
         let why = format!("{} belongs to somebody else, or others may enter it", folder.display());
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+}
+
+/// Removes sockets that killed processes left behind; some of them, as it is done inside
+/// somebody else's program. Not by their pid: containers may share the folder and yet not
+/// see each other's processes.
+pub(super) fn sweep(folder: &Path) {
+    const SOME: usize = 16;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(SOME) {
+        let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
+        if UnixStream::connect(entry.path()).is_err_and(refused) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -24,7 +24,7 @@ const NEWS: Duration = Duration::from_millis(100);
 /// A client says what it wants in lines, ended by an empty one, and gets lines back:
 ///
 /// ```text
-/// trigger                 status                stop              cancel
+/// trigger                 status                stop, or dump     cancel
 /// TIME=500ms
 /// OUTPUT=/tmp/t.pftrace
 ///
@@ -54,6 +54,7 @@ impl Socket {
         let path = folder.join(format!("{}.sock", std::process::id()));
         // Of a process that had our pid, or of this one before it called `exec`.
         let _ = std::fs::remove_file(&path);
+        folder::sweep(&folder);
         let listener = UnixListener::bind(&path)?;
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
         let listener = Some(Held::new(listener)?);

@@ -526,6 +526,13 @@ impl Engine {
         let facts: Vec<_> =
             keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let window = self.shared.window.bounds(&self.converter);
+        if !window.is_all() {
+            let (opened, closed) = window.nanos(&self.converter);
+            let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
+            let facts = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
         for (key, value) in self.shared.facts() {
             let key = format!("{prefix}.{key}");
             let facts = [(key.as_str(), Fact::Text(&value))];

@@ -58,10 +58,8 @@ fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
-        if config.wait || config.listen {
-            // Best effort: it can be recorded all the same.
-            let _ = control::arm(config.clone());
-        }
+        // Best effort: it can be recorded all the same.
+        let _ = control::arm(config.clone());
         if config.wait {
             return;
         }

@@ -94,6 +94,10 @@ enum State {
     Cancelling(Ticket),
 }
 
+/// How long before a start that others share sources are switched on at least, since that
+/// takes a moment: 250 ms.
+const LEAD: u64 = 250_000_000;
+
 /// See the module. Times must not run backwards.
 #[derive(Debug)]
 pub struct Machine {
@@ -237,7 +241,7 @@ impl Machine {
         let job = self.pending.filter(|_| self.program.is_none())?;
         let plan = match job.plan {
             Plan::Time { warm, .. } if now.boot < warm => return None,
-            Plan::Time { start, fixed: true, .. } if now.boot > start => {
+            Plan::Time { start, end, fixed: true, .. } if now.boot >= end => {
                 self.pending = None;
                 let late = Duration::from_nanos(now.boot - start);
                 return Some(Action::Refuse(job.ticket, Refusal::Late(late)));
@@ -261,14 +265,15 @@ impl Machine {
         }
     }
 
-    /// The program called `step()` so often at moments at which nobody waited for it.
+    /// The program has called `step()` so often, when nobody waited for that.
     pub fn count_steps(&mut self, steps: u64) {
-        self.steps += steps;
+        self.steps = self.steps.max(steps);
     }
 
-    /// The program ends an iteration and begins the next. Then [`Machine::tick`].
-    pub fn step(&mut self, now: Now) -> Option<Action> {
-        self.steps += 1;
+    /// The program ends an iteration and begins the one of this number. Then
+    /// [`Machine::tick`].
+    pub fn step(&mut self, now: Now, number: u64) -> Option<Action> {
+        self.count_steps(number);
         match &mut self.state {
             State::WaitForRequest => {
                 let by_steps =
@@ -284,7 +289,8 @@ impl Machine {
                 }
                 if ready.is_none() {
                     // Whole iterations or none: the next one, then.
-                    (*start, *end) = (*start + 1, end.saturating_add(1));
+                    let late = self.steps + 1 - *start;
+                    (*start, *end) = (*start + late, end.saturating_add(late));
                     return None;
                 }
                 let job = *job;
@@ -451,6 +457,7 @@ fn time_plan(
             (true, now.boot.saturating_add(left))
         }
     };
-    let warm = start.saturating_sub(nanos(warmup));
+    let lead = if fixed { nanos(warmup).max(LEAD) } else { nanos(warmup) };
+    let warm = start.saturating_sub(lead);
     Ok(Plan::Time { warm, start, end: start.saturating_add(nanos(duration)), fixed })
 }

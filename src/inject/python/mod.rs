@@ -129,6 +129,10 @@ static OUTCOME: Mutex<Option<String>> = Mutex::new(None);
 static TELL: MethodDef =
     MethodDef { name: c"tell".as_ptr(), function: Some(tell), flags: METH_O, doc: ptr::null() };
 
+/// `step(_)` of pytorch.py.
+static STEP: MethodDef =
+    MethodDef { name: c"step".as_ptr(), function: Some(step), flags: METH_O, doc: ptr::null() };
+
 /// Looks for an interpreter in this process, and waits in it for PyTorch if `config` says so.
 /// To be called before `main`.
 pub(super) fn watch(config: &Config) {
@@ -277,6 +281,8 @@ impl Python {
             let globals = Owned::new(self, (self.new_dict)())?;
             let tell = (self.new_function)(&raw const TELL, ptr::null_mut(), ptr::null_mut());
             let tell = Owned::new(self, tell)?;
+            let step = (self.new_function)(&raw const STEP, ptr::null_mut(), ptr::null_mut());
+            let step = Owned::new(self, step)?;
             let mechanisms = Owned::new(self, (self.new_text)(wanted.mechanisms.as_ptr()))?;
             let shapes = Owned::new(self, (self.new_long)(wanted.shapes.into()))?;
             let daemons = Owned::new(self, (self.new_long)(wanted.daemons.into()))?;
@@ -285,6 +291,7 @@ impl Python {
                 (c"__builtins__", (self.builtins)()),
                 (c"__name__", name.0),
                 (c"tell", tell.0),
+                (c"step", step.0),
                 (c"mechanisms", mechanisms.0),
                 (c"shapes", shapes.0),
                 (c"daemons", daemons.0),
@@ -368,6 +375,16 @@ unsafe extern "C" fn tell(_: Object, text: Object) -> Object {
     });
     // SAFETY: the lock is held.
     unsafe { (python.new_long)(0) }
+}
+
+/// An iteration ends, and the next begins.
+unsafe extern "C" fn step(_: Object, _: Object) -> Object {
+    guard((), crate::step);
+    match PYTHON.get() {
+        // SAFETY: called by the interpreter, which holds its lock.
+        Some((python, _)) => unsafe { (python.new_long)(0) },
+        None => ptr::null_mut(),
+    }
 }
 
 /// Remembers what became of it.

@@ -5,8 +5,8 @@
 # not imported, lets no exception of its own out, and steps aside for the program's own
 # use of a profiler. It works from Python 3.8 and PyTorch 1.8 on.
 #
-# mod.rs puts `tell`, `mechanisms`, `shapes` and `daemons` into the globals, and calls `attach`
-# whenever a part of PyTorch is about to be imported, until that returns true.
+# mod.rs puts `tell`, `step`, `mechanisms`, `shapes` and `daemons` into the globals, and calls
+# `attach` whenever a part of PyTorch is about to be imported, until that returns true.
 #
 # emit_nvtx itself is not used: it calls torch.cuda.synchronize(), which initialises CUDA.
 # A program that forks or chooses its device afterwards would not survive that.
@@ -225,6 +225,45 @@ def choose(torch, profiler):
     return None, None
 
 
+class Steps:
+    """Iterations, as PyTorch counts them for Kineto: several may say that one has ended (each
+    optimizer's step, torch.profiler's step), and who has said so most often is right."""
+
+    def __init__(self):
+        self.counts, self.most = {}, 0
+
+    def count(self, who):
+        count = self.counts[who] = self.counts.get(who, 0) + 1
+        if count > self.most:
+            self.most = count
+            step(None)
+
+
+def follow_steps():
+    """Has optimizers and torch.profiler say where iterations end. Without a hook for
+    optimizers (PyTorch before 2.0) the program has to call kymo_step()."""
+    steps = Steps()
+    tracker = getattr(sys.modules["torch.autograd.profiler"], "KinetoStepTracker", None)
+    original = getattr(tracker, "increment_step", None)
+    if original is not None:
+
+        def increment_step(requester):
+            result = original(requester)
+            steps.count(requester)
+            return result
+
+        tracker.increment_step = staticmethod(like(original, increment_step))
+    optimizer = sys.modules.get("torch.optim.optimizer")
+    register = getattr(optimizer, "register_optimizer_step_post_hook", None)
+    # With this variable PyTorch adds a hook of its own, which calls the tracker.
+    if register is not None and not sys.modules["os"].environ.get("KINETO_USE_DAEMON"):
+
+        def optimizer_step(optimizer, args, kwargs):
+            steps.count("Optimizer")
+
+        register(optimizer_step)
+
+
 def begin(torch):
     profiler = sys.modules["torch.autograd.profiler"]
     state, describe = choose(torch, profiler)
@@ -253,6 +292,7 @@ def imported(spec):
         tell("again")
         return
     try:
+        follow_steps()
         begin(torch)
     except Exception as error:
         tell("off: " + first_line(error))

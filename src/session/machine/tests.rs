@@ -28,11 +28,16 @@ fn iterations(start: u64, warmup: u64, count: u64) -> Window {
     Window::Iterations { start, roundup: 0, warmup, count, otherwise: None }
 }
 
+/// The program calls `step()` once more.
+fn step(machine: &mut Machine, now: Now) -> Option<Action> {
+    machine.step(now, machine.steps() + 1)
+}
+
 /// A machine whose program has called `step()` this often.
 fn stepped(steps: u64) -> Machine {
     let mut machine = Machine::default();
     for _ in 0..steps {
-        assert_eq!(machine.step(at(0)), None);
+        assert_eq!(step(&mut machine, at(0)), None);
     }
     machine
 }
@@ -99,12 +104,24 @@ fn sources_that_take_longer_than_the_warm_up_delay_the_window() {
 #[test]
 fn a_synchronised_window_ends_with_the_others_however_late_it_began() {
     let mut machine = Machine::default();
-    let ticket = machine.submit(at(0), &at_time(50, 0, 100)).unwrap();
-    assert_eq!((machine.tick(at(0)), machine.due()), (None, Some(50 * MS)));
-    assert_eq!(machine.tick(at(50)), Some(Action::Prepare(ticket)));
-    machine.ready(at(70));
-    assert_eq!(machine.tick(at(70)), Some(Action::Open { ticket, at: 70 * MS }));
-    assert_eq!(machine.due(), Some(150 * MS));
+    let ticket = machine.submit(at(0), &at_time(500, 0, 100)).unwrap();
+    assert_eq!((machine.tick(at(0)), machine.due()), (None, Some(250 * MS)), "sources take time");
+    assert_eq!(machine.tick(at(250)), Some(Action::Prepare(ticket)));
+    machine.ready(at(520));
+    assert_eq!(machine.tick(at(520)), Some(Action::Open { ticket, at: 520 * MS }));
+    assert_eq!(machine.due(), Some(600 * MS));
+}
+
+#[test]
+fn when_it_opens_is_known_before_it_opens() {
+    let mut machine = Machine::default();
+    machine.submit(at(0), &time(50, 100)).unwrap();
+    machine.tick(at(0));
+    assert_eq!(machine.opens(), None, "the sources may take longer");
+    machine.ready(at(10));
+    assert_eq!((machine.opens(), machine.closes()), (Some(50 * MS), None));
+    machine.tick(at(50));
+    assert_eq!((machine.opens(), machine.closes()), (None, Some(150 * MS)));
 }
 
 #[test]
@@ -137,6 +154,10 @@ fn a_process_that_slept_past_its_start_says_so() {
     let mut other = Machine::default();
     let same = other.submit(at(0), &at_time(1000, 500, 100)).unwrap();
     assert_eq!(other.tick(at(900)), Some(Action::Prepare(same)));
+    // Late for the beginning of the window: there is the rest.
+    let mut other = Machine::default();
+    let same = other.submit(at(0), &at_time(1000, 500, 100)).unwrap();
+    assert_eq!(other.tick(at(1050)), Some(Action::Prepare(same)));
     assert_eq!(machine.tick(at(1200)), Some(Action::Refuse(ticket, Refusal::Late(ms(200)))));
     works(&mut machine, 2000);
 }
@@ -178,8 +199,8 @@ fn iteration_traces_complete() {
         };
         let action = machine.tick(at(0));
         note(action, &mut machine);
-        for step in 0..100 {
-            let action = machine.step(at(step));
+        for ms in 0..100 {
+            let action = step(&mut machine, at(ms));
             note(action, &mut machine);
         }
         let first = start.max(3 + warmup.max(1));
@@ -198,12 +219,12 @@ fn a_window_by_iterations_opens_and_closes_where_step_is_called() {
     assert!(machine.awaits_step());
     assert_eq!(machine.tick(at(0)), Some(Action::Prepare(ticket)));
     machine.ready(at(1));
-    assert_eq!(machine.step(at(7)), Some(Action::Open { ticket, at: 7 * MS }));
+    assert_eq!(step(&mut machine, at(7)), Some(Action::Open { ticket, at: 7 * MS }));
     assert_eq!(machine.iterations(), Some((10, 12)));
-    assert_eq!(machine.step(at(8)), None);
+    assert_eq!(step(&mut machine, at(8)), None);
     assert_eq!(machine.progress(at(8)), Some((1, 2)));
-    assert_eq!(machine.step(at(9)), Some(Action::Close { ticket, at: 9 * MS }));
-    assert_eq!(machine.step(at(10)), None, "ProcessTrace is not left by step()");
+    assert_eq!(step(&mut machine, at(9)), Some(Action::Close { ticket, at: 9 * MS }));
+    assert_eq!(step(&mut machine, at(10)), None, "ProcessTrace is not left by step()");
     assert!(!machine.awaits_step());
 }
 
@@ -215,14 +236,14 @@ fn an_iteration_that_has_passed_is_rounded_up() {
     let ticket = machine.submit(at(0), &window).unwrap();
     assert_eq!(machine.tick(at(0)), None);
     for _ in 10..95 {
-        assert_eq!(machine.step(at(1)), None);
+        assert_eq!(step(&mut machine, at(1)), None);
     }
-    assert_eq!(machine.step(at(2)), Some(Action::Prepare(ticket)), "95");
+    assert_eq!(step(&mut machine, at(2)), Some(Action::Prepare(ticket)), "95");
     machine.ready(at(2));
     for _ in 96..100 {
-        assert_eq!(machine.step(at(3)), None);
+        assert_eq!(step(&mut machine, at(3)), None);
     }
-    assert_eq!(machine.step(at(4)), Some(Action::Open { ticket, at: 4 * MS }));
+    assert_eq!(step(&mut machine, at(4)), Some(Action::Open { ticket, at: 4 * MS }));
     assert_eq!((machine.steps(), machine.iterations()), (100, Some((100, 103))));
 }
 
@@ -233,9 +254,9 @@ fn an_iteration_to_come_is_not_rounded() {
         Window::Iterations { start: 8, roundup: 100, warmup: 1, count: 3, otherwise: None };
     machine.submit(at(0), &window).unwrap();
     for _ in 2..7 {
-        assert_eq!(machine.step(at(1)), None);
+        assert_eq!(step(&mut machine, at(1)), None);
     }
-    assert!(matches!(machine.step(at(1)), Some(Action::Prepare(_))));
+    assert!(matches!(step(&mut machine, at(1)), Some(Action::Prepare(_))));
 }
 
 #[test]
@@ -243,10 +264,10 @@ fn sources_that_are_not_on_in_time_shift_a_window_by_whole_iterations() {
     let mut machine = stepped(1);
     let ticket = machine.submit(at(0), &iterations(0, 0, 2)).unwrap();
     machine.tick(at(0));
-    assert_eq!(machine.step(at(1)), None);
-    assert_eq!(machine.step(at(2)), None);
+    assert_eq!(step(&mut machine, at(1)), None);
+    assert_eq!(step(&mut machine, at(2)), None);
     machine.ready(at(3));
-    assert_eq!(machine.step(at(4)), Some(Action::Open { ticket, at: 4 * MS }));
+    assert_eq!(step(&mut machine, at(4)), Some(Action::Open { ticket, at: 4 * MS }));
     assert_eq!(machine.iterations(), Some((4, 6)));
 }
 
@@ -257,13 +278,13 @@ fn time_and_iterations_do_not_mix() {
     let ticket = collecting(&mut machine, 0);
     assert!(!machine.awaits_step());
     for _ in 0..100 {
-        assert_eq!(machine.step(at(50)), None);
+        assert_eq!(step(&mut machine, at(50)), None);
     }
     assert_eq!(machine.tick(at(100)), Some(Action::Close { ticket, at: 100 * MS }));
     machine.finished();
     warm(&mut machine, 200, &iterations(0, 0, 1));
     assert_eq!((machine.tick(at(10_000)), machine.due()), (None, None));
-    machine.step(at(10_000));
+    step(&mut machine, at(10_000));
     assert_eq!((machine.phase(), machine.tick(at(90_000))), (Phase::CollectTrace, None));
 }
 
@@ -304,8 +325,8 @@ fn a_request_for_nothing_is_refused() {
 fn second_request_while_pending_is_rejected() {
     let mut machine = Machine::default();
     let ticket = machine.submit(at(0), &at_time(500, 0, 100)).unwrap();
-    assert_eq!(machine.tick(at(0)), None);
-    assert_eq!(machine.submit(at(1), &time(0, 1)), Err(Refusal::Pending));
+    assert_eq!(machine.tick(at(249)), None);
+    assert_eq!(machine.submit(at(249), &time(0, 1)), Err(Refusal::Pending));
     assert_eq!(machine.tick(at(500)), Some(Action::Prepare(ticket)), "the first is unharmed");
 }
 
@@ -380,7 +401,7 @@ fn what_is_stopped_early_is_kept() {
     machine.finished();
 
     let ticket = warm(&mut machine, 100, &iterations(0, 0, 50));
-    machine.step(at(110));
+    step(&mut machine, at(110));
     assert_eq!(machine.stop(at(130), ticket), Some(Action::Close { ticket, at: 130 * MS }));
     machine.finished();
 
@@ -487,14 +508,14 @@ fn enormous_numbers_do_no_harm() {
         let window =
             Window::Iterations { start, roundup, warmup: 7, count: u64::MAX, otherwise: None };
         let ticket = machine.submit(at(0), &window).unwrap();
-        machine.step(at(2));
+        step(&mut machine, at(2));
         machine.cancel(ticket, Refusal::Cancelled);
         machine.finished();
     }
     let window =
         Window::Iterations { start: 0, roundup: 0, warmup: u64::MAX, count: 1, otherwise: None };
     machine.submit(at(0), &window).unwrap();
-    machine.step(at(2));
+    step(&mut machine, at(2));
 }
 
 mod anything {
@@ -549,7 +570,7 @@ mod anything {
                     Event::Submit(window) => drop(machine.submit(at(now), &window)),
                     Event::Pass(time) => now += time,
                     Event::Ready => machine.ready(at(now)),
-                    Event::Step => actions.extend(machine.step(at(now))),
+                    Event::Step => actions.extend(step(&mut machine, at(now))),
                     Event::Stop | Event::Cancel => {
                         let ticket = machine.pending().or(machine.active());
                         actions.extend(ticket.and_then(|ticket| match event {

@@ -14,7 +14,7 @@ import torch._C
 if os.environ.get("FAKE_TORCH_BROKEN"):
     raise ImportError("libtorch_cpu.so: cannot open shared object file")
 
-from torch import autograd, version
+from torch import autograd, optim, version
 
 _log.line("importing")
 

@@ -43,3 +43,16 @@ class profile:
 
 class emit_nvtx(profile):
     state = ProfilerState.NVTX
+
+
+class KinetoStepTracker:
+    """Counts iterations: who has said so most often is right."""
+
+    _current_step = 0
+    _step_dict = {}
+
+    @classmethod
+    def increment_step(cls, requester):
+        cls._step_dict[requester] = cls._step_dict.get(requester, 0) + 1
+        cls._current_step = max(cls._step_dict.values())
+        return cls._current_step

@@ -1,0 +1,79 @@
+//! `kymo ps` and `kymo status`: the processes that can be asked for traces.
+
+use super::ask::{self, Process};
+use super::{Refusal, say};
+use clap::Args;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Lists the processes that can be asked for traces.
+#[derive(Args)]
+pub(super) struct Ps {}
+
+/// Says how processes that can be asked for traces are doing.
+#[derive(Args)]
+pub(super) struct Status {
+    /// Only these processes.
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pid: Vec<u32>,
+}
+
+impl Ps {
+    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        let processes = ask::processes()?;
+        if processes.is_empty() {
+            say(NONE);
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut table =
+            format!("{:>8} {:>5} {:<15} {:>8}  COMMAND\n", "PID", "RANK", "STATE", "STEPS");
+        for process in &processes {
+            table += &row(process);
+        }
+        print(&table)
+    }
+}
+
+/// What to do when there is nobody to be asked.
+pub(super) const NONE: &str = "no process can be asked for traces: start one with \
+                               `kymo record --wait -- COMMAND`";
+
+fn row(process: &Process) -> String {
+    let status = process.status();
+    let field = |key: &str| status.get(key).map_or("?", String::as_str);
+    let rank = process.rank.map_or("-".to_owned(), |rank| rank.to_string());
+    format!(
+        "{:>8} {:>5} {:<15} {:>8}  {}\n",
+        process.pid,
+        rank,
+        field("state"),
+        field("steps"),
+        process.command
+    )
+}
+
+impl Status {
+    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        let mut processes = ask::processes()?;
+        processes.retain(|process| self.pid.is_empty() || self.pid.contains(&process.pid));
+        if processes.is_empty() {
+            return Err(Refusal(NONE.to_owned()));
+        }
+        let mut text = String::new();
+        for process in &processes {
+            text += &format!("{} {}\n", process.pid, process.command);
+            for (key, value) in process.status() {
+                if key != "pid" {
+                    text += &format!("  {key}: {value}\n");
+                }
+            }
+        }
+        print(&text)
+    }
+}
+
+/// A closed stdout is no reason to fail.
+fn print(text: &str) -> Result<ExitCode, Refusal> {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}

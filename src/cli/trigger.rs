@@ -1,0 +1,369 @@
+//! `kymo trigger` and `kymo stop`: asks processes for traces, and waits for them.
+
+use super::ask::{self, Conversation, Process};
+use super::{Refusal, ps, say};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How far ahead several processes agree to start, so that all have heard by then.
+const AGREED: Duration = Duration::from_millis(300);
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  Half a second of one process:
+      kymo trigger --pid 4711 --duration 500ms -o app.pftrace
+  Ten iterations of a training (it calls kymo_step(), or PyTorch does), in all its processes:
+      kymo trigger --all --iterations 10 -o train.pftrace
+  The same window on many hosts, from a script that runs this on each of them:
+      kymo trigger --all --duration 2s --at 1767225600.0 -o /shared/%p.pftrace
+  What a flight recorder holds, which was started with `kymo record --flight 30s`:
+      kymo trigger --pid 4711 --dump
+
+Ctrl-C stops it early; what was recorded so far is kept.";
+
+/// Which processes.
+#[derive(Args)]
+struct Which {
+    /// These processes.
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pid: Vec<u32>,
+    /// Those that their launcher (torchrun, SLURM, MPI) gave these ranks.
+    #[arg(long, value_name = "RANK", value_delimiter = ',')]
+    rank: Vec<u32>,
+    /// All that can be asked. Without any of these: the only one there is.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Asks processes for traces of what they are doing.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Trigger {
+    #[command(flatten)]
+    which: Which,
+    /// Have flight recorders (`kymo record --flight`) write what they hold, instead of
+    /// recording something new: into the next of the numbered files beside their output.
+    #[arg(long, conflicts_with_all = ["duration", "iterations", "output", "set"])]
+    dump: bool,
+    /// How long to record, such as 500ms or 2s.
+    #[arg(long, value_name = "DURATION")]
+    duration: Option<String>,
+    /// How many iterations to record. With --duration as well: that long, if the program
+    /// does not say where iterations begin.
+    #[arg(long, value_name = "NUMBER")]
+    iterations: Option<u64>,
+    /// The first iteration; unset: the next.
+    #[arg(long, value_name = "NUMBER", requires = "iterations")]
+    first_iteration: Option<u64>,
+    /// How long sources are on before what they say is kept: a duration, or iterations.
+    #[arg(long, value_name = "DURATION|NUMBER")]
+    warmup: Option<String>,
+    /// When to start: seconds since 1970, or +DURATION from now. Several processes start
+    /// together in any case.
+    #[arg(long, value_name = "TIME", conflicts_with = "iterations")]
+    at: Option<String>,
+    /// The trace; %p becomes the process id, and is added for several processes.
+    #[arg(short, long, value_name = "FILE", default_value = "trace.pftrace")]
+    output: PathBuf,
+    /// Any option by its name, as for `kymo record`.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Say nothing but paths and errors.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Ends traces that were asked for, and keeps what they have so far.
+#[derive(Args)]
+pub(super) struct Stop {
+    #[command(flatten)]
+    which: Which,
+    /// Throw it away instead.
+    #[arg(long)]
+    discard: bool,
+    /// Say nothing but paths and errors.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Which {
+    /// The processes that were named, and those that cannot be asked.
+    fn find(&self) -> Result<(Vec<Process>, Vec<u32>), Refusal> {
+        let mut processes = ask::processes()?;
+        if self.pid.is_empty() && self.rank.is_empty() && !self.all {
+            return match processes.len() {
+                0 => Err(Refusal(ps::NONE.to_owned())),
+                1 => Ok((processes, Vec::new())),
+                n => Err(Refusal(format!(
+                    "{n} processes can be asked for traces: name some with --pid or --rank (see \
+                     `kymo ps`), or say --all"
+                ))),
+            };
+        }
+        let missing = |pid: &&u32| processes.iter().all(|process| process.pid != **pid);
+        let missing: Vec<u32> = self.pid.iter().filter(missing).copied().collect();
+        let ranked = |process: &Process| process.rank.is_some_and(|rank| self.rank.contains(&rank));
+        processes.retain(|p| self.all || self.pid.contains(&p.pid) || ranked(p));
+        if processes.is_empty() && missing.is_empty() {
+            return Err(Refusal(ps::NONE.to_owned()));
+        }
+        Ok((processes, missing))
+    }
+}
+
+impl Trigger {
+    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        let (processes, missing) = self.which.find()?;
+        let lines = self.lines(processes.len() + missing.len() > 1)?;
+        conduct(&processes, &missing, &lines, self.quiet)
+    }
+
+    /// The request.
+    fn lines(&self, several: bool) -> Result<String, Refusal> {
+        if self.dump {
+            return Ok("dump".to_owned());
+        }
+        if self.duration.is_none() && self.iterations.is_none() {
+            return Err(Refusal(
+                "say how much to record: --duration or --iterations; or --dump, of a flight \
+                 recorder"
+                    .to_owned(),
+            ));
+        }
+        let mut lines = vec!["trigger".to_owned()];
+        let mut add = |key: &str, value: &str| -> Result<(), Refusal> {
+            if value.contains('\n') {
+                return Err(Refusal(format!(
+                    "{key}: a line cannot be broken; leave out the newline"
+                )));
+            }
+            lines.push(format!("{key}={value}"));
+            Ok(())
+        };
+        if let Some(duration) = &self.duration {
+            add("TIME", duration)?;
+        }
+        if let Some(iterations) = self.iterations {
+            add("ITERATIONS", &iterations.to_string())?;
+        }
+        if let Some(first) = self.first_iteration {
+            add("FIRST_ITERATION", &first.to_string())?;
+        }
+        if let Some(warmup) = &self.warmup {
+            let by_steps = warmup.bytes().all(|byte| byte.is_ascii_digit());
+            add(if by_steps { "WARMUP_ITERATIONS" } else { "WARMUP" }, warmup)?;
+        }
+        if let Some(start) = self.start(several)? {
+            add("START", &start.to_string())?;
+        }
+        let output = std::path::absolute(&self.output)?;
+        let Some(output) = output.to_str() else {
+            return Err(Refusal("the output's name is not UTF-8; choose another".to_owned()));
+        };
+        add("OUTPUT", &if several { with_pid(output) } else { output.to_owned() })?;
+        for setting in &self.set {
+            match setting.split_once('=') {
+                Some((key, value)) => add(key, value)?,
+                None => return Err(Refusal(format!("--set {setting}: expected KEY=VALUE"))),
+            }
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// Nanoseconds since 1970, if the start is not up to each process.
+    fn start(&self, several: bool) -> Result<Option<u128>, Refusal> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let Some(at) = &self.at else {
+            return Ok((several && self.iterations.is_none()).then(|| {
+                let warmup = self.warmup.as_deref().and_then(seconds).unwrap_or_default();
+                (now + warmup + AGREED).as_nanos()
+            }));
+        };
+        let expected =
+            || Refusal(format!("--at {at}: expected seconds since 1970, or +DURATION such as +5s"));
+        if let Some(later) = at.strip_prefix('+') {
+            return Ok(Some((now + seconds(later).ok_or_else(expected)?).as_nanos()));
+        }
+        let at: f64 = at.parse().map_err(|_| expected())?;
+        if !(0.0..1e11).contains(&at) {
+            return Err(expected());
+        }
+        Ok(Some(Duration::from_secs_f64(at).as_nanos()))
+    }
+}
+
+/// A duration in the syntax of the options.
+fn seconds(text: &str) -> Option<Duration> {
+    let mut config = kymograph::Config::default();
+    config.set("DURATION", text).ok()?;
+    config.duration
+}
+
+/// Several processes cannot write to one file.
+fn with_pid(path: &str) -> String {
+    if path.contains("%p") {
+        return path.to_owned();
+    }
+    let name = path.rfind('/').map_or(0, |at| at + 1);
+    let dot = path[name..].get(1..).and_then(|rest| rest.find('.')).map(|at| name + 1 + at);
+    let (stem, rest) = path.split_at(dot.unwrap_or(path.len()));
+    format!("{stem}_%p{rest}")
+}
+
+impl Stop {
+    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        let (processes, missing) = self.which.find()?;
+        let command = if self.discard { "cancel" } else { "stop" };
+        conduct(&processes, &missing, command, self.quiet)
+    }
+}
+
+/// A process that has been asked.
+struct Asked<'p> {
+    process: &'p Process,
+    conversation: Conversation,
+    facts: BTreeMap<String, String>,
+    progress: String,
+    /// How it ended: the path, or why there is none.
+    end: Option<Result<String, String>>,
+}
+
+/// Asks all, waits for all, and says what came of it. Succeeds if every process did.
+fn conduct(
+    processes: &[Process],
+    missing: &[u32],
+    lines: &str,
+    quiet: bool,
+) -> Result<ExitCode, Refusal> {
+    let mut good = true;
+    for pid in missing {
+        good = false;
+        say(&format!("{pid}: {}", why_not(*pid)));
+    }
+    let mut asked = Vec::new();
+    for process in processes {
+        match process.ask(lines) {
+            Ok(conversation) => asked.push(Asked {
+                process,
+                conversation,
+                facts: BTreeMap::new(),
+                progress: String::new(),
+                end: None,
+            }),
+            Err(error) => {
+                good = false;
+                say(&format!("{}: it does not answer: {error}", process.pid));
+            }
+        }
+    }
+    let bar = !quiet && std::io::stderr().is_terminal();
+    while asked.iter().any(|one| one.end.is_none()) {
+        let wait = Duration::from_millis(50);
+        asked.iter_mut().filter(|one| one.end.is_none()).for_each(|one| one.listen(wait));
+        if bar {
+            let line = asked.iter().map(Asked::picture).collect::<Vec<_>>().join("  ");
+            eprint!("\r\x1b[K{}", line.chars().take(100).collect::<String>());
+        }
+    }
+    if bar {
+        eprint!("\r\x1b[K");
+    }
+    for one in &asked {
+        good &= one.report(quiet);
+    }
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Asked<'_> {
+    fn listen(&mut self, time: Duration) {
+        for line in self.conversation.lines(time) {
+            if let Some(progress) = line.strip_prefix("progress ") {
+                self.progress = progress.to_owned();
+            } else if let Some(why) = line.strip_prefix("refused ") {
+                self.end = Some(Err(why.to_owned()));
+            } else if let Some(problem) = line.strip_prefix("problem ") {
+                say(&format!("{}: {problem}", self.process.pid));
+            } else if line == "done" {
+                let path = self.facts.get("path").cloned().unwrap_or_default();
+                self.end = Some(Ok(path));
+            } else if let Some((key, value)) = line.split_once('=') {
+                self.facts.insert(key.to_owned(), value.to_owned());
+            }
+        }
+        if self.conversation.has_ended() && self.end.is_none() {
+            self.end = Some(Err("the process ended before it could finish the trace".to_owned()));
+        }
+    }
+
+    /// `4711 [=====     ]`.
+    fn picture(&self) -> String {
+        let mut words = self.progress.split(' ');
+        let phase = words.next().unwrap_or("");
+        let mut number = || words.next().and_then(|word| word.parse::<f64>().ok());
+        let (done, of) = (number().unwrap_or(0.0), number().unwrap_or(0.0));
+        let state = match (&self.end, phase) {
+            (Some(Ok(_)), _) => "done".to_owned(),
+            (Some(Err(_)), _) => "no trace".to_owned(),
+            (None, "CollectTrace") if of > 0.0 => {
+                let full = (done / of * 20.0) as usize;
+                format!("[{:20}]", "=".repeat(full.min(20)))
+            }
+            (None, "") => "asked".to_owned(),
+            (None, "WaitForRequest") => "waits for its start".to_owned(),
+            (None, "Warmup") => "warms up".to_owned(),
+            (None, "ProcessTrace") => "writes".to_owned(),
+            (None, phase) => phase.to_lowercase(),
+        };
+        format!("{} {state}", self.process.pid)
+    }
+
+    /// Prints the path, or why there is none; returns whether there is a whole trace.
+    fn report(&self, quiet: bool) -> bool {
+        let pid = self.process.pid;
+        let fact = |key: &str| self.facts.get(key).map_or("0", String::as_str);
+        match &self.end {
+            Some(Ok(path)) => {
+                let _ = writeln!(std::io::stdout(), "{path}");
+                if let Some(failure) = self.facts.get("failure") {
+                    say(&format!("{pid}: the trace is not complete: {failure}"));
+                    return false;
+                }
+                if !quiet {
+                    let lost = match fact("lost") {
+                        "0" => String::new(),
+                        lost => format!(", {lost} lost"),
+                    };
+                    say(&format!("{pid}: {} events{lost}", fact("events")));
+                }
+                true
+            }
+            Some(Err(why)) => {
+                say(&format!("{pid}: {why}"));
+                false
+            }
+            None => false,
+        }
+    }
+}
+
+/// Why a process cannot be asked, and what to do.
+pub(super) fn why_not(pid: u32) -> String {
+    if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        return "there is no such process; see `kymo ps`".to_owned();
+    }
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
+    match maps {
+        Err(_) => "it belongs to somebody else; ask as its user, or as root".to_owned(),
+        Ok(maps) if maps.contains("libkymograph") => "it has Kymograph in it, but has recorded \
+             nothing yet, or was not told to listen: it can be asked after its first annotation \
+             (NVTX, ITT, CUDA, PyTorch) if it was started with `kymo record --wait`"
+            .to_owned(),
+        Ok(_) => "Kymograph is not in it, and cannot be put into a running process; start it \
+             with `kymo record --wait -- COMMAND`, or link libkymograph and call kymo_arm()"
+            .to_owned(),
+    }
+}

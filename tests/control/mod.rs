@@ -1,0 +1,177 @@
+//! Programs that can be asked for traces, and `kymo` as who asks.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use judge::Trace;
+
+use crate::kymo;
+
+/// Longer than anything takes on a machine that is busy with other things.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder for sockets and traces.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.path("sockets")
+    }
+
+    /// `kymo` that looks for processes here.
+    pub(crate) fn kymo(&self, args: &[&str]) -> Command {
+        let mut command = kymo::kymo();
+        command.args(args).env("KYMOGRAPH_SOCKETS", self.sockets());
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    /// Starts tests/data/control/steps.py under `kymo record --wait`.
+    pub(crate) fn start(&self, args: &[&str]) -> Program {
+        self.start_script("steps.py", args)
+    }
+
+    /// Starts a program of tests/data/control, with the PyTorch of the tests.
+    pub(crate) fn start_script(&self, name: &str, args: &[&str]) -> Program {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+        let mut command = self.kymo(&["record", "--wait", "--"]);
+        command.arg(judge::venv_python()).arg(data.join("control").join(name)).args(args);
+        command.env("PYTHONPATH", data.join("pytorch")).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("FAKE_TORCH_LOG", self.path("log"));
+        Program::start(command)
+    }
+
+    /// What `kymo` says and how it ends.
+    pub(crate) fn run(&self, args: &[&str]) -> Said {
+        Said::from(self.kymo(args).output().unwrap())
+    }
+
+    /// Waits until `kymo status` says this of a process.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, pid: u32, state: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let wanted = format!("state: {state}");
+        loop {
+            let said = self.run(&["status", "--pid", &pid.to_string()]);
+            if said.out.contains(&wanted) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{wanted} never came: {said:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) good: bool,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Said {
+        Said {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            good: output.status.success(),
+        }
+    }
+}
+
+impl Said {
+    /// The trace whose path was printed; it must be the only one, and clean.
+    #[track_caller]
+    pub(crate) fn trace(&self) -> Trace {
+        assert!(self.good, "{self:?}");
+        let [path] = self.paths().try_into().unwrap_or_else(|_| panic!("{self:?}"));
+        open(&path)
+    }
+
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        self.out.lines().map(PathBuf::from).collect()
+    }
+}
+
+#[track_caller]
+pub(crate) fn open(path: &Path) -> Trace {
+    let trace = Trace::open(path);
+    trace.assert_clean();
+    trace
+}
+
+/// A fact that a trace states of its one process, such as `window.opened`.
+#[track_caller]
+pub(crate) fn fact(trace: &Trace, key: &str) -> i64 {
+    trace.one_i64(&format!(
+        "SELECT int_value FROM metadata WHERE name GLOB '*kymograph.[0-9]*.{key}'"
+    ))
+}
+
+/// A running program.
+pub(crate) struct Program {
+    /// The `kymo` around it.
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    pub(crate) pid: u32,
+}
+
+impl Program {
+    pub(crate) fn start(mut command: Command) -> Program {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut program = Program { child, stdin, stdout, pid: 0 };
+        program.pid = program.hear("begun");
+        program
+    }
+
+    /// The number after `word` in the next line.
+    #[track_caller]
+    pub(crate) fn hear(&mut self, word: &str) -> u32 {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        let number = line.strip_prefix(word).and_then(|rest| rest.trim().parse().ok());
+        number.unwrap_or_else(|| panic!("{word} expected: {line:?}"))
+    }
+
+    /// Lets it end; whether it ended well.
+    pub(crate) fn end(mut self) -> bool {
+        drop(self.stdin.take());
+        self.hear("ended");
+        self.child.wait().unwrap().success()
+    }
+
+    /// Kills it, without a chance to say goodbye.
+    pub(crate) fn kill(mut self) {
+        // SAFETY: no pointers; a process of this test that nobody has waited for.
+        unsafe { libc::kill(self.pid as libc::pid_t, libc::SIGKILL) };
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Ends with its standard input, also when a test has failed.
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}

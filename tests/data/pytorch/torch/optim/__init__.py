@@ -1,0 +1,2 @@
+from torch.optim import optimizer
+from torch.optim.optimizer import SGD
