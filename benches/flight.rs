@@ -2,7 +2,12 @@
 //! history its memory holds. See `docs/BENCHMARKS.md`.
 //!
 //! `cargo bench --bench flight [-- --seconds N --rate SCOPES_PER_SECOND]`
+//!
+//! `cargo bench --bench flight -- --endure SECONDS [--dumps 100 --window 1s --memory 32M]`
+//! records at that rate for so long, has dumps written at random moments, and asks
+//! trace_processor about each of them.
 
+mod endurance;
 mod measure;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../src/cli/workload.rs"]
@@ -17,11 +22,15 @@ use kymograph::{Config, Recording, scope};
 
 /// How often plain recording and flight recorder are measured, in turns.
 const ROUNDS: usize = 7;
-const MIB: f64 = 1024.0 * 1024.0;
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 fn main() {
     let seconds = measure::option("seconds", 4u64);
     let rate = measure::option("rate", 1_000_000u64);
+    let endured = measure::option("endure", 0u64);
+    if endured > 0 {
+        return endurance::run(Duration::from_secs(endured), rate);
+    }
     match measure::option("part", 0) {
         1 => println!("{}", cost(seconds, rate, false)),
         2 => println!("{}", cost(seconds, rate, true)),
@@ -36,7 +45,7 @@ fn main() {
     }
 }
 
-fn row(what: &str, measured: &str, target: &str, met: bool) {
+pub(crate) fn row(what: &str, measured: &str, target: &str, met: bool) {
     let verdict = match (target, met) {
         ("", _) => "",
         (_, true) => "met",

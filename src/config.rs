@@ -121,6 +121,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("ALSO", "PATH,…", "",
+        "Further places that get the same trace: files, or pipes. Under `kymo record` a pipe whose reader goes away is sent everything anew when there is another; elsewhere a place that fails is given up, which is counted.",
+        |c, v| { c.also = value::text(v)?.split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect(); Ok(()) }),
     option!("TRACE_PROCESSOR", "URL", "",
         "Have `kymo record` send the trace to this `trace_processor_shell server http` while it is written, so that it is loaded when the recording ends. The output is written all the same.",
         |c, v| { c.trace_processor = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
@@ -239,6 +242,8 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `ALSO`.
+    pub also: Vec<PathBuf>,
     /// `TRACE_PROCESSOR`.
     pub trace_processor: Option<String>,
     /// `CONTROL`.
@@ -275,6 +280,7 @@ impl Default for Config {
             activity_types: String::new(),
             all_args: false,
             cupti_path: None,
+            also: Vec::new(),
             trace_processor: None,
             control: None,
             wait: false,

@@ -5,6 +5,7 @@
 //! the processes wrote is a valid trace also if `kymo` is killed meanwhile.
 
 use super::command::{self, Environment};
+use super::destination::Destination;
 use super::follow::Follow;
 use super::launch;
 use super::post::Server;
@@ -44,6 +45,8 @@ pub(super) struct Record {
     memory: Option<String>,
     #[arg(long, value_name = "LIST", help = help("DUMP_ON"))]
     dump_on: Option<String>,
+    #[arg(long, value_name = "PATH", help = help("ALSO"))]
+    also: Option<String>,
     #[arg(long, value_name = "URL", help = help("TRACE_PROCESSOR"))]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "http://127.0.0.1:9001")]
     to_trace_processor: Option<String>,
@@ -107,7 +110,7 @@ impl Record {
         let library = library::find(&config)?;
         config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
         refuse_other_files(&config.output)?;
-        let server = trace_processor(&config)?;
+        let destinations = destinations(&config)?;
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let place = Place::create()?;
@@ -122,8 +125,8 @@ impl Record {
         }
         let running = launch::start(&self.words()?, &environment.into_c())?;
         // Not before: the child of a process with threads could do little before `exec`.
-        let follow = server.map(|server| Follow::start(server, &config.output, page));
-        let follow = follow.transpose()?;
+        let follow = |to| Follow::start(to, &config.output, page);
+        let follow = destinations.into_iter().map(follow).collect::<Result<Vec<_>, _>>()?;
         let mut line = Line::new(self.quiet);
         let interval = line.as_ref().map(|_| status::INTERVAL);
         let ended = running.wait(interval, || {
@@ -135,7 +138,7 @@ impl Record {
             line.clear();
         }
         let length = self.finish(&config, page);
-        if let Some(follow) = follow {
+        for follow in follow {
             let outcome = follow.finish(length);
             if !self.quiet {
                 say(&outcome);
@@ -217,6 +220,7 @@ impl Record {
             ("FLIGHT", self.flight.as_ref()),
             ("FLIGHT_MEMORY", self.memory.as_ref()),
             ("DUMP_ON", self.dump_on.as_ref()),
+            ("ALSO", self.also.as_ref()),
             ("TRACE_PROCESSOR", self.to_trace_processor.as_ref()),
             ("BUFFER", self.buffer.as_ref()),
             ("FLUSH", self.flush_interval.as_ref()),
@@ -296,19 +300,21 @@ impl Record {
     }
 }
 
-/// Where the trace is to be sent, if it is.
-fn trace_processor(config: &Config) -> Result<Option<Server>, Refusal> {
-    let Some(url) = &config.trace_processor else {
-        return Ok(None);
-    };
-    if config.compression() != Compress::None {
+/// Where the trace is to be sent while it is written.
+fn destinations(config: &Config) -> Result<Vec<Destination>, Refusal> {
+    let also = config.also.iter().map(std::path::absolute);
+    let mut to = also.map(|path| path.map(Destination::File)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(url) = &config.trace_processor {
+        to.push(Destination::Server(Server::parse(url)?));
+    }
+    if !to.is_empty() && config.compression() == Compress::Gzip {
         return Err(Refusal(format!(
-            "a trace that is sent while it is written cannot be compressed; give {} another \
-             extension, or COMPRESS=none",
+            "a gzip file is not final before its end, so that it cannot be sent while it is \
+             written; give {} another extension, or COMPRESS=none",
             config.output.display()
         )));
     }
-    Ok(Some(Server::parse(url)?))
+    Ok(to)
 }
 
 /// A process that runs already: what can be done instead of recording it from outside.

@@ -430,6 +430,10 @@ impl Engine {
                     self.bytes += self.out.len() as u64;
                     self.events_written = self.totals.events;
                     self.out.clear();
+                    if let Some(trouble) = self.sink.trouble() {
+                        self.write_errors += 1;
+                        self.failure = Some(trouble);
+                    }
                 }
                 Err(error) => self.failed(error),
             }
