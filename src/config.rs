@@ -10,6 +10,7 @@
 
 mod dump_on;
 mod filter;
+mod rotate;
 mod value;
 
 use std::ffi::{OsStr, OsString};
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 pub use dump_on::{DumpOn, Slow};
 pub use filter::CategoryFilter;
+pub use rotate::Rotate;
 
 /// The longest flush interval: what a SIGKILL may lose at most.
 pub const MAX_FLUSH: Duration = Duration::from_secs(1);
@@ -97,6 +99,12 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("DURATION", "DURATION", "",
         "Stop recording after this long; the program goes on. Unset: until it ends.",
         |c, v| { c.duration = value::optional(v, value::duration)?; Ok(()) }),
+    option!("ROTATE", "SIZE|DURATION", "",
+        "Cut the trace into OUTPUT.1, OUTPUT.2 … before the extension, each a trace of its own: whenever one is this large or lasts this long, such as 100M, 10m, or 100M,10m. Not for a flight recorder.",
+        |c, v| { c.rotate = value::optional(v, |v| Rotate::parse(value::text(v)?))?; Ok(()) }),
+    option!("KEEP", "NUMBER", "",
+        "How many of the numbered files (parts, dumps) are kept, at least 2; older ones are removed. Unset: all.",
+        |c, v| { c.keep = value::optional(v, value::keep)?; Ok(()) }),
     option!("FLIGHT", "DURATION", "",
         "Flight recorder: keep only the last so much in memory, and write it when asked to (see DUMP_ON). Unset: everything is written as it comes.",
         |c, v| { c.flight = value::optional(v, value::duration)?; Ok(()) }),
@@ -226,6 +234,10 @@ pub struct Config {
     pub compress: Compress,
     /// `DURATION`.
     pub duration: Option<Duration>,
+    /// `ROTATE`.
+    pub rotate: Option<Rotate>,
+    /// `KEEP`.
+    pub keep: Option<u32>,
     /// `FLIGHT`.
     pub flight: Option<Duration>,
     /// `FLIGHT_MEMORY`, in bytes, for all processes of a recording.
@@ -272,6 +284,8 @@ impl Default for Config {
             mode: None,
             compress: Compress::Auto,
             duration: None,
+            rotate: None,
+            keep: None,
             flight: None,
             flight_memory: 0,
             dump_on: DumpOn::default(),

@@ -45,6 +45,10 @@ pub(super) struct Record {
     memory: Option<String>,
     #[arg(long, value_name = "LIST", help = help("DUMP_ON"))]
     dump_on: Option<String>,
+    #[arg(long, value_name = "SIZE|DURATION", conflicts_with = "flight", help = help("ROTATE"))]
+    rotate: Option<String>,
+    #[arg(long, value_name = "NUMBER", help = help("KEEP"))]
+    keep: Option<String>,
     #[arg(long, value_name = "PATH", help = help("ALSO"))]
     also: Option<String>,
     #[arg(long, value_name = "URL", help = help("TRACE_PROCESSOR"))]
@@ -220,6 +224,8 @@ impl Record {
             ("FLIGHT", self.flight.as_ref()),
             ("FLIGHT_MEMORY", self.memory.as_ref()),
             ("DUMP_ON", self.dump_on.as_ref()),
+            ("ROTATE", self.rotate.as_ref()),
+            ("KEEP", self.keep.as_ref()),
             ("ALSO", self.also.as_ref()),
             ("TRACE_PROCESSOR", self.to_trace_processor.as_ref()),
             ("BUFFER", self.buffer.as_ref()),
@@ -251,9 +257,10 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
-        if config.flight.is_some() {
-            self.tell_of_dumps(config, page);
-            if !config.dump_on.exit {
+        if config.flight.is_some() || config.rotate.is_some() {
+            let what = if config.flight.is_some() { "dump" } else { "part" };
+            self.tell_of_numbered(what, config, page);
+            if config.flight.is_none() || !config.dump_on.exit {
                 page.set_state(State::Closed);
                 // It was made to find out whether it can be.
                 let _ = std::fs::remove_file(&config.output);
@@ -285,16 +292,17 @@ impl Record {
 
 impl Record {
     /// The numbered files that were written meanwhile.
-    fn tell_of_dumps(&self, config: &Config, page: &Page) {
-        for number in 1..=page.files() {
+    fn tell_of_numbered(&self, what: &str, config: &Config, page: &Page) {
+        let kept = config.keep.map_or(0, |keep| page.files().saturating_sub(keep));
+        for number in kept + 1..=page.files() {
             let path = config.numbered_path(number);
             match sink::numbered(page, number) {
                 Some(totals) if !self.quiet => {
                     let length = path.metadata().map_or(0, |file| file.len());
-                    say(&format!("dump {number}: {}", status::contents(&totals, &path, length)));
+                    say(&format!("{what} {number}: {}", status::contents(&totals, &path, length)));
                 }
                 Some(_) => {}
-                None => say(&format!("dump {number}: {} was not written", path.display())),
+                None => say(&format!("{what} {number}: {} was not written", path.display())),
             }
         }
     }

@@ -21,6 +21,7 @@ mod edges;
 pub(crate) mod identity;
 mod keep;
 mod nesting;
+mod parts;
 mod process;
 mod ranges;
 mod record;
@@ -47,6 +48,7 @@ use crate::sources;
 use context::{Context, Totals};
 use keep::Flight;
 use nesting::Pass;
+use parts::Parts;
 use process::Process;
 use sequences::Sequences;
 use thread::Thread;
@@ -99,6 +101,7 @@ pub(crate) struct Engine {
     /// Keeps the packets in memory, in the place of the sink.
     flight: Option<Flight>,
     watch: Option<Watch>,
+    parts: Option<Parts>,
     /// Losses that the trace states, and that the control page knows.
     lost_stated: u64,
     told_page: (u64, u64, u64, u64),
@@ -148,6 +151,7 @@ impl Engine {
             given_up: false,
             flight: Flight::new(config),
             watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
+            parts: Parts::new(config),
             lost_stated: 0,
             told_page: (0, 0, 0, 0),
         }
@@ -190,6 +194,7 @@ impl Engine {
                 self.pass(Pass::Flush);
                 self.leaves(Pass::Flush);
                 self.write();
+                self.rotate();
             } else {
                 self.pass(Pass::Normal);
             }
@@ -202,6 +207,9 @@ impl Engine {
     }
 
     fn begin(&mut self) {
+        if self.parts.as_ref().is_some_and(Parts::is_before_the_first) {
+            self.rotate();
+        }
         self.process.describe(&mut self.out, &self.clocks);
         self.introduce();
         self.write();
@@ -285,6 +293,7 @@ impl Engine {
                 // It may have to say again what is open.
                 self.threads[index] = Some(thread);
                 self.write();
+                self.rotate();
                 match self.threads[index].take() {
                     Some(same) => thread = same,
                     None => return,
@@ -381,7 +390,7 @@ impl Engine {
             started: self.started,
             process: &mut self.process,
             totals: &mut self.totals,
-            chapters: self.flight.is_some(),
+            chapters: self.flight.is_some() || self.parts.is_some(),
             watch: self.watch.as_mut(),
         }
     }
@@ -408,9 +417,10 @@ impl Engine {
         if self.flight.is_some() {
             self.keep();
         } else if lost > self.lost_stated && !self.given_up {
-            self.lost_stated = lost;
+            let new = lost - std::mem::replace(&mut self.lost_stated, lost);
             self.tell_page(lost);
-            let total = self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
+            let all = || self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
+            let total = self.parts.as_mut().map_or_else(all, |parts| parts.lost(new));
             let losers = self.threads.iter().flatten().filter(|t| t.reader.losses().events() > 0);
             self.lossy.extend(losers.map(|t| t.sequence.id()));
             let losers: Vec<u32> = self.lossy.iter().copied().collect();
@@ -428,6 +438,9 @@ impl Engine {
             match self.sink.write(&self.out) {
                 Ok(()) => {
                     self.bytes += self.out.len() as u64;
+                    if let Some(parts) = &mut self.parts {
+                        parts.wrote(self.totals.events - self.events_written, self.out.len());
+                    }
                     self.events_written = self.totals.events;
                     self.out.clear();
                     if let Some(trouble) = self.sink.trouble() {
