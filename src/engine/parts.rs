@@ -1,9 +1,10 @@
 //! Rotating files: the trace is cut into parts, each a trace of its own.
 //!
 //! A part ends when it is large or old enough. The engine then turns a chapter (see
-//! [`super::chapter`]), so that the next part begins with all that still holds. Processes
-//! that share one output share its parts as well: whoever finds that one is full has
-//! everybody go on to the next, and each writes its own preamble to it.
+//! [`super::chapter`]), so that the next part begins with all that still holds; a slice that
+//! is cut has no end in the part before, and is whole in the one after. Processes that share
+//! one output share its parts as well: whoever finds that one is full has everybody go on to
+//! the next, and each writes its own preamble to it.
 
 use std::fs;
 use std::io;
