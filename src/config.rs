@@ -8,17 +8,18 @@
 //! Nothing here fails halfway: a bad value leaves the default in place and is reported as
 //! a [`Problem`], because a traced program must run whatever its environment says.
 
+mod daemon;
 mod dump_on;
 mod filter;
 mod rotate;
 mod value;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use daemon::Daemon;
 pub use dump_on::{DumpOn, Slow};
 pub use filter::CategoryFilter;
 pub use rotate::Rotate;
@@ -121,7 +122,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
-        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, overhead.",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
@@ -132,12 +133,33 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("ALSO", "PATH,…", "",
         "Further places that get the same trace: files, or pipes. Under `kymo record` a pipe whose reader goes away is sent everything anew when there is another; elsewhere a place that fails is given up, which is counted.",
         |c, v| { c.also = value::text(v)?.split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect(); Ok(()) }),
+    option!("CUPTI_FINALIZE", "0|1", "1",
+        "Take CUPTI out of the process after a recording (from CUDA 12.6 on, if nothing else uses it): left in, it slows every launch down a little.",
+        |c, v| { c.cupti_finalize = value::boolean(v)?; Ok(()) }),
+    option!("PTI_PATH", "PATH", "",
+        "Intel's PTI (libpti_view.so), or its folder, if the program has not loaded it and it is not where it usually is.",
+        |c, v| { c.pti_path = value::optional(v, value::path)?; Ok(()) }),
     option!("TRACE_PROCESSOR", "URL", "",
         "Have `kymo record` send the trace to this `trace_processor_shell server http` while it is written, so that it is loaded when the recording ends. The output is written all the same.",
         |c, v| { c.trace_processor = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
     option!("CONTROL", "PATH", "",
         "Page through which processes share one output. Set by `kymo record`; leave it alone.",
         |c, v| { c.control = value::optional(v, value::path)?; Ok(()) }),
+    option!("DAEMON", "NAME", "",
+        "Take requests for traces from this daemon; dynolog's is called dynolog. KINETO_USE_DAEMON stands for that one.",
+        |c, v| { c.daemon.name = daemon::name(v)?; Ok(()) }),
+    option!("DAEMON_FOLDER", "PATH", "",
+        "Folder of the daemon's socket, exactly as the daemon has it; KINETO_IPC_SOCKET_DIR is another name for it. Unset: the socket has no path.",
+        |c, v| { c.daemon.folder = value::optional(v, value::path)?; Ok(()) }),
+    option!("DAEMON_JOB", "NUMBER", "0",
+        "Job of the scheduler that the process belongs to, by which requests are addressed. SLURM_JOB_ID is another name for it.",
+        |c, v| { c.daemon.job = daemon::number(v)?; Ok(()) }),
+    option!("DAEMON_POLL", "DURATION", "5s",
+        "How often the daemon is asked for requests; from 1s to 30s.",
+        |c, v| { c.daemon.poll = daemon::poll(v)?; Ok(()) }),
+    option!("DAEMON_UID", "NUMBER", "",
+        "User whose daemon is listened to, besides root's and one's own.",
+        |c, v| { c.daemon.uid = value::optional(v, daemon::number)?; Ok(()) }),
     option!("WAIT", "0|1", "0",
         "Record nothing until somebody asks for a trace (`kymo trigger`).",
         |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
@@ -147,6 +169,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("TRACE_DIRS", "LIST", "",
         "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
         |c, v| { c.trace_dirs = std::env::split_paths(v).filter(|path| !path.as_os_str().is_empty()).collect(); Ok(()) }),
+    option!("JSON_NOTES", "PATH", "",
+        "Folder in which a process notes which of its traces are to become JSON. Set by `kymo record --wait`; leave it alone.",
+        |c, v| { c.json_notes = value::optional(v, value::path)?; Ok(()) }),
     option!("LIBRARY", "PATH", "",
         "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
         |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
@@ -256,16 +281,24 @@ pub struct Config {
     pub cupti_path: Option<PathBuf>,
     /// `ALSO`.
     pub also: Vec<PathBuf>,
+    /// `CUPTI_FINALIZE`.
+    pub cupti_finalize: bool,
+    /// `PTI_PATH`.
+    pub pti_path: Option<PathBuf>,
     /// `TRACE_PROCESSOR`.
     pub trace_processor: Option<String>,
     /// `CONTROL`.
     pub control: Option<PathBuf>,
+    /// `DAEMON` and what goes with it.
+    pub daemon: Daemon,
     /// `WAIT`.
     pub wait: bool,
     /// `SOCKETS`.
     pub sockets: Option<PathBuf>,
     /// `TRACE_DIRS`; empty when unset.
     pub trace_dirs: Vec<PathBuf>,
+    /// `JSON_NOTES`.
+    pub json_notes: Option<PathBuf>,
     /// `LIBRARY`.
     pub library: Option<PathBuf>,
 }
@@ -295,11 +328,15 @@ impl Default for Config {
             all_args: false,
             cupti_path: None,
             also: Vec::new(),
+            cupti_finalize: true,
+            pti_path: None,
             trace_processor: None,
             control: None,
+            daemon: Daemon::NONE,
             wait: false,
             sockets: None,
             trace_dirs: Vec::new(),
+            json_notes: None,
             library: None,
         };
         // The table's defaults are the defaults: there is no second list to disagree with
@@ -364,7 +401,8 @@ impl Config {
         problems
     }
 
-    /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`.
+    /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`, and those
+    /// by which Kineto finds its daemon.
     ///
     /// Reads `environ`, which is not safe against another thread that calls `setenv` at
     /// the same moment: call it from the library's constructor, or early.
@@ -380,14 +418,22 @@ impl Config {
     {
         let mut config = Config::default();
         let mut problems = Vec::new();
+        let (mut ours, mut kinetos) = (Vec::new(), Vec::new());
         for (name, value) in vars {
             let Some(name) = name.as_ref().to_str() else {
                 continue;
             };
             let Some(key) = name.strip_prefix("KYMOGRAPH_") else {
+                kinetos.extend(daemon::of_kineto(name, value.as_ref()));
                 continue;
             };
             problems.extend(config.set_from(key, value.as_ref(), name).err());
+            ours.push(key.to_ascii_uppercase());
+        }
+        // Ours say more precisely what is meant.
+        kinetos.retain(|(key, _)| !ours.iter().any(|ours| ours == key));
+        for (key, value) in kinetos {
+            problems.extend(config.set_from(key, &value, key).err());
         }
         (config, problems)
     }
@@ -396,36 +442,36 @@ impl Config {
     /// that has no shared output of `kymo record` (`forked`) and no `%p` to tell it from
     /// its parent gets its id before the extension: `trace.4711.pftrace`.
     pub fn output_path(&self, pid: u32, forked: bool) -> PathBuf {
-        match self.with_pid(pid) {
-            Some(path) => path,
-            None if forked => before_extension(&self.output, pid.into()),
-            None => self.output.clone(),
-        }
-    }
-
-    /// The output of a session's trace of this number: as [`Config::output_path`], and the
-    /// number before the extension.
-    pub(crate) fn numbered_output(&self, pid: u32, number: u64) -> PathBuf {
-        before_extension(&self.output_path(pid, false), number)
-    }
-
-    /// The output if it has a place for the process id.
-    fn with_pid(&self, pid: u32) -> Option<PathBuf> {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
         let path = self.output.as_os_str().as_bytes();
-        let at = path.windows(2).position(|w| w == b"%p")?;
-        let expanded = [&path[..at], pid.to_string().as_bytes(), &path[at + 2..]].concat();
-        Some(OsString::from_vec(expanded).into())
+        let pid = pid.to_string();
+        if let Some(at) = path.windows(2).position(|w| w == b"%p") {
+            let expanded = [&path[..at], pid.as_bytes(), &path[at + 2..]].concat();
+            return std::ffi::OsString::from_vec(expanded).into();
+        }
+        if !forked {
+            return self.output.clone();
+        }
+        inserted(path, pid.as_bytes())
     }
 
     /// The numbered files beside the output: `trace.1.pftrace` for `trace.pftrace`.
     pub fn numbered_path(&self, number: u32) -> PathBuf {
-        self.numbered_output(std::process::id(), number.into())
+        use std::os::unix::ffi::OsStrExt;
+        let path = self.output_path(std::process::id(), false);
+        inserted(path.as_os_str().as_bytes(), number.to_string().as_bytes())
     }
 
     /// How long the end of a recording may take that keeps in memory what it has.
     pub(crate) fn closing_time(&self) -> Duration {
         let writes = self.flight.is_some() && self.dump_on.exit;
         Duration::from_secs(if writes { 60 } else { 0 })
+    }
+
+    /// Whether `ACTIVITY_TYPES` asks for what Kineto calls so: nothing in it asks for all.
+    pub(crate) fn records(&self, activity: &str) -> bool {
+        let mut names = self.activity_types.split(',').map(str::trim).filter(|n| !n.is_empty());
+        names.clone().next().is_none() || names.any(|name| name.eq_ignore_ascii_case(activity))
     }
 
     /// The compression that the output gets: `COMPRESS`, with `auto` decided by the
@@ -442,15 +488,14 @@ impl Config {
     }
 }
 
-/// `trace.pftrace.gz` with a number: `trace.4711.pftrace.gz`, as compression goes by the
-/// last extension and viewers by the others.
-fn before_extension(path: &Path, number: u64) -> PathBuf {
-    let path = path.as_os_str().as_bytes();
+/// A path with something before the extension.
+fn inserted(path: &[u8], what: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    // Before the first dot of the name, not the last: `t.pftrace.gz` keeps both.
     let name = path.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
     let dot = path[name..].iter().skip(1).position(|&b| b == b'.');
     let at = dot.map_or(path.len(), |dot| name + 1 + dot);
-    let expanded = [&path[..at], b".", number.to_string().as_bytes(), &path[at..]].concat();
-    OsString::from_vec(expanded).into()
+    std::ffi::OsString::from_vec([&path[..at], b".", what, &path[at..]].concat()).into()
 }
 
 /// Reads a duration such as `200ms`.

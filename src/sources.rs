@@ -4,22 +4,30 @@ use std::time::{Duration, Instant};
 
 use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
+use kymograph_backends::xpu::XPU;
 
 use crate::config::Config;
 use crate::recorder::PIPELINE;
 
-static SOURCES: [&dyn Source; 1] = [&NVIDIA];
+static SOURCES: [&dyn Source; 2] = [&NVIDIA, &XPU];
 
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.
 pub(crate) fn start(config: &Config) {
-    let settings = Settings {
-        activity_types: config.activity_types.clone(),
-        cupti_path: config.cupti_path.clone(),
-        all_args: config.all_args,
-    };
+    let settings = settings(config);
     for source in SOURCES {
         source.start(&PIPELINE, &settings);
+    }
+}
+
+/// What concerns them of the configuration.
+pub(crate) fn settings(config: &Config) -> Settings {
+    Settings {
+        activity_types: config.activity_types.clone(),
+        cupti_path: config.cupti_path.clone(),
+        cupti_finalize: config.cupti_finalize,
+        pti_path: config.pti_path.clone(),
+        all_args: config.all_args,
     }
 }
 

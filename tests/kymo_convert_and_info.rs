@@ -49,6 +49,24 @@ fn every_format_and_packing_holds_the_same_events() {
 }
 
 #[test]
+fn packets_are_packed_unless_they_are_to_stay_plain() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = demo(folder.path());
+    let packed = folder.path().join("packed.pftrace");
+    let plain = folder.path().join("plain.pftrace");
+    let (code, _, err) = run(kymo().arg("convert").args([&demo, &packed]));
+    assert_eq!(code, Some(0), "{err}");
+    let (code, _, err) = run(kymo().args(["convert", "--plain"]).args([&packed, &plain]));
+    assert_eq!(code, Some(0), "{err}");
+    let count = |path: &Path, of: &str| info(path)["packets"][of].as_u64().unwrap_or(0);
+    assert!(count(&packed, "compressed_packets") > 0);
+    assert_eq!(count(&plain, "compressed_packets"), 0);
+    assert_eq!(count(&plain, "track_event"), count(&packed, "track_event"));
+    let size = |path: &Path| std::fs::metadata(path).unwrap().len();
+    assert!(size(&packed) * 2 < size(&plain), "{} {}", size(&packed), size(&plain));
+}
+
+#[test]
 fn a_pipe_is_a_file_too() {
     let folder = tempfile::tempdir().unwrap();
     let demo = demo(folder.path());

@@ -100,6 +100,30 @@ pub(crate) struct Wait {
     pub(crate) record: u64,
 }
 
+/// Something that became of memory, by the kinds of records that tell of it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) enum Deed {
+    /// `CUpti_ActivityMemoryOperationType`, and `CUpti_ActivityMemoryKind`.
+    Memory { operation: u32, kind: u32 },
+    /// `CUpti_ActivityMemoryPoolOperationType`.
+    Pool { operation: u32 },
+    /// `CUpti_ActivityUnifiedMemoryCounterKind`.
+    Unified { kind: u32 },
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Memory {
+    pub(crate) deed: Deed,
+    pub(crate) place: Place,
+    pub(crate) correlation: u32,
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+}
+
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) enum Event {
@@ -125,6 +149,7 @@ pub(crate) enum Event {
         place: Place,
         priority: i32,
     },
+    Memory(Memory),
     /// Time that CUDA spent on itself: `CUpti_ActivityOverheadKind`.
     Overhead {
         kind: u32,

@@ -7,3 +7,5 @@ pub mod annotate;
 mod load;
 pub mod nvidia;
 pub mod source;
+pub mod vendor;
+pub mod xpu;

@@ -34,6 +34,10 @@ pub struct Settings {
     pub activity_types: String,
     /// CUPTI, or the folder it is in, if it is not where it usually is.
     pub cupti_path: Option<PathBuf>,
+    /// Whether CUPTI leaves the process after a recording.
+    pub cupti_finalize: bool,
+    /// Intel's PTI, or the folder it is in, if it is not where it usually is.
+    pub pti_path: Option<PathBuf>,
     /// Whether device activities get arguments that follow from others: those that fill
     /// Kineto's traces.
     pub all_args: bool,

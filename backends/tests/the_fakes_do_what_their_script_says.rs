@@ -39,7 +39,7 @@ fn text(output: &Output) -> String {
 const COUNTS: &str = "\
     kind 1: 4\n\
     kind 2: 1\n\
-    kind 4: 2\n\
+    kind 4: 3\n\
     kind 5: 12\n\
     kind 10: 9\n\
     kind 36: 1\n\

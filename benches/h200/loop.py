@@ -3,7 +3,6 @@
 loop.py base          as it is, or under whatever was injected; median of 7 rounds
 loop.py nvtx          with PyTorch's NVTX ranges around every operator
 loop.py kineto        under torch.profiler, CUDA alone and with the CPU
-loop.py long SECONDS  rounds for so long, each with the time it began at
 loop.py both          torch.profiler while something else records: what Kineto got
 """
 import collections, contextlib, json, os, statistics, sys, tempfile, time
@@ -75,14 +74,6 @@ if mode in ("kineto", "both"):
         say(mode=name, launched=3 * N + 2000, **profiled(activities, 3 * N + 2000))
     if mode == "both":
         loop(2000)
-elif mode == "long":
-    end = time.monotonic() + float(sys.argv[2])
-    times = []
-    began = time.monotonic()
-    while time.monotonic() < end:
-        at = time.monotonic() - began
-        times.append((round(at, 2), round(a_round(), 3)))
-    say(mode="long", rounds=times)
 else:
     ranges = torch.autograd.profiler.emit_nvtx() if mode == "nvtx" else contextlib.nullcontext()
     with ranges:

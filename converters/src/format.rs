@@ -59,7 +59,7 @@ pub fn packing_of_file(path: &Path) -> Packing {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("gz") => Packing::Gzip,
         Some("zst") => Packing::Zstd,
-        _ => Packing::Plain,
+        _ => Packing::Packets,
     }
 }
 
@@ -127,6 +127,12 @@ fn looks_like_json(first: &[u8]) -> bool {
 pub fn write(trace: &Trace, out: impl Write, format: Format, packing: Packing) -> io::Result<()> {
     match packing {
         Packing::Plain => write_plain(trace, out, format),
+        Packing::Packets if format == Format::Perfetto => {
+            let mut out = BufWriter::with_capacity(1 << 18, out);
+            perfetto::write_packets(trace, &mut out, perfetto::Packets::Deflated)?;
+            out.flush()
+        }
+        Packing::Packets => write_plain(trace, out, format),
         Packing::Gzip => {
             let mut out = flate2::write::GzEncoder::new(out, flate2::Compression::new(4));
             write_plain(trace, &mut out, format)?;

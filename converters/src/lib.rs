@@ -10,6 +10,7 @@
 //! * [`chrome`]: Chrome's JSON, and what every JSON trace has in common.
 //! * [`kineto`]: Kineto's JSON: what PyTorch writes.
 //! * [`json`]: JSON itself.
+//! * [`merge`]: several traces on one timeline.
 //! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod chrome;
 pub mod format;
 pub mod json;
 pub mod kineto;
+pub mod merge;
 pub mod packed;
 pub mod perfetto;
 pub mod trace;

@@ -28,6 +28,9 @@ impl Default for Limits {
 pub enum Packing {
     /// Not at all.
     Plain,
+    /// Not as a whole: a Perfetto trace has its packets packed, many at a time, and is some
+    /// five times smaller for it; others are plain.
+    Packets,
     /// gzip.
     Gzip,
     /// zstd.
@@ -76,7 +79,7 @@ impl<R: Read> Unpacked<R> {
         let counted = Counted { inner: Cursor::new(first).chain(file), bytes: 0 };
         let source = BufReader::with_capacity(1 << 16, counted);
         let inner = match packing {
-            Packing::Plain => Inner::Plain(source),
+            Packing::Plain | Packing::Packets => Inner::Plain(source),
             Packing::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(source))),
             Packing::Zstd => {
                 Inner::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(source)?))

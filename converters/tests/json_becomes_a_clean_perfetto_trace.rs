@@ -6,14 +6,15 @@ mod same_events;
 use std::collections::BTreeMap;
 
 use judge::Trace;
+use kymograph_converters::perfetto::Packets;
 use kymograph_converters::{chrome, json, kineto, packed, perfetto};
 use same_events::Through;
 use serde_json::Value;
 
-fn convert(json: &str, path: &std::path::Path) {
+fn convert(json: &str, path: &std::path::Path, packets: Packets) {
     let trace = chrome::read(json.as_bytes(), &json::Limits::default()).unwrap();
     let file = std::fs::File::create(path).unwrap();
-    let written = perfetto::write(&trace, file).unwrap();
+    let written = perfetto::write_packets(&trace, file, packets).unwrap();
     assert_eq!((written.before_zero, written.flow_ends), (0, 0));
 }
 
@@ -41,9 +42,14 @@ fn of_perfetto(trace: &Trace) -> BTreeMap<String, (i64, i64)> {
 }
 
 fn check(json: &str) {
+    check_packets(json, Packets::Plain);
+    check_packets(json, Packets::Deflated);
+}
+
+fn check_packets(json: &str, packets: Packets) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
-    convert(json, &path);
+    convert(json, &path, packets);
     let trace = Trace::open(&path);
     trace.assert_clean();
     let mut wanted = of_json(json);
@@ -73,7 +79,7 @@ fn of_rocm() {
 fn arrows_go_from_calls_to_what_they_launched() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
-    convert(include_str!("data/kineto_cuda.json"), &path);
+    convert(include_str!("data/kineto_cuda.json"), &path, Packets::Deflated);
     let trace = Trace::open(&path);
     let arrows = trace.table(
         "SELECT a.name, b.name, count(*) FROM flow
@@ -96,7 +102,7 @@ fn arrows_go_from_calls_to_what_they_launched() {
 fn overlapping_kernels_keep_their_durations() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
-    convert(include_str!("data/kineto_cuda.json"), &path);
+    convert(include_str!("data/kineto_cuda.json"), &path, Packets::Deflated);
     let trace = Trace::open(&path);
     let durations =
         "SELECT dur FROM slice WHERE category IS NULL AND name = 'overlaps' ORDER BY ts";

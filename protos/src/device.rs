@@ -61,6 +61,59 @@ impl Stage {
     }
 }
 
+/// Whose device it is. The backend of each vendor numbers devices, queues and calls for
+/// itself, and a process may use several: what a record says is the backend's number with
+/// the vendor's in front of it. NVIDIA's is 0, so its numbers are what they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum Vendor {
+    /// CUDA.
+    #[default]
+    Nvidia = 0,
+    /// HIP.
+    Amd = 1,
+    /// Level Zero and SYCL.
+    Intel = 2,
+    /// Synapse.
+    Habana = 3,
+}
+
+/// Bits of a number that are the backend's own.
+const GPU_BITS: u32 = 10;
+const QUEUE_BITS: u32 = 14;
+const CALL_BITS: u32 = 32;
+
+impl Vendor {
+    /// How many there are: the numbers below this are vendors.
+    pub const COUNT: usize = 4;
+
+    /// What a record calls the vendor's device of this index.
+    pub const fn gpu(self, index: u32) -> u32 {
+        (self as u32) << GPU_BITS | index & ((1 << GPU_BITS) - 1)
+    }
+
+    /// What a record calls the vendor's queue of this number.
+    pub const fn queue(self, number: u32) -> u32 {
+        (self as u32) << QUEUE_BITS | number & ((1 << QUEUE_BITS) - 1)
+    }
+
+    /// What a record calls the call of this correlation id.
+    pub const fn call(self, correlation: u64) -> u64 {
+        (self as u64) << CALL_BITS | correlation & ((1 << CALL_BITS) - 1)
+    }
+
+    /// The vendor's number and its own number in a record's number of a queue.
+    pub const fn of_queue(number: u32) -> (usize, usize) {
+        let vendor = (number >> QUEUE_BITS) as usize % Vendor::COUNT;
+        (vendor, (number & ((1 << QUEUE_BITS) - 1)) as usize)
+    }
+
+    /// The vendor's number and the correlation id in a record's number of a call.
+    pub const fn of_call(number: u64) -> (u32, u32) {
+        ((number >> CALL_BITS) as u32 % Vendor::COUNT as u32, number as u32)
+    }
+}
+
 /// The interface that work was given to a device by, where Perfetto has a number for it
 /// (`InternedGraphicsContext.Api`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -90,9 +143,9 @@ impl GpuApi {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct DeviceSlot {
-    /// The queue, as a [`crate::Kind::Queue`] record named it.
+    /// The queue, as a [`crate::Kind::Queue`] record named it ([`Vendor::queue`]).
     pub queue: u32,
-    /// Index of the device in the inventory ([`crate::Kind::Gpu`]).
+    /// The device, as a [`crate::Kind::Gpu`] record named it ([`Vendor::gpu`]).
     pub gpu: u32,
     /// The full name of the kernel, if it is longer than the slice's.
     pub kernel: StrId,

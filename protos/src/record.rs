@@ -74,7 +74,7 @@ pub enum Kind {
     /// The range `other` ends. May carry extras; they are added to its end.
     RangeEnd = 9,
     /// A track is described: `other` is its id, `site` its name, `arg` the parent track's
-    /// id (0: the process), the low 32 bits of an extra of type [`ArgType::I64`] its order.
+    /// id (0: the process; [`THREAD_TRACK`]: a thread), the low 32 bits of an extra of type [`ArgType::I64`] its order.
     Track = 10,
     /// This thread is called `site`. With `arg` ≠ 0, the thread of that id is.
     ThreadName = 11,
@@ -83,17 +83,23 @@ pub enum Kind {
     /// `arg` events could not be recorded on this thread before `time`.
     Lost = 13,
     /// A device did something from `time` to `other`; `arg` is the correlation id of the
-    /// call that asked for it. The tail begins with a [`crate::device::DeviceSlot`].
+    /// call that asked for it ([`crate::device::Vendor::call`]). The tail begins with a
+    /// [`crate::device::DeviceSlot`].
     Device = 14,
-    /// A queue of a device (a stream): `other` is its number, `site` its name. Extras named
-    /// `device`, `context`, `stream` (u64) and `api` (a [`crate::device::GpuApi`]).
+    /// A queue of a device (a stream): `other` is its number
+    /// ([`crate::device::Vendor::queue`]), `site` its name. Extras named `device`,
+    /// `context`, `stream` (u64) and `api` (a [`crate::device::GpuApi`]).
     Queue = 15,
-    /// A device: `other` is its index, `site` its name, extras are facts about it.
+    /// A device: `other` is its number ([`crate::device::Vendor::gpu`]), `site` its name,
+    /// extras are facts about it.
     Gpu = 16,
     /// A fact about the job: `site` is its key, `arg` (or bytes) the value.
     Fact = 17,
     /// A counter of device `other`: otherwise as `Counter`.
     GpuCounter = 18,
+    /// An instant whose name is a sentence for whoever asked for the recording: something
+    /// is not recorded, and why. `kymo record` prints it when it ends.
+    Note = 19,
 }
 
 impl Kind {
@@ -118,6 +124,7 @@ impl Kind {
             16 => Kind::Gpu,
             17 => Kind::Fact,
             18 => Kind::GpuCounter,
+            19 => Kind::Note,
             _ => return None,
         })
     }
@@ -208,7 +215,7 @@ pub struct Record {
     pub tail: u16,
     /// A [`Kind`].
     pub kind: u8,
-    /// The [`ArgType`] of `arg`, and perhaps [`NAME_BY_VALUE`] and [`NANOS`].
+    /// The [`ArgType`] of `arg`, and perhaps [`NAME_BY_VALUE`], [`NANOS`] and [`OPERATOR`].
     pub tag: u8,
 }
 
@@ -241,8 +248,16 @@ pub const NAME_BY_VALUE: u8 = 0x80;
 
 /// Bit of [`Record::tag`]: the times are nanoseconds of `CLOCK_BOOTTIME`, not ticks.
 pub const NANOS: u8 = 0x40;
+/// Bit of [`Record::tag`] of a slice: an operator of a framework or a call of an interface,
+/// not a range that somebody put into the program; devices do not show it.
+pub const OPERATOR: u8 = 0x20;
+
+/// Bit of a track's parent ([`Kind::Track`]): the other bits are the id of a thread of this
+/// process, under whose track it lies.
+pub const THREAD_TRACK: u64 = 1 << 63;
+
 /// The bits of [`Record::tag`] that are an [`ArgType`].
-pub const TYPE_BITS: u8 = 0x3f;
+pub const TYPE_BITS: u8 = 0x1f;
 
 /// Bytes in a slot.
 pub const SLOT_BYTES: usize = 32;

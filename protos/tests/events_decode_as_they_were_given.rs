@@ -33,6 +33,26 @@ impl Strings for Known {
         let bytes = if id.is_none() { &[][..] } else { &texts[id.0 as usize] };
         Text { bytes, ..Text::default() }
     }
+
+    /// `[n, text, {name: [], name: tree}]`, the last only for some.
+    fn tree<'a>(&'a self, n: u64, out: &mut Vec<Arg<'a>>) {
+        let (id, deeper) = (StrId(n as u32 % KNOWN + 1), n.is_multiple_of(3) && n > 0);
+        let arg = |value| Arg { name: Name::Id(id), value };
+        out.extend([arg(Value::List(3)), arg(Value::U64(n)), arg(Value::Str(id))]);
+        out.extend([arg(Value::Dict(1 + u32::from(deeper))), arg(Value::List(0))]);
+        if deeper {
+            out.push(arg(Value::Tree(n / 2)));
+        }
+    }
+}
+
+fn tree_text(n: u64) -> String {
+    let text = known(StrId(n as u32 % KNOWN + 1));
+    let deeper = match n.is_multiple_of(3) && n > 0 {
+        true => format!(", {text}: {}", tree_text(n / 2)),
+        false => String::new(),
+    };
+    format!("[uint {n}, string {text}, {{{text}: []{deeper}}}]")
 }
 
 fn known(id: StrId) -> String {
@@ -83,6 +103,7 @@ enum Fact {
     Str(u32),
     Bytes(Vec<u8>),
     Pointer(u64),
+    Tree(u64),
 }
 
 impl Fact {
@@ -95,6 +116,7 @@ impl Fact {
             Fact::Str(id) => Value::Str(StrId(*id)),
             Fact::Bytes(bytes) => Value::Bytes(bytes),
             Fact::Pointer(p) => Value::Pointer(*p),
+            Fact::Tree(n) => Value::Tree(*n),
         }
     }
 
@@ -107,6 +129,7 @@ impl Fact {
             Fact::Str(id) => format!("string {}", known(StrId(*id))),
             Fact::Bytes(bytes) => format!("string {}", clean(bytes)),
             Fact::Pointer(p) => format!("pointer {p:x}"),
+            Fact::Tree(n) => tree_text(*n),
         }
     }
 }
@@ -150,6 +173,7 @@ fn fact() -> impl Strategy<Value = Fact> {
         (1..=KNOWN).prop_map(Fact::Str),
         bytes().prop_map(Fact::Bytes),
         any::<u64>().prop_map(Fact::Pointer),
+        prop_oneof![0..8u64, any::<u64>()].prop_map(Fact::Tree),
     ]
 }
 
@@ -273,22 +297,41 @@ impl Tables {
     }
 
     fn arg(&self, arg: DebugAnnotation) -> (String, String) {
-        use debug_annotation::{NameField, Value};
-        let name = match arg.name_field.unwrap() {
-            NameField::NameIid(iid) => self.arg_names[&iid].clone(),
-            NameField::Name(name) => name,
+        use debug_annotation::NameField;
+        let name = match arg.name_field.clone() {
+            Some(NameField::NameIid(iid)) => self.arg_names[&iid].clone(),
+            Some(NameField::Name(name)) => name,
+            None => String::new(),
         };
-        let value = match arg.value.unwrap() {
-            Value::BoolValue(b) => format!("bool {b}"),
-            Value::IntValue(n) => format!("int {n}"),
-            Value::UintValue(n) => format!("uint {n}"),
-            Value::DoubleValue(x) => format!("double {:x}", x.to_bits()),
-            Value::StringValueIid(iid) => format!("string {}", self.strings[&iid]),
-            Value::StringValue(text) => format!("string {text}"),
-            Value::PointerValue(p) => format!("pointer {p:x}"),
+        (name, self.value(arg))
+    }
+
+    fn value(&self, arg: DebugAnnotation) -> String {
+        use debug_annotation::Value;
+        let join = |values: Vec<String>| values.join(", ");
+        match arg.value {
+            Some(Value::BoolValue(b)) => format!("bool {b}"),
+            Some(Value::IntValue(n)) => format!("int {n}"),
+            Some(Value::UintValue(n)) => format!("uint {n}"),
+            Some(Value::DoubleValue(x)) => format!("double {:x}", x.to_bits()),
+            Some(Value::StringValueIid(iid)) => format!("string {}", self.strings[&iid]),
+            Some(Value::StringValue(text)) => format!("string {text}"),
+            Some(Value::PointerValue(p)) => format!("pointer {p:x}"),
+            // An empty list.
+            Some(Value::NestedValue(_)) => "[]".to_owned(),
+            None if !arg.dict_entries.is_empty() => {
+                let entry = |arg| {
+                    let (name, value) = self.arg(arg);
+                    format!("{name}: {value}")
+                };
+                format!("{{{}}}", join(arg.dict_entries.into_iter().map(entry).collect()))
+            }
+            None => {
+                let items = arg.array_values.into_iter().map(|item| self.value(item));
+                format!("[{}]", join(items.collect()))
+            }
             other => panic!("{other:?}"),
-        };
-        (name, value)
+        }
     }
 
     fn event(&self, event: TrackEvent) -> Said {
@@ -362,6 +405,9 @@ fn one_of_everything() {
         Fact::Str(8),
         Fact::Bytes(vec![0xff; 200]),
         Fact::Pointer(u64::MAX),
+        Fact::Tree(3),
+        Fact::Tree(7),
+        Fact::Tree(3),
     ];
     let names = [Owned::Id(0), Owned::Id(300), Owned::Bytes(b"by value \0".to_vec())];
     let mut steps = Vec::new();

@@ -1,17 +1,16 @@
 //! `kymo doctor`: what can be recorded on this machine, and if not, why not.
 //!
-//! Whatever loads a foreign library happens in a child process, [`Probe`], which is
-//! started exactly as `kymo record` starts a command: some drivers abort the process that
-//! loads them.
+//! Whatever loads a foreign library happens in child processes ([`super::probe`]).
 
-use super::{Refusal, library};
+use super::{Refusal, library, probe};
 use clap::Args;
 use kymograph::Config;
 use kymograph::control::Place;
-use std::ffi::{CStr, CString};
+use kymograph_backends::vendor::finding::{Finding, State};
+use std::ffi::CStr;
 use std::fmt::Write;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// Tells what can be recorded on this machine, and what to do about the rest.
 #[derive(Args)]
@@ -20,40 +19,6 @@ pub(super) struct Doctor {
     #[arg(long)]
     json: bool,
 }
-
-/// Runs inside the child: prints what the library and the drivers look like from there.
-#[derive(Args)]
-pub(super) struct Probe {
-    library: std::path::PathBuf,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Good,
-    Bad,
-    Absent,
-}
-
-struct Check {
-    name: &'static str,
-    state: State,
-    detail: String,
-    /// What to do, unless it is good.
-    advice: String,
-}
-
-/// Drivers by the names under which they are loaded: vendor, names, what they are for.
-const DRIVERS: [(&str, &[&str], &str); 5] = [
-    ("NVIDIA GPU", &["libcuda.so.1"], "kernels and copies of CUDA programs"),
-    (
-        "AMD GPU",
-        &["librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0", "librocprofiler-sdk.so"],
-        "kernels and copies of HIP programs",
-    ),
-    ("Intel GPU", &["libze_loader.so.1"], "kernels and copies of Level Zero and SYCL programs"),
-    ("Intel PTI", &["libpti_view.so.0", "libpti_view.so"], "activities of Intel GPUs"),
-    ("Intel Gaudi", &["libSynapse.so"], "activities of Gaudi accelerators"),
-];
 
 impl Doctor {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
@@ -77,33 +42,25 @@ fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-fn good(name: &'static str, detail: impl Into<String>) -> Check {
-    Check { name, state: State::Good, detail: detail.into(), advice: String::new() }
-}
-
-fn not(state: State, name: &'static str, detail: impl Into<String>, advice: &str) -> Check {
-    Check { name, state, detail: detail.into(), advice: advice.to_owned() }
-}
-
 /// The library in a child process, and with it annotations and drivers.
-fn injection(checks: &mut Vec<Check>) {
+fn injection(checks: &mut Vec<Finding>) {
     let (config, problems) = Config::from_env();
     for problem in problems {
         let advice = "correct or unset it";
-        checks.push(not(State::Bad, "environment", problem.to_string(), advice));
+        checks.push(Finding::bad("environment", problem.to_string(), advice));
     }
     let library = match library::find(&config) {
         Ok(library) => library,
         Err(Refusal(why)) => {
-            checks.push(not(State::Bad, "library", why, "nothing can be recorded before"));
+            checks.push(Finding::bad("library", why, "nothing can be recorded before"));
             return;
         }
     };
-    let answers = match probe(&library) {
+    let answers = match probe::library(&library) {
         Ok(answers) => answers,
         Err(why) => {
             let advice = "the library breaks programs on this machine: build it here";
-            checks.push(not(State::Bad, "library", why, advice));
+            checks.push(Finding::bad("library", why, advice));
             return;
         }
     };
@@ -113,16 +70,14 @@ fn injection(checks: &mut Vec<Check>) {
     };
     checks.push(match answer("error") {
         None if answer("preloaded").is_some() => {
-            good("library", format!("{} (glibc {})", library.display(), glibc()))
+            Finding::good("library", format!("{} (glibc {})", library.display(), glibc()))
         }
-        None => not(
-            State::Bad,
+        None => Finding::bad(
             "library",
             format!("{} was not injected into a child", library.display()),
             "something on this machine clears LD_PRELOAD",
         ),
-        Some(error) => not(
-            State::Bad,
+        Some(error) => Finding::bad(
             "library",
             format!("{error} (glibc here: {})", glibc()),
             "build kymograph on this machine, or on an older one",
@@ -135,159 +90,33 @@ fn injection(checks: &mut Vec<Check>) {
     ];
     for (name, key, variable) in hooks {
         checks.push(match (answer(key), std::env::var_os(variable)) {
-            (Some(_), None) if key == "cuda" => good(name, "the driver will find the library"),
-            (Some(_), None) => good(name, "annotations of programs are recorded"),
-            (Some(_), Some(value)) => not(
-                State::Bad,
+            (Some(_), None) if key == "cuda" => {
+                Finding::good(name, "the driver will find the library")
+            }
+            (Some(_), None) => Finding::good(name, "annotations of programs are recorded"),
+            (Some(_), Some(value)) => Finding::bad(
                 name,
                 format!("{variable} is {} already", value.display()),
                 "another tool collects them; unset it to record",
             ),
-            (None, _) => not(
-                State::Bad,
+            (None, _) => Finding::bad(
                 name,
                 "the library does not offer it",
                 "install kymo and libkymograph.so of one release",
             ),
         });
     }
-    for (name, _, what) in DRIVERS {
+    for (name, _, what) in probe::DRIVERS {
         checks.push(match answer(name) {
-            Some(library) => good(name, format!("{library} is here: {what}")),
+            Some(library) => Finding::good(name, format!("{library} is here: {what}")),
             None => {
                 let advice = format!("no {what} will be seen; install the driver to change that");
-                not(State::Absent, name, "no driver library", &advice)
+                Finding::absent(name, "no driver library", advice)
             }
         });
     }
-    nvidia::checks(checks, answer);
-}
-
-/// What is asked of NVIDIA's libraries once the driver was found.
-mod nvidia {
-    use kymograph_backends::nvidia;
-
-    use super::{Check, Config, State, good, not, print};
-
-    /// In the child.
-    pub(super) fn probe() {
-        let (config, _) = Config::from_env();
-        let found = nvidia::probe(config.cupti_path.as_deref());
-        let parts = [
-            ("cuda.driver", found.driver),
-            ("cuda.cupti", found.cupti),
-            ("cuda.free", found.free.map(|free| free.map(|()| String::new()))),
-        ];
-        for (key, part) in parts {
-            match part {
-                None => {}
-                Some(Ok(text)) => print(&format!("{key}={text}\n")),
-                Some(Err(why)) => print(&format!("{key}.error={}\n", why.replace('\n', " "))),
-            }
-        }
-        if let Some(restricted) = found.counters_restricted {
-            print(&format!("cuda.restricted={restricted}\n"));
-        }
-    }
-
-    /// What the child said. `None` where it had nothing to ask.
-    pub(super) fn checks(checks: &mut Vec<Check>, answer: impl Fn(&str) -> Option<String>) {
-        if let Some(driver) = answer("cuda.driver") {
-            checks.push(good("CUDA driver", driver));
-        } else if let Some(why) = answer("cuda.driver.error") {
-            checks.push(not(State::Absent, "CUDA driver", why, "no CUDA program runs here"));
-        }
-        if let Some(cupti) = answer("cuda.cupti") {
-            checks.push(good("CUPTI", cupti));
-        } else if let Some(why) = answer("cuda.cupti.error") {
-            let advice = "programs that bring their own (PyTorch does) are recorded all the same";
-            checks.push(not(State::Absent, "CUPTI", why, advice));
-        }
-        if answer("cuda.free").is_some() {
-            let names = "kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, \
-                         overhead, external_correlation, graph_trace, memory, memory_pool, \
-                         unified_memory";
-            checks.push(good("CUDA activity", format!("{names} can be recorded")));
-        } else if let Some(who) = answer("cuda.free.error") {
-            let advice = "CUPTI serves one tool at a time: stop the other one";
-            checks.push(not(State::Bad, "CUDA activity", who, advice));
-        }
-        match answer("cuda.restricted").as_deref() {
-            Some("false") => checks.push(good("GPU counters", "everybody may read them")),
-            Some(_) => checks.push(not(
-                State::Absent,
-                "GPU counters",
-                "only administrators may read them",
-                "activities need none; for counters set NVreg_RestrictProfilingToAdminUsers=0",
-            )),
-            None => {}
-        }
-    }
-}
-
-fn probe(library: &Path) -> Result<String, String> {
-    let me = std::env::current_exe().map_err(|e| e.to_string())?;
-    let place = Place::create().map_err(|e| e.to_string())?;
-    let preload = library::preloadable(library, place.folder()).map_err(|e| e.to_string())?;
-    let mut command = Command::new(me);
-    command.arg("__probe").arg(library);
-    command.env("LD_PRELOAD", preload);
-    let output = command.output().map_err(|e| e.to_string())?;
-    let answers = String::from_utf8_lossy(&output.stdout).into_owned();
-    // A driver that crashes the probe must not hide what was found before it.
-    if answers.contains("preloaded=") || answers.contains("error=") || output.status.success() {
-        return Ok(answers);
-    }
-    Err(format!("a program with the library in it ended with {}", output.status))
-}
-
-impl Probe {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        if maps.contains(&*self.library.to_string_lossy()) {
-            print("preloaded=1\n");
-        }
-        match load(&self.library.to_string_lossy()) {
-            Err(error) => print(&format!("error={}\n", error.replace('\n', " "))),
-            Ok(handle) => {
-                let hooks = [
-                    ("nvtx", c"InitializeInjectionNvtx2"),
-                    ("itt", c"__itt_api_init"),
-                    ("cuda", c"InitializeInjection"),
-                ];
-                for (key, symbol) in hooks {
-                    // SAFETY: a handle from dlopen that is never closed, and a C string.
-                    if !unsafe { libc::dlsym(handle, symbol.as_ptr()) }.is_null() {
-                        print(&format!("{key}=1\n"));
-                    }
-                }
-            }
-        }
-        for (name, libraries, _) in DRIVERS {
-            if let Some(found) = libraries.iter().find(|library| load(library).is_ok()) {
-                print(&format!("{name}={found}\n"));
-            }
-        }
-        nvidia::probe();
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Loads a library for the rest of the process.
-fn load(name: &str) -> Result<*mut libc::c_void, String> {
-    let name = CString::new(name).map_err(|e| e.to_string())?;
-    // SAFETY: loading runs the library's constructors, which is what this process is for;
-    // dlerror returns null or a C string that stays until the next call.
-    unsafe {
-        let handle = libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL);
-        if !handle.is_null() {
-            return Ok(handle);
-        }
-        let error = libc::dlerror();
-        if error.is_null() {
-            return Err("unknown error".to_owned());
-        }
-        Err(CStr::from_ptr(error).to_string_lossy().into_owned())
+    for backend in probe::BACKENDS {
+        checks.extend(probe::backend(&library, backend.0));
     }
 }
 
@@ -297,43 +126,41 @@ fn glibc() -> String {
     version.to_string_lossy().into_owned()
 }
 
-fn clock() -> Check {
+fn clock() -> Finding {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let source = std::fs::read_to_string(SOURCE).unwrap_or_default();
     let source = if source.is_empty() { "unknown" } else { source.trim() };
     if cfg!(target_arch = "aarch64") {
-        return good("clock", "the processor's counter");
+        return Finding::good("clock", "the processor's counter");
     }
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = info.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     let flag = |name: &str| flags.split_whitespace().any(|flag| flag == name);
     if flag("constant_tsc") && flag("nonstop_tsc") {
-        return good("clock", format!("invariant TSC; the kernel uses {source}"));
+        return Finding::good("clock", format!("invariant TSC; the kernel uses {source}"));
     }
-    not(
-        State::Absent,
+    Finding::absent(
         "clock",
         format!("no invariant TSC; the kernel uses {source}"),
         "CLOCK_BOOTTIME is used instead: exact, but each event costs some 20 ns more",
     )
 }
 
-fn control() -> Check {
+fn control() -> Finding {
     match Place::create() {
-        Ok(place) => good("shared memory", place.folder().display().to_string()),
+        Ok(place) => Finding::good("shared memory", place.folder().display().to_string()),
         Err(error) => {
-            not(State::Bad, "shared memory", error.to_string(), "make /dev/shm or TMPDIR writable")
+            Finding::bad("shared memory", error.to_string(), "make /dev/shm or TMPDIR writable")
         }
     }
 }
 
-fn folder() -> Check {
+fn folder() -> Finding {
     let here = std::env::current_dir().unwrap_or_default();
     let writable = tempfile_in(&here);
     match writable {
-        Ok(()) => good("output folder", format!("{} is writable", here.display())),
-        Err(error) => not(
-            State::Bad,
+        Ok(()) => Finding::good("output folder", format!("{} is writable", here.display())),
+        Err(error) => Finding::bad(
             "output folder",
             format!("{}: {error}", here.display()),
             "give a path elsewhere with -o",
@@ -347,7 +174,7 @@ fn tempfile_in(folder: &Path) -> std::io::Result<()> {
     std::fs::write(&path, b"kymo").and_then(|()| std::fs::remove_file(&path))
 }
 
-fn text(checks: &[Check]) -> String {
+fn text(checks: &[Finding]) -> String {
     let mut out = String::new();
     for check in checks {
         let mark = match check.state {
@@ -364,7 +191,7 @@ fn text(checks: &[Check]) -> String {
     out
 }
 
-fn json(checks: &[Check]) -> String {
+fn json(checks: &[Finding]) -> String {
     let quoted = |text: &str| {
         let mut out = String::from("\"");
         for c in text.chars() {
@@ -384,7 +211,7 @@ fn json(checks: &[Check]) -> String {
         };
         format!(
             "  {{\"check\": {}, \"state\": \"{state}\", \"detail\": {}, \"advice\": {}}}",
-            quoted(check.name),
+            quoted(&check.name),
             quoted(&check.detail),
             quoted(&check.advice)
         )

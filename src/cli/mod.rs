@@ -10,12 +10,19 @@ mod demo;
 mod destination;
 mod doctor;
 mod elf;
+mod files;
 mod follow;
 mod info;
 mod inherited;
+mod json;
 mod launch;
 mod library;
+mod merge;
+mod open;
+mod part;
 mod post;
+mod probe;
+mod progress;
 mod ps;
 mod record;
 mod status;
@@ -40,6 +47,10 @@ EXAMPLES
   What is in a trace, and the same trace for tools that read PyTorch's JSON:
       kymo info app.pftrace
       kymo convert app.pftrace app.json.gz
+  The ranks of a job on one timeline:
+      kymo merge job.pftrace rank*.json.gz
+  Look at it in Perfetto's UI:
+      kymo open app.pftrace
   See what a trace looks like:
       kymo demo
   Find out what can be recorded on this machine:
@@ -64,11 +75,13 @@ enum Subcommands {
     Trigger(Box<trigger::Trigger>),
     Stop(trigger::Stop),
     Convert(convert::Convert),
+    Merge(merge::Merge),
     Info(info::Info),
+    Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
-    Probe(doctor::Probe),
+    Probe(probe::Probe),
 }
 
 /// Why nothing was started: one line, which says what to do.
@@ -104,7 +117,9 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Trigger(trigger) => trigger.run(),
         Subcommands::Stop(stop) => stop.run(),
         Subcommands::Convert(convert) => convert.run(),
+        Subcommands::Merge(merge) => merge.run(),
         Subcommands::Info(info) => info.run(),
+        Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
         Subcommands::Probe(probe) => probe.run(),

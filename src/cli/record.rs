@@ -7,6 +7,7 @@
 use super::command::{self, Environment};
 use super::destination::Destination;
 use super::follow::Follow;
+use super::json::Json;
 use super::launch;
 use super::post::Server;
 use super::status::{self, Line};
@@ -23,9 +24,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Variables by which annotation libraries and the CUDA driver find a collector.
-const COLLECTORS: [&str; 3] =
-    ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
+/// Variables by which annotation libraries and drivers are told to be recorded, and what
+/// they are set to. ROCm needs none: it looks for a symbol of the library.
+const COLLECTORS: [(&str, Setting); 3] = [
+    ("NVTX_INJECTION64_PATH", Setting::Library),
+    ("INTEL_LIBITTNOTIFY64", Setting::Library),
+    ("CUDA_INJECTION64_PATH", Setting::Library),
+];
+
+/// What a variable is set to.
+enum Setting {
+    /// The path of the library.
+    Library,
+    /// A text.
+    #[expect(dead_code, reason = "no vendor with such a variable yet")]
+    Text(&'static str),
+}
 
 /// Records a command, its children and grandchildren into one trace.
 #[derive(Args)]
@@ -162,10 +176,13 @@ impl Record {
         let library = library::find(config)?;
         settings.insert("KYMOGRAPH_WAIT", "1".into());
         let place = Place::create()?;
+        let mut json = Json::in_folder(place.folder().join("json"))?;
+        settings.insert("KYMOGRAPH_JSON_NOTES", json.folder().into());
         let environment = self.environment(&program, &library, &place, &settings)?;
         let running = launch::start(&self.words()?, &environment.into_c())?;
+        json.start();
         let ended = running.wait(None, || {});
-        drop(place);
+        drop((json, place));
         Ok(ended.imitate())
     }
 
@@ -286,6 +303,9 @@ impl Record {
         for line in status::summary(&totals, &config.output, length) {
             say(&line);
         }
+        for line in status::notes(page) {
+            say(&line);
+        }
         length
     }
 }
@@ -386,9 +406,13 @@ fn inject(
         list.push(&preload);
         environment.set("LD_PRELOAD", list);
     }
-    for name in COLLECTORS {
+    for (name, setting) in COLLECTORS {
+        let value = match setting {
+            Setting::Library => library.as_os_str(),
+            Setting::Text(text) => OsStr::new(text),
+        };
         match environment.get(name) {
-            Some(theirs) if !theirs.is_empty() && theirs != library => {
+            Some(theirs) if !theirs.is_empty() && theirs != value => {
                 if !quiet {
                     let theirs = theirs.display();
                     say(&format!(
@@ -397,7 +421,7 @@ fn inject(
                     ));
                 }
             }
-            _ => environment.set(name, library),
+            _ => environment.set(name, value),
         }
     }
     Ok(())

@@ -78,7 +78,8 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
     let mut lines = Vec::new();
     if totals.events == 0 && totals.lost == 0 {
         lines.push(
-            "nothing was recorded: no process called NVTX or ITT, or none could be injected"
+            "nothing was recorded: no process used CUDA or PyTorch or called NVTX or ITT, or \
+             none could be injected"
                 .to_owned(),
         );
         if totals.refused > 0 {
@@ -89,8 +90,8 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
             ));
         }
         lines.push(
-            "annotate the program (Python: `pip install nvtx`; PyTorch: emit_nvtx or emit_itt), \
-             check --domain, or see `kymo doctor`"
+            "see `kymo doctor`; check --domain; or annotate the program (Python: `pip install \
+             nvtx`; PyTorch needs no annotations)"
                 .to_owned(),
         );
     } else {
@@ -112,6 +113,17 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
         ));
     }
     lines
+}
+
+/// What processes want to be known, line by line.
+pub(super) fn notes(page: &Page) -> Vec<String> {
+    let (notes, unsaid) = page.notes();
+    let said = notes.into_iter().map(|(note, times)| match times {
+        0 | 1 => note,
+        times => format!("{note} ({})", count(times.into(), "process", "processes")),
+    });
+    let more = (unsaid > 0).then(|| format!("{unsaid} more of this kind are in the trace"));
+    said.chain(more).collect()
 }
 
 /// What is in a file.

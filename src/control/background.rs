@@ -8,7 +8,7 @@
 //!    └── meanwhile, every few milliseconds: attend to triggers, let time pass ──┘
 //! ```
 //! So there is never a second thread, and while nothing is recorded there is nothing to do:
-//! it wakes up once a second, to see whether it is the last thread of the process.
+//! it wakes up now and then, to see whether it is the last thread of the process.
 
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,8 +26,9 @@ use crate::session::{Done, Refusal, Request, Ticket};
 /// Something to be run on the background thread, which attends to triggers meanwhile.
 pub(crate) type Job = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 
-/// How often the thread looks whether it is alone.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often the thread looks whether it is alone, at least. With the questions to a daemon
+/// and its answers it still wakes up less than once a second.
+const LOOK: Duration = Duration::from_millis(1500);
 /// How long goodbyes may take.
 const GOODBYE: Duration = Duration::from_millis(100);
 

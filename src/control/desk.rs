@@ -55,6 +55,8 @@ struct State {
     /// Background: a recording of the program's own.
     job: Option<Job>,
     ended: VecDeque<(Ticket, Outcome)>,
+    /// How it goes with the daemon that is asked, for people.
+    daemon: Option<String>,
     closing: bool,
     closed: bool,
 }
@@ -78,6 +80,8 @@ pub struct Status {
     pub steps: u64,
     /// How far the request that is served has come, of how much: nanoseconds, or steps.
     pub progress: Option<(u64, u64)>,
+    /// How it goes with the daemon that is asked for requests, for people.
+    pub daemon: Option<String>,
 }
 
 /// What the background thread has to do.
@@ -169,7 +173,13 @@ impl Desk {
             pending: machine.pending().is_some(),
             steps: machine.steps(),
             progress: machine.progress(now()),
+            daemon: state.daemon.clone(),
         }
+    }
+
+    /// How it goes with the daemon, from now on.
+    pub(super) fn daemon_is(&self, what: String) {
+        self.lock().daemon = Some(what);
     }
 
     /// Hands a request over. The answer comes exactly once, from any thread; at once if it

@@ -2,19 +2,23 @@
 //!
 //! [`Page`]: what `kymo record` and the processes that it records tell each other.
 //! [`Place`]: where that page lies. [`Desk`]: where requests for traces arrive, from
-//! [`Trigger`]s and from the program itself; [`arm`] sets one up.
+//! [`Trigger`]s and from the program itself; [`arm`] sets one up. [`dynolog`]: what a
+//! fleet's daemon asks for. [`Wish`]: a trace that is to become JSON.
 
 mod background;
 mod client;
 mod desk;
+pub mod dynolog;
 mod folder;
 mod held;
+mod notes;
 mod page;
 mod place;
 mod presence;
 mod slots;
 mod socket;
 mod trigger;
+mod wishes;
 
 pub(crate) use background::Job;
 pub use desk::{Answer, Desk, Status};
@@ -27,3 +31,4 @@ pub use presence::{arm, desk};
 pub(crate) use presence::{leave_to_parent, process_ends};
 pub use slots::Process;
 pub use trigger::Trigger;
+pub use wishes::Wish;

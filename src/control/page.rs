@@ -8,20 +8,29 @@
 //!          ┌─────────┬────────┬────────┬───────┬────────┬─────────┬─────────┬─────┐
 //! identity │ magic   │version │refused │state  │owner   │deadline │committed│  0  │
 //!          └─────────┴────────┴────────┴───────┴────────┴─────────┴─────────┴─────┘
-//!          64      72      80      88      96        100         104        108    112     128
-//!          ┌───────┬───────┬───────┬───────┬─────────┬───────────┬──────────┬──────┬───────┐
-//! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial│files 0│
-//!          │       │       │       │errors │         │           │          │      │       │
-//!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴──────┴───────┘
-//!          128                  144                                           65536
+//!          64      72      80      88      96        100         104        108      112
+//!          ┌───────┬───────┬───────┬───────┬─────────┬───────────┬──────────┬────────┐
+//! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial  │
+//!          │       │       │       │errors │         │           │          │        │
+//!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴────────┘
+//!          112      116      120                                                 128
+//!          ┌────────┬────────┬─────────────────────────────────────────────────────┐
+//!          │unsaid  │files   │ 0                                                   │
+//!          └────────┴────────┴─────────────────────────────────────────────────────┘
+//!          128                  144                                           61440
 //!          ┌────────┬───┬───────┬──────────────────────────────────────────────────┐
-//! slots    │pid     │use│serial │ … 4088 of 16 bytes                               │
+//! slots    │pid     │use│serial │ … 3832 of 16 bytes                               │
 //!          └────────┴───┴───────┴──────────────────────────────────────────────────┘
+//!          61440  61444  61448                                                65536
+//!          ┌──────┬──────┬─────────────────────────────────────────────────────────┐
+//! notes    │state │times │ text … 8 of 512 bytes                                   │
+//!          └──────┴──────┴─────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! `magic`, `version` and `refused` stay where they are in every version, so that a
 //! library of another release can say that it refused.
 
+use super::notes::{NOTES, Note};
 use super::slots::Slot;
 use crate::error::Error;
 use std::fs::OpenOptions;
@@ -37,7 +46,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"kymopage");
 /// Raised with every change of the layout or of what a field means.
 const VERSION: u32 = 2;
 const BYTES: usize = 64 * 1024;
-const SLOTS: usize = (BYTES - 128) / 16;
+const SLOTS: usize = (BYTES - 128 - NOTES * size_of::<Note>()) / 16;
 
 #[repr(C)]
 pub(super) struct Layout {
@@ -57,9 +66,11 @@ pub(super) struct Layout {
     pub(super) processes: AtomicU32,
     sequence: AtomicU32,
     pub(super) serial: AtomicU32,
+    pub(super) unsaid: AtomicU32,
     files: AtomicU32,
-    zero2: [u32; 3],
+    zero2: [u32; 2],
     pub(super) slots: [Slot; SLOTS],
+    pub(super) notes: [Note; NOTES],
 }
 
 const _: () = assert!(size_of::<Layout>() == BYTES && align_of::<Layout>() == 8);
@@ -68,6 +79,7 @@ const _: () = assert!(std::mem::offset_of!(Layout, committed) == 32);
 const _: () = assert!(std::mem::offset_of!(Layout, events) == 64);
 const _: () = assert!(std::mem::offset_of!(Layout, threads) == 96);
 const _: () = assert!(std::mem::offset_of!(Layout, slots) == 128);
+const _: () = assert!(std::mem::offset_of!(Layout, notes) == 61_440);
 
 /// What the recording as a whole is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::background::Background;
 use super::desk::Desk;
+use super::dynolog;
 use super::socket::Socket;
 use super::trigger::Trigger;
 use crate::config::Config;
@@ -51,7 +52,10 @@ pub fn arm(config: Config) -> Result<(), Error> {
 
 /// All who may ask, as far as `config` wants them. One line for each.
 fn triggers(config: &Config) -> io::Result<Vec<Box<dyn Trigger>>> {
-    let triggers: Vec<Box<dyn Trigger>> = vec![Box::new(Socket::open(config)?)];
+    let mut triggers: Vec<Box<dyn Trigger>> = vec![Box::new(Socket::open(config)?)];
+    if !config.daemon.name.is_empty() {
+        triggers.push(Box::new(dynolog::Client::new(config.daemon.clone(), Instant::now())));
+    }
     Ok(triggers)
 }
 

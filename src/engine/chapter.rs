@@ -40,6 +40,7 @@ impl Engine {
     pub(super) fn introduce(&mut self) {
         let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        self.state_place();
     }
 
     fn expire(&mut self) {

@@ -1,27 +1,36 @@
 //! What backends say about devices: queues, activities, the inventory, facts.
 
-use kymograph_protos::device::{GpuApi, Stage};
+use kymograph_protos::device::{GpuApi, Stage, Vendor};
 use kymograph_protos::packet::{
-    self, Activity, Fact, Gpu, Kernel, Launch, Queue, Sequence, Strings,
+    self, Activity, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence,
+    Strings, Track,
 };
 use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
 
 use super::context::Context;
+use super::identity::mix;
+use super::process::Process;
 use super::record::Decoded;
 use crate::intern::Interner;
 
 /// A queue, as its record described it.
 #[derive(Clone, Debug, Default)]
 struct Described {
+    /// What it is called in the trace: those of all vendors, dense from 1.
+    number: u32,
     name: Vec<u8>,
     description: Vec<u8>,
     context: u32,
     api: GpuApi,
+    device: u64,
+    stream: u64,
 }
 
 /// A device of the inventory.
 #[derive(Clone, Debug, Default)]
 struct Item {
+    /// What records call it. In the trace it is called by its place in the inventory.
+    number: u32,
     name: Vec<u8>,
     facts: Vec<(Vec<u8>, String)>,
 }
@@ -47,8 +56,10 @@ impl OwnFact {
 pub struct Devices {
     /// Makes ids differ from those of other processes.
     salt: u32,
-    queues: Vec<Described>,
-    /// The inventory, by index; said whole whenever it grows.
+    /// By vendor, and by the vendor's number.
+    queues: [Vec<Described>; Vendor::COUNT],
+    described: u32,
+    /// The inventory; said whole whenever it grows.
     gpus: Vec<Item>,
     launched: Vec<u64>,
     waited: Vec<u64>,
@@ -61,7 +72,8 @@ impl Devices {
     pub fn new(salt: u32) -> Devices {
         Devices {
             salt,
-            queues: Vec::new(),
+            queues: Default::default(),
+            described: 0,
             gpus: Vec::new(),
             launched: Vec::new(),
             waited: Vec::new(),
@@ -69,48 +81,73 @@ impl Devices {
     }
 
     /// The id of device work in the trace.
-    fn event_id(&self, correlation: u64) -> u64 {
-        u64::from(self.salt) << 32 | correlation & 0xffff_ffff
+    fn event_id(&self, number: u64) -> u64 {
+        let (vendor, correlation) = Vendor::of_call(number);
+        u64::from(self.salt_of(vendor)) << 32 | u64::from(correlation)
     }
 
-    /// The ids of what an event asked for and waited for.
-    pub fn event_ids(&mut self, decoded: &Decoded) -> (&[u64], &[u64]) {
+    /// A number that no other vendor in any process of the trace has.
+    fn salt_of(&self, vendor: u32) -> u32 {
+        self.salt.wrapping_mul(Vendor::COUNT as u32).wrapping_add(vendor)
+    }
+
+    /// The arrows of an event: to what it asked for, from what it waited for.
+    pub fn correlation(&mut self, decoded: &Decoded) -> Option<Correlation<'_>> {
         if decoded.launched.is_empty() && decoded.waited.is_empty() {
-            return (&[], &[]);
+            return None;
         }
         self.launched.clear();
         self.waited.clear();
-        let salt = u64::from(self.salt) << 32;
-        let salted = |id: &u64| salt | id & 0xffff_ffff;
-        self.launched.extend(decoded.launched.iter().map(salted));
-        self.waited.extend(decoded.waited.iter().map(salted));
-        (&self.launched, &self.waited)
+        for id in &decoded.launched {
+            self.launched.push(self.event_id(*id));
+        }
+        for id in &decoded.waited {
+            self.waited.push(self.event_id(*id));
+        }
+        Some(Correlation { launched: &self.launched, waited: &self.waited, api: GpuApi::Unsaid })
     }
 
     /// A queue is described.
     pub fn queue(&mut self, head: &Record, decoded: &Decoded, strings: &Interner) {
-        /// Queues of a process at most: a number that lies must not cost memory.
-        const MOST: usize = 1 << 16;
-        let number = head.other as usize;
-        if number >= MOST {
-            return;
+        let (vendor, number) = Vendor::of_queue(head.other as u32);
+        let queues = &mut self.queues[vendor];
+        if queues.len() <= number {
+            queues.resize_with(number + 1, Described::default);
         }
-        if self.queues.len() <= number {
-            self.queues.resize_with(number + 1, Described::default);
+        if queues[number].number == 0 {
+            self.described += 1;
+            queues[number].number = self.described;
         }
         let value = |name: &str| decoded.number(name.as_bytes(), strings).unwrap_or(0);
         let pid = std::process::id();
         let name = String::from_utf8_lossy(strings.text(head.site).bytes);
         let (device, context, stream) = (value("device"), value("context"), value("stream"));
-        self.queues[number] = Described {
+        let salt = self.salt_of(vendor as u32);
+        let queue = &mut self.queues[vendor][number];
+        *queue = Described {
+            number: queue.number,
             name: format!("{name} ({pid})").into_bytes(),
             description: format!(
                 "stream {stream} of context {context}, device {device}, process {pid}"
             )
             .into_bytes(),
-            context: self.salt.wrapping_mul(CONTEXTS).wrapping_add(context as u32 % CONTEXTS),
+            context: salt.wrapping_mul(CONTEXTS).wrapping_add(context as u32 % CONTEXTS),
             api: GpuApi::from_u8(value("api") as u8),
+            device,
+            stream,
         };
+    }
+
+    /// The place of a device in the inventory.
+    fn gpu(&mut self, number: u32) -> usize {
+        /// A number that lies must not cost memory.
+        const MOST: u32 = 1 << 12;
+        let number = number % MOST;
+        let known = self.gpus.iter().position(|gpu| gpu.number == number);
+        known.unwrap_or_else(|| {
+            self.gpus.push(Item { number, ..Item::default() });
+            self.gpus.len() - 1
+        })
     }
 }
 
@@ -119,9 +156,11 @@ impl Context<'_> {
     pub fn device_activity(&mut self, head: &Record, decoded: &Decoded, sequence: &mut Sequence) {
         self.totals.events += 1;
         let none = Described::default();
-        let devices = &self.process.devices;
-        let queue = devices.queues.get(decoded.device.queue as usize).unwrap_or(&none);
         let begin = self.time(head, head.time);
+        let gpu = self.process.devices.gpu(decoded.device.gpu) as u32;
+        let devices = &self.process.devices;
+        let (vendor, number) = Vendor::of_queue(decoded.device.queue);
+        let queue = devices.queues[vendor].get(number).unwrap_or(&none);
         let kernel = decoded.launch.map(|launch| Kernel {
             name: if decoded.device.kernel.is_none() { head.site } else { decoded.device.kernel },
             registers: launch.registers,
@@ -131,9 +170,9 @@ impl Context<'_> {
             time: begin,
             duration: self.time(head, head.other).saturating_sub(begin),
             event_id: devices.event_id(head.arg),
-            gpu: decoded.device.gpu,
+            gpu,
             queue: Queue {
-                number: decoded.device.queue,
+                number: queue.number,
                 name: &queue.name,
                 description: &queue.description,
                 context: queue.context,
@@ -150,23 +189,48 @@ impl Context<'_> {
             sequence.activity(self.out, self.strings, &Activity { args, ..activity });
         });
         let duration = activity.duration;
+        if head.arg != 0 {
+            let times = (begin, begin + duration);
+            let queue = decoded.device.queue;
+            self.process.spans.work(head.arg, queue, times, self.clocks.boottime);
+        }
         self.took(decoded.name(head.site), duration);
+    }
+
+    /// Writes the ranges that devices are known to have worked for; at the end, `all`.
+    pub fn settle_spans(&mut self, all: bool) {
+        let Process { uuid: process, sequence, devices, spans, .. } = &mut *self.process;
+        let category = spans.category();
+        spans.settle(self.clocks.boottime, all, |edge| {
+            let track = mix(&[
+                *process,
+                0x7370_616e,
+                edge.line.into(),
+                edge.queue.into(),
+                edge.side.0.into(),
+            ]);
+            if edge.is_new_track {
+                let none = Described::default();
+                let (vendor, number) = Vendor::of_queue(edge.queue);
+                let queue = devices.queues[vendor].get(number).unwrap_or(&none);
+                // As the tracks beside queues are called in traces that are converted.
+                let name = format!("GPU {} stream {:02} annotations", queue.device, queue.stream);
+                Track { uuid: track, parent: *process, name: name.as_bytes(), ..Track::default() }
+                    .write(self.out, sequence.id());
+            }
+            let ty = if edge.begins { EventType::Begin } else { EventType::End };
+            let event = Event { track, category, name: edge.name, ..Event::new(ty, edge.time) };
+            sequence.event(self.out, self.strings, &event);
+        });
     }
 
     /// A device is described: states the inventory as far as it is known.
     pub fn device(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
-        /// Devices of a machine at most.
-        const MOST: usize = 1 << 10;
-        let index = head.other as usize;
-        if index >= MOST {
-            return;
-        }
+        let number = head.other as u32;
+        let index = self.process.devices.gpu(number);
         let gpus = &mut self.process.devices.gpus;
-        if gpus.len() <= index {
-            gpus.resize_with(index + 1, Item::default);
-        }
         let facts = decoded.texts(self.strings);
-        gpus[index] = Item { name: self.strings.text(head.site).bytes.to_vec(), facts };
+        gpus[index] = Item { number, name: self.strings.text(head.site).bytes.to_vec(), facts };
         let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
         packet::gpu_info(self.out, sequence.id(), self.clocks.boottime, &known);
     }

@@ -19,6 +19,7 @@ mod context;
 mod device;
 mod edges;
 pub(crate) mod identity;
+pub(crate) mod job;
 mod keep;
 mod nesting;
 mod parts;
@@ -26,6 +27,7 @@ mod process;
 mod ranges;
 mod record;
 mod sequences;
+mod spans;
 mod thread;
 mod watch;
 
@@ -35,7 +37,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::packet::{self, Fact};
-use kymograph_protos::record::Slot;
+use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
 use crate::config::Config;
@@ -51,6 +53,7 @@ use nesting::Pass;
 use parts::Parts;
 use process::Process;
 use sequences::Sequences;
+use spans::Spans;
 use thread::Thread;
 use watch::Watch;
 
@@ -120,7 +123,12 @@ impl Engine {
         let member = page.as_ref().map(Page::register);
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
-        let process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        // A flight recorder forgets where they began.
+        if config.records("gpu_user_annotation") && config.flight.is_none() {
+            process.spans =
+                Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
+        }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
         Engine {
@@ -215,10 +223,23 @@ impl Engine {
         self.write();
     }
 
+    /// Where this process runs: what joins its trace with those of others.
+    fn state_place(&mut self) {
+        let machine = job::machine();
+        let prefix = format!("kymograph.{}", self.process.pid);
+        let place = job::place().into_iter();
+        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
+        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
+        let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
+        let facts: Vec<_> = machine.chain(place).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+    }
+
     fn end(mut self) {
         self.shared.recording_ends();
         self.pass(Pass::Last);
         self.leaves(Pass::Last);
+        self.context().settle_spans(true);
         self.state_the_rest();
         let clocks = identity::clocks();
         let sequence = self.process.sequence.id();
@@ -261,6 +282,9 @@ impl Engine {
             if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
                 t.rename(&name);
             }
+        }
+        if pass == Pass::Flush {
+            self.context().settle_spans(false);
         }
     }
 
@@ -328,6 +352,7 @@ impl Engine {
 
     /// A thread ended.
     fn part(&mut self, mut thread: Thread) {
+        self.process.spans.thread_ended(thread.line);
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
         if untold > 0 {
@@ -482,6 +507,7 @@ impl Engine {
             page.add(events - events_before, lost - lost_before, self.bytes - bytes);
             page.add_threads((self.thread_count - threads) as u32);
             self.told_page = (events, lost, self.bytes, self.thread_count);
+            self.process.new_notes().iter().for_each(|note| page.note(note));
         }
     }
 
@@ -538,6 +564,8 @@ impl Engine {
             ("misnested", summary.misnested),
             ("clamped_times", summary.clamped),
             ("unknown_records", summary.unknown),
+            ("launches_without_work", self.process.spans.without_work),
+            ("device_ranges_moved", self.process.spans.moved),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =

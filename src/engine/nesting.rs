@@ -29,6 +29,8 @@ pub struct Open {
     pub track: u64,
     /// Whether it and every slice below it belong to the same stack.
     pub uniform: bool,
+    /// If devices show it as well: the stack, if it crosses others, else none.
+    pub span: Option<StrId>,
     /// Whether it was found to take too long.
     pub watched: bool,
     pub begun: Begun,

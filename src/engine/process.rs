@@ -1,12 +1,14 @@
 //! What belongs to the process and not to one of its threads: its description, counters,
 //! named tracks and ranges.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use kymograph_protos::packet::{
-    self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, Track,
+    self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, ThreadTrack, Track,
 };
-use kymograph_protos::record::{ArgType, CounterUnit, Kind, Record, Slot, StrId};
+use kymograph_protos::record::{
+    ArgType, CounterUnit, Kind, Record, Slot, StrId, THREAD_TRACK, TYPE_BITS,
+};
 
 use super::context::Context;
 use super::device::{Devices, OwnFact};
@@ -14,6 +16,7 @@ use super::edges::RangeEdges;
 use super::identity::{self, mix};
 use super::ranges::Ranges;
 use super::record::{Decoded, category};
+use super::spans::Spans;
 
 /// A named track.
 #[derive(Clone, Debug)]
@@ -51,11 +54,20 @@ pub struct Process {
     /// Ranges that cross the edges of the window.
     pub edges: RangeEdges,
     pub devices: Devices,
+    pub spans: Spans,
+    /// Threads that described themselves.
+    pub threads: HashSet<u32>,
     /// What is known about the job, by key.
     pub facts: BTreeMap<String, OwnFact>,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
+    /// What whoever records should know, each sentence once; and how many of them do.
+    notes: Vec<String>,
+    notes_told: usize,
 }
+
+/// Sentences of a process that are told.
+const MOST_NOTES: usize = 16;
 
 impl Process {
     /// This process. `salt` is a number that no other process of the trace has.
@@ -78,8 +90,12 @@ impl Process {
             ranges: Ranges::default(),
             edges: RangeEdges::default(),
             devices: Devices::new(salt),
+            spans: Spans::default(),
+            threads: HashSet::new(),
             facts: BTreeMap::new(),
             renamed: Vec::new(),
+            notes: Vec::new(),
+            notes_told: 0,
         }
     }
 
@@ -117,6 +133,20 @@ impl Process {
         }
     }
 
+    /// Keeps a sentence for whoever records.
+    pub fn note(&mut self, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        if self.notes.len() < MOST_NOTES && !self.notes.iter().any(|known| **known == *text) {
+            self.notes.push(text.into_owned());
+        }
+    }
+
+    /// The sentences that were not asked for before.
+    pub fn new_notes(&mut self) -> &[String] {
+        let told = std::mem::replace(&mut self.notes_told, self.notes.len());
+        &self.notes[told..]
+    }
+
     /// Forgets what was said: a chapter ends.
     pub fn expire(&mut self) {
         self.sequence.expire();
@@ -126,7 +156,11 @@ impl Process {
     }
 
     fn track_uuid(&self, id: u64) -> u64 {
-        if id == 0 { self.uuid } else { mix(&[self.uuid, 0x7472_6163, id]) }
+        match id {
+            0 => self.uuid,
+            _ if id & THREAD_TRACK != 0 => self.thread_uuid(id as u32),
+            _ => mix(&[self.uuid, 0x7472_6163, id]),
+        }
     }
 }
 
@@ -180,7 +214,7 @@ impl Context<'_> {
 
     fn counter(&mut self, head: &Record, sequence: &mut Sequence) {
         self.totals.events += 1;
-        let value = match ArgType::from_u8(head.tag) {
+        let value = match ArgType::from_u8(head.tag & TYPE_BITS) {
             Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
             _ => CounterValue::I64(head.arg as i64),
         };
@@ -264,6 +298,9 @@ impl Context<'_> {
             rank: decoded.rank.map(|rank| rank as i32),
             orders_children: true,
         };
+        if head.arg & THREAD_TRACK != 0 {
+            self.describe_thread(head.arg as u32, sequence.id());
+        }
         self.process.named.insert(head.other, named.clone());
         self.write_track(self.process.track_uuid(head.other), &named, sequence.id());
         // Lanes whose ranges came before this description.
@@ -277,6 +314,17 @@ impl Context<'_> {
         for uuid in waiting {
             self.write_track(uuid, &named, sequence.id());
         }
+    }
+
+    /// A thread that may record nothing by itself, but has tracks under its own.
+    fn describe_thread(&mut self, tid: u32, sequence: u32) {
+        if self.process.threads.contains(&tid) {
+            return;
+        }
+        let name = identity::thread_name(tid).unwrap_or_default();
+        let (uuid, parent) = (self.process.thread_uuid(tid), self.process.uuid);
+        let track = ThreadTrack { uuid, parent, pid: self.process.pid, tid, name: &name };
+        track.write(self.out, sequence);
     }
 
     fn write_track(&mut self, uuid: u64, named: &Named, sequence: u32) {
@@ -372,9 +420,11 @@ impl Context<'_> {
         sequence: &mut Sequence,
     ) {
         let category = category(head, self.strings);
+        let gpu = self.process.devices.correlation(decoded);
         decoded.with_args(|args| {
             let event = Event {
                 track,
+                gpu,
                 category,
                 name: decoded.name(head.site),
                 args,

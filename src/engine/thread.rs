@@ -6,11 +6,8 @@
 
 use std::collections::HashMap;
 
-use kymograph_protos::device::GpuApi;
-use kymograph_protos::packet::{
-    Correlation, Event, EventType, Name, Sequence, Strings, ThreadTrack, Track,
-};
-use kymograph_protos::record::{Kind, Record, Slot, StrId};
+use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
+use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
 
 use super::context::Context;
 use super::edges::{self, Edges};
@@ -52,6 +49,8 @@ pub struct Thread {
     peeked: Option<StrId>,
     /// Losses that `Lost` records told of.
     told: u64,
+    /// Its number among those whose ranges devices show; 0 until it has one.
+    pub line: u32,
     /// What crosses the edges of the window.
     pub edges: Edges,
     decoded: Decoded,
@@ -75,6 +74,7 @@ impl Thread {
             last_time: 0,
             peeked: None,
             told: 0,
+            line: 0,
             edges: Edges::default(),
             decoded: Decoded::default(),
         }
@@ -209,8 +209,11 @@ impl Thread {
             }
             Kind::End => self.end(StrId::NONE, head.time, decoded, cx),
             Kind::Pop => self.end(head.site, head.time, decoded, cx),
-            Kind::Instant if decoded.track == 0 => {
+            Kind::Instant | Kind::Note if decoded.track == 0 => {
                 cx.totals.events += 1;
+                if kind == Kind::Note {
+                    cx.process.note(decoded.text(head.site, cx.strings));
+                }
                 let time = cx.time(head, head.time);
                 self.emit(EventType::Instant, time, 0, head, decoded, cx);
             }
@@ -237,6 +240,7 @@ impl Thread {
             None => self.track_at(self.stack.len(), cx),
         };
         self.emit(EventType::Begin, begin, track, head, decoded, cx);
+        self.launched(decoded, cx);
         let event =
             Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
         self.sequence.event(cx.out, cx.strings, &event);
@@ -272,11 +276,26 @@ impl Thread {
             Name::Bytes(bytes) => Some(bytes.into()),
             Name::Id(_) => None,
         };
+        let mut span = None;
+        if head.tag & OPERATOR == 0 {
+            let side = if aside { stack } else { StrId::NONE };
+            let spans = &mut cx.process.spans;
+            span = spans.begin(&mut self.line, head.site, bytes.clone(), side).then_some(side);
+        }
+        self.launched(decoded, cx);
         let slices = if aside { self.sides.entry(stack).or_default() } else { &mut self.stack };
         let uniform = slices.last().is_none_or(|top| top.uniform && top.stack == stack);
         let begun = cx.begun(time, head, record);
         let watched = false;
-        slices.push(Open { site: head.site, bytes, stack, track, uniform, watched, begun });
+        slices.push(Open { site: head.site, bytes, stack, track, uniform, span, watched, begun });
+    }
+
+    /// Device work was asked for inside the ranges that are open.
+    #[inline]
+    fn launched(&self, decoded: &Decoded, cx: &mut Context<'_>) {
+        for launch in &decoded.launched {
+            cx.process.spans.launch(self.line, *launch, cx.clocks.boottime);
+        }
     }
 
     /// The innermost slice of `stack` ends.
@@ -303,6 +322,9 @@ impl Thread {
 
     fn emit_end(&mut self, open: &Open, time: u64, decoded: &Decoded, cx: &mut Context<'_>) {
         let name = open.bytes.as_deref().map_or(Name::Id(open.site), Name::Bytes);
+        if let Some(side) = open.span {
+            cx.process.spans.end(self.line, side);
+        }
         self.ready(cx);
         decoded.with_args(|args| {
             let event = Event {
@@ -331,12 +353,7 @@ impl Thread {
     ) {
         self.ready(cx);
         let category = category(head, cx.strings);
-        let (launched, waited) = cx.process.devices.event_ids(decoded);
-        let gpu = (!launched.is_empty() || !waited.is_empty()).then_some(Correlation {
-            launched,
-            waited,
-            api: GpuApi::Unsaid,
-        });
+        let gpu = cx.process.devices.correlation(decoded);
         decoded.with_args(|args| {
             let event = Event {
                 track,
@@ -449,6 +466,7 @@ impl Thread {
 
     #[cold]
     fn describe(&mut self, cx: &mut Context<'_>) {
+        cx.process.threads.insert(self.tid);
         let track = ThreadTrack {
             uuid: self.uuid,
             parent: cx.process.uuid,

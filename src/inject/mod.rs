@@ -3,7 +3,7 @@
 //!
 //! `kymo record` preloads the library into a command and all that it starts. A process
 //! that never annotates anything loads it and nothing more: the recording starts with the
-//! first NVTX or ITT call, with CUDA, or with the first event of the C ABI.
+//! first NVTX or ITT call, with CUDA or Level Zero, or with the first event of the C ABI.
 //!
 //! The interposed calls do the one thing that the recording needs, then what the caller
 //! asked for. They serve only the process that is being recorded: the child of a `vfork`
@@ -11,6 +11,7 @@
 
 mod cupti;
 mod exec;
+mod levelzero;
 mod python;
 
 use std::ffi::{CStr, c_int};
@@ -40,7 +41,9 @@ extern "C" fn on_load() {
         // SAFETY: no other thread exists that could change the environment.
         let set = |name: &CStr| unsafe { !libc::getenv(name.as_ptr()).is_null() };
         if set(c"KYMOGRAPH_CONTROL") || set(c"KYMOGRAPH_WAIT") {
-            python::watch(WANTED.get_or_init(|| Config::from_env().0));
+            let config = WANTED.get_or_init(|| Config::from_env().0);
+            levelzero::prepare(config);
+            python::watch(config);
         }
         exec::find_real();
     });

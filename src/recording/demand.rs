@@ -78,6 +78,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         ("trace_id", &request.trace_id),
         ("group_trace_id", &request.group_trace_id),
         ("custom_config", &request.custom),
+        ("remarks", &request.remarks.join("; ")),
     ];
     for (key, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
         shared.state(key, value);

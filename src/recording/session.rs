@@ -136,7 +136,7 @@ impl Session {
     fn output(&self) -> std::path::PathBuf {
         match self.traces + 1 {
             1 => self.config.output_path(std::process::id(), false),
-            number => self.config.numbered_output(std::process::id(), number),
+            number => self.config.numbered_path(number as u32),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Request {
     pub group_trace_id: String,
     /// Text that the trace carries for who asked; empty for none.
     pub custom: String,
+    /// What was not understood of it, or of earlier ones: for people, in the trace.
+    pub remarks: Vec<String>,
 }
 
 /// When a window of time opens.

@@ -208,6 +208,7 @@ impl Draft {
             trace_id: self.trace_id,
             group_trace_id: self.group_trace_id,
             custom: self.custom,
+            remarks: Vec::new(),
         })
     }
 }

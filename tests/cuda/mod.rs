@@ -9,7 +9,8 @@ pub(crate) mod fakes;
 mod kymo;
 
 use std::collections::BTreeMap;
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command, Output};
 
 use judge::Trace;
 use kymograph_protos::perfetto;
@@ -25,24 +26,42 @@ pub(crate) struct Recorded {
     /// What the trace says of itself.
     pub(crate) facts: BTreeMap<String, String>,
     // The trace is read from there.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// Records the fake program with this script; `arguments` are the program's, and after
 /// `--` those of `kymo record`.
 pub(crate) fn record(machine: &Machine, script: &str, arguments: &[&str]) -> Recorded {
+    let prepare = |command: &mut Command| machine.prepare(command);
+    record_on(prepare, &machine.program(), &machine.script(script), arguments)
+}
+
+/// As [`record`], on a machine of any vendor, which `prepare` lets the command run on.
+pub(crate) fn record_on(
+    prepare: impl Fn(&mut Command),
+    program: &Path,
+    script: &Path,
+    arguments: &[&str],
+) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace");
     let split = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
-    let (program, own) = arguments.split_at(split);
+    let (arguments, own) = arguments.split_at(split);
     let mut command = kymo::kymo();
-    machine.prepare(&mut command);
+    prepare(&mut command);
     command.args(["record", "--quiet", "--output"]).arg(&path);
-    command.args(own.iter().skip(1)).arg("--").arg(machine.program());
-    command.arg(machine.script(script)).args(program);
+    command.args(own.iter().skip(1)).arg("--").arg(program).arg(script).args(arguments);
     let output = command.output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), _folder: folder }
+    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
+}
+
+/// `kymo record` on this machine, into this file.
+pub(crate) fn kymo_record(machine: &Machine, path: &Path) -> Command {
+    let mut command = kymo::kymo();
+    machine.prepare(&mut command);
+    command.args(["record", "--output"]).arg(path);
+    command
 }
 
 fn facts(bytes: &[u8]) -> BTreeMap<String, String> {
@@ -71,8 +90,13 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 impl Recorded {
     /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
     pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
+        self.fact("cuda", key)
+    }
+
+    /// The same of another vendor: `VENDOR.PID.KEY`.
+    pub(crate) fn fact(&self, vendor: &str, key: &str) -> Option<&str> {
         let of = |name: &str| {
-            let (pid, rest) = name.strip_prefix("cuda.")?.split_once('.')?;
+            let (pid, rest) = name.strip_prefix(vendor)?.strip_prefix('.')?.split_once('.')?;
             (pid.parse::<u32>().is_ok() && rest == key).then_some(())
         };
         self.facts.iter().find(|(name, _)| of(name).is_some()).map(|(_, value)| value.as_str())
@@ -89,6 +113,17 @@ impl Recorded {
         let errors = String::from_utf8_lossy(&self.output.stderr);
         assert_eq!(errors, "");
         assert_eq!(self.output.status.code(), Some(status));
+    }
+
+    /// The trace as `kymo convert` writes it in Kineto's JSON: a line for each event that has
+    /// all of these texts in it.
+    pub(crate) fn json_lines(&self, texts: &[&str]) -> Vec<String> {
+        let [trace, json] = ["t.pftrace", "t.json"].map(|name| self.folder.path().join(name));
+        let output = kymo::kymo().arg("convert").args([&trace, &json]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = std::fs::read_to_string(json).unwrap();
+        let lines = text.lines().filter(|line| texts.iter().all(|text| line.contains(text)));
+        lines.map(str::to_owned).collect()
     }
 
     pub(crate) fn printed(&self) -> String {
@@ -110,7 +145,8 @@ impl Recorded {
     pub(crate) fn calls(&self) -> String {
         self.trace.table(
             "SELECT name, count(*) AS n FROM slice
-             WHERE category IN ('cuda_runtime', 'cuda_driver') GROUP BY 1 ORDER BY 1",
+             WHERE category IN ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
+             GROUP BY 1 ORDER BY 1",
         )
     }
 
@@ -120,7 +156,9 @@ impl Recorded {
     pub(crate) fn every_launch_has_its_arrow(&self) {
         let arrows = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in
                       JOIN slice c ON c.id = slice_out
-                      WHERE c.category IN ('cuda_runtime', 'cuda_driver') AND c.ts <= g.ts";
+                      WHERE c.category IN
+                          ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
+                      AND c.ts <= g.ts";
         let targets = "SELECT count(DISTINCT slice_in) FROM flow";
         let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");
         assert_eq!(self.trace.one_i64(arrows), work, "arrows from calls");

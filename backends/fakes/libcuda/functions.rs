@@ -48,6 +48,9 @@ pairs! {
     WAIT = 147 c"cudaStreamWaitEvent", 295 c"cuStreamWaitEvent";
 }
 
+/// What a program calls before it launches a kernel by the driver API.
+pub(crate) static GET_KERNEL: Option<Function> = Some(driver(23, c"cuModuleGetFunction"));
+
 /// Functions of no consequence, for `call`.
 static OTHERS: [Function; 9] = [
     runtime(10, c"cudaGetLastError"),

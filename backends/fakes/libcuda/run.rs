@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use crate::driver;
 use crate::functions::{self, Function, Pair};
 use crate::script::{Statement, Verb, Via, parse};
-use crate::seam::{Call, Event, Observe, Place, Task, Wait, Work, realtime};
+use crate::seam::{Call, Event, Memory, Observe, Place, Task, Wait, Work, realtime};
 use crate::timeline;
 
 static OBSERVER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
@@ -72,20 +72,20 @@ fn step(statement: &Statement) {
         Verb::Sleep => timeline::sleep_until(realtime() + statement.dur),
         Verb::Graph(id, body) => define(*id, body),
         _ => {
-            visit(place);
+            visit(place, statement.priority);
             act(statement, place);
         }
     }
 }
 
 /// Tells of contexts and streams when they are first used.
-fn visit(place: Place) {
+fn visit(place: Place, priority: i32) {
     let (context, stream) = timeline::touch(place);
     if context {
         tell(&Event::Context { context: place.context, device: place.device });
     }
     if stream {
-        tell(&Event::Stream { place, priority: 0 });
+        tell(&Event::Stream { place, priority });
     }
 }
 
@@ -143,6 +143,13 @@ fn act(statement: &Statement, place: Place) {
             let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
             within(function, correlation, place, None, || {});
         }
+        Verb::Memory(deed, address, bytes) => {
+            let (deed, address, bytes, end) = (*deed, *address, *bytes, realtime());
+            let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
+            let start = end - statement.dur;
+            let memory = Memory { deed, place, correlation, address, bytes, start, end };
+            tell(&Event::Memory(memory));
+        }
         Verb::Overhead(kind) => {
             let end = realtime();
             let (kind, correlation) = (*kind, CORRELATION.load(Ordering::Relaxed));
@@ -156,6 +163,9 @@ fn act(statement: &Statement, place: Place) {
 fn symbol(task: &Task) -> Option<&'static CStr> {
     if let Task::Kernel(kernel) = task { Some(kernel.name) } else { None }
 }
+
+/// Whether the program has something to launch by the driver API.
+static GOT_KERNEL: AtomicBool = AtomicBool::new(false);
 
 /// Work inside the functions that ask for it, under one correlation id.
 fn call(
@@ -173,7 +183,15 @@ fn call(
         }
     };
     match via {
-        Via::Driver => inner(),
+        Via::Driver => {
+            if let (Some(_), Some(get)) = (symbol, &functions::GET_KERNEL)
+                && !GOT_KERNEL.swap(true, Ordering::Relaxed)
+            {
+                let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
+                within(get, correlation, place, None, || {});
+            }
+            inner();
+        }
         Via::Runtime | Via::Both => within(&pair.runtime, correlation, place, symbol, inner),
     }
 }

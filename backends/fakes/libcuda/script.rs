@@ -6,13 +6,15 @@ use std::str::FromStr;
 use std::sync::Mutex;
 
 use crate::functions::{Function, other};
-use crate::seam::{Kernel, Memcpy, Task};
+use crate::seam::{Deed, Kernel, Memcpy, Task};
 
 pub(crate) struct Statement {
     pub(crate) verb: Verb,
     pub(crate) device: u32,
     pub(crate) stream: u32,
     pub(crate) dur: u64,
+    /// Of the stream, when it is used for the first time, or of the kernel.
+    pub(crate) priority: i32,
     pub(crate) via: Via,
 }
 
@@ -32,6 +34,8 @@ pub(crate) enum Verb {
     Wait(u32),
     Call(&'static Function),
     Overhead(u32),
+    /// What happened, the address and the bytes.
+    Memory(Deed, u64, u64),
     Graph(u32, Vec<Statement>),
     Launch(u32),
     Repeat(u64, Vec<Statement>),
@@ -74,6 +78,9 @@ fn statement<'a>(line: &str, lines: &mut impl Iterator<Item = &'a str>) -> State
         "record" => Verb::Record(words.get("event", 1)),
         "wait" => Verb::Wait(words.get("event", 1)),
         "call" => Verb::Call(other(words.plain(1)).unwrap_or_else(|| words.wrong("function"))),
+        "memory" => {
+            Verb::Memory(deed(&words), words.get("address", 4096), words.number(words.plain(2)))
+        }
         "overhead" => Verb::Overhead(words.number(words.plain(1))),
         "graph" => Verb::Graph(words.number(words.plain(1)), block(lines)),
         "launch" => Verb::Launch(words.number(words.plain(1))),
@@ -86,6 +93,7 @@ fn statement<'a>(line: &str, lines: &mut impl Iterator<Item = &'a str>) -> State
         device: words.get("device", 0),
         stream: words.get("stream", 7),
         dur: words.duration(),
+        priority: words.get("priority", 0),
         via: match words.text("via").unwrap_or("runtime") {
             "runtime" => Via::Runtime,
             "driver" => Via::Driver,
@@ -104,6 +112,20 @@ fn kernel(words: &Words) -> Kernel {
         static_shared: words.get("shared", 0),
         dynamic_shared: words.get("dynamic", 0),
         priority: words.get("priority", 0),
+    }
+}
+
+fn deed(words: &Words) -> Deed {
+    let kind = words.get("kind", 3);
+    match words.plain(1) {
+        "allocated" => Deed::Memory { operation: 1, kind },
+        "released" => Deed::Memory { operation: 2, kind },
+        "pool-created" => Deed::Pool { operation: 1 },
+        "pool-destroyed" => Deed::Pool { operation: 2 },
+        "pool-trimmed" => Deed::Pool { operation: 3 },
+        "unified-htod" => Deed::Unified { kind: 1 },
+        "unified-faults" => Deed::Unified { kind: 4 },
+        _ => words.wrong("deed"),
     }
 }
 

@@ -17,6 +17,10 @@ static KINDS: [AtomicBool; 64] = [const { AtomicBool::new(false) }; 64];
 /// API functions that were switched off, by domain and number.
 static SILENT: Mutex<Option<HashSet<(u32, u32)>>> = Mutex::new(None);
 
+pub(crate) fn forget() {
+    KINDS.iter().for_each(|kind| kind.store(false, Ordering::SeqCst));
+}
+
 pub(crate) fn is_enabled(kind: u32) -> bool {
     KINDS[kind as usize].load(Ordering::Relaxed)
 }

@@ -16,6 +16,10 @@ static EVENT_TIMES: AtomicBool = AtomicBool::new(false);
 /// The value of every attribute plus one; zero while it has its default.
 static VALUES: [AtomicU64; 11] = [const { AtomicU64::new(0) }; 11];
 
+pub(crate) fn forget() {
+    CLOCK.store(ptr::null_mut(), Ordering::SeqCst);
+}
+
 /// `CUpti_ActivityAttribute`: buffers come zeroed, and are a thread's own.
 const ZEROED: usize = 5;
 const PER_THREAD: usize = 9;

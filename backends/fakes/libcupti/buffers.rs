@@ -38,6 +38,11 @@ static CLIENT: Mutex<Option<Client>> = Mutex::new(None);
 static OPEN: Mutex<Option<HashMap<u32, Buffer>>> = Mutex::new(None);
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
+pub(crate) fn forget() {
+    *CLIENT.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 pub(crate) fn register(client: Client) {
     *CLIENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
 }

@@ -77,6 +77,10 @@ fn of(handle: *mut c_void, change: impl FnOnce(&mut Subscriber)) -> c_int {
     })
 }
 
+pub(crate) fn forget() {
+    with(|subscriber| *subscriber = None);
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiUnsubscribe(handle: *mut c_void) -> c_int {
     call("cuptiUnsubscribe", || {

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::settings::toolkit;
 use crate::status::{self, INVALID_PARAMETER, SUCCESS, call, call_anywhere};
+use crate::{activity, attributes, buffers, callbacks};
 
 /// The number that goes with the toolkit (`CUPTI_API_VERSION` in `cupti_version.h`).
 fn version() -> u32 {
@@ -104,6 +105,7 @@ fn name(domain: u32, cbid: u32) -> Option<&'static CStr> {
         (1, 295) => c"cuStreamWaitEvent",
         (1, 304) => c"cuCtxGetCurrent",
         (1, 306) => c"cuMemcpyAsync",
+        (1, 23) => c"cuModuleGetFunction",
         (1, 307) => c"cuLaunchKernel",
         (1, 319) => c"cuMemcpyPeerAsync",
         (1, 392) => c"cuDevicePrimaryCtxGetState",
@@ -193,8 +195,14 @@ pub unsafe extern "C" fn cuptiComputeCapabilitySupported(
     })
 }
 
-/// The fake has nothing to let go of.
+/// Nobody is known any more, and nothing enabled.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiFinalize() -> c_int {
-    call("cuptiFinalize", || SUCCESS)
+    call("cuptiFinalize", || {
+        activity::forget();
+        attributes::forget();
+        buffers::forget();
+        callbacks::forget();
+        SUCCESS
+    })
 }

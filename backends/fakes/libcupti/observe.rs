@@ -53,6 +53,12 @@ pub(crate) extern "C" fn observe(event: &Event) {
                 write(&record::stream(*place, *priority));
             }
         }
+        Event::Memory(memory) => {
+            if activity::is_enabled(record::kind_of(memory.deed)) {
+                let (start, end) = attributes::clock_of(memory.start, memory.end);
+                write(&record::memory(memory, start, end));
+            }
+        }
         Event::Overhead { kind, correlation, start, end } => {
             if activity::is_enabled(kind::OVERHEAD) {
                 let times = attributes::clock_of(*start, *end);

@@ -4,7 +4,7 @@
 use std::ffi::c_char;
 use std::ptr;
 
-use crate::seam::{Call, Kernel, Memcpy, Nanos, Place, Task, Wait, Work};
+use crate::seam::{Call, Deed, Kernel, Memcpy, Memory, Nanos, Place, Task, Wait, Work};
 use crate::settings;
 use crate::sizes::{kind, size_of};
 
@@ -237,6 +237,47 @@ pub(crate) fn recorded(place: Place, correlation: u32, event: u32, id: u64, time
     record.u32(24, place.device);
     record.u64(40, time);
     record.u64(48, id);
+    record
+}
+
+/// The kind of record that tells of a deed.
+pub(crate) fn kind_of(deed: Deed) -> u32 {
+    match deed {
+        Deed::Memory { .. } => kind::MEMORY2,
+        Deed::Pool { .. } => kind::MEMORY_POOL,
+        Deed::Unified { .. } => kind::UNIFIED_MEMORY_COUNTER,
+    }
+}
+
+/// `CUpti_ActivityMemory3`, `CUpti_ActivityMemoryPool2` and
+/// `CUpti_ActivityUnifiedMemoryCounter2`, and what came after them.
+pub(crate) fn memory(memory: &Memory, start: Nanos, end: Nanos) -> Record {
+    let mut record = Record::new(kind_of(memory.deed));
+    let pid = std::process::id();
+    match memory.deed {
+        Deed::Memory { operation, kind } => {
+            let of = [operation, kind, memory.correlation];
+            (4..).step_by(4).zip(of).for_each(|(at, value)| record.u32(at, value));
+            let what = [memory.address, memory.bytes, end];
+            (16..).step_by(8).zip(what).for_each(|(at, value)| record.u64(at, value));
+            let place = [pid, memory.place.device, memory.place.context, memory.place.stream];
+            (48..).step_by(4).zip(place).for_each(|(at, value)| record.u32(at, value));
+        }
+        Deed::Pool { operation } => {
+            // CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL.
+            let of = [operation, 1, memory.correlation, pid, memory.place.device];
+            (4..).step_by(4).zip(of).for_each(|(at, value)| record.u32(at, value));
+            let what = [0, memory.address, memory.bytes, memory.bytes / 2, end, memory.bytes / 4];
+            (24..).step_by(8).zip(what).for_each(|(at, value)| record.u64(at, value));
+        }
+        Deed::Unified { kind } => {
+            record.u32(4, kind);
+            let what = [memory.bytes, start, end, memory.address];
+            (8..).step_by(8).zip(what).for_each(|(at, value)| record.u64(at, value));
+            let place = [0, memory.place.device, memory.place.stream, pid];
+            (40..).step_by(4).zip(place).for_each(|(at, value)| record.u32(at, value));
+        }
+    }
     record
 }
 

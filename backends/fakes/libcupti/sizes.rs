@@ -14,10 +14,13 @@ pub(crate) mod kind {
     pub(crate) const CONCURRENT_KERNEL: u32 = 10;
     pub(crate) const OVERHEAD: u32 = 17;
     pub(crate) const MEMCPY2: u32 = 22;
+    pub(crate) const UNIFIED_MEMORY_COUNTER: u32 = 25;
     pub(crate) const CUDA_EVENT: u32 = 36;
     pub(crate) const STREAM: u32 = 37;
     pub(crate) const SYNCHRONIZATION: u32 = 38;
     pub(crate) const EXTERNAL_CORRELATION: u32 = 39;
+    pub(crate) const MEMORY2: u32 = 49;
+    pub(crate) const MEMORY_POOL: u32 = 50;
     pub(crate) const GRAPH_TRACE: u32 = 51;
 }
 

@@ -1,25 +1,36 @@
 //! A program that uses CUDA, with the fakes: it loads `libcuda.so.1` and does what a script
 //! says.
 //!
-//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--hold] [--exit N] [SCRIPT]`
+//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--xpu|--sycl] [--hold] [--exit N] [SCRIPT]`
 //!
 //! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
 //! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
 //! own do, all at once; what comes before the first is done before, on the main thread.
+//! `push NAME` and `pop`, outside of blocks, begin and end NVTX ranges.
 //!
 //! - `--nvtx NAME` puts an NVTX range around every thread's part.
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
 //!   PyTorch is; it prints how many records of each kind it got.
+//! - `--xpu` and `--sycl` make it use Level Zero instead, the latter as SYCL's runtime does.
 //! - `--hold` waits for its standard input to end before it does.
 //! - `--exit N` ends it with that status, which is 0 otherwise, also without CUDA.
 
 mod client;
 mod nvtx;
+mod xpu;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Read as _;
 
+#[derive(Clone, Copy)]
+enum Interface {
+    Cuda,
+    LevelZero,
+    Sycl,
+}
+
 struct Arguments {
+    interface: Interface,
     nvtx: Option<CString>,
     client: bool,
     hold: bool,
@@ -29,12 +40,15 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
+    let mut interface = Interface::Cuda;
     let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
             "--client" => client = true,
+            "--xpu" => interface = Interface::LevelZero,
+            "--sycl" => interface = Interface::Sycl,
             "--hold" => hold = true,
             "--exit" => exit = words.next().and_then(|n| n.parse().ok()).expect("--exit N"),
             _ => script = word,
@@ -43,7 +57,16 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
-    Arguments { nvtx, client, hold, exit, script }
+    Arguments { interface, nvtx, client, hold, exit, script }
+}
+
+impl Interface {
+    fn name(self) -> &'static str {
+        match self {
+            Interface::Cuda => "CUDA",
+            Interface::LevelZero | Interface::Sycl => "Level Zero",
+        }
+    }
 }
 
 type Run = unsafe extern "C" fn(*const c_char) -> c_int;
@@ -79,9 +102,14 @@ pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Optio
 
 fn main() {
     let arguments = arguments();
-    match cuda() {
+    let run = match arguments.interface {
+        Interface::Cuda => cuda(),
+        Interface::LevelZero => xpu::start(false),
+        Interface::Sycl => xpu::start(true),
+    };
+    match run {
         Some(run) => work(run, &arguments),
-        None => println!("no CUDA"),
+        None => println!("no {}", arguments.interface.name()),
     }
     if arguments.hold {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -89,15 +117,36 @@ fn main() {
     std::process::exit(arguments.exit);
 }
 
+/// Whether a line is about ranges: the name of one that begins, or none.
+fn range(line: &str) -> Option<Option<&str>> {
+    match line.trim_end().split_once(' ') {
+        Some(("push", name)) => Some(Some(name)),
+        None if line.trim_end() == "pop" => Some(None),
+        _ => None,
+    }
+}
+
 fn work(run: Run, arguments: &Arguments) {
     let client = arguments.client.then(client::Client::start);
     let part = |text: &str| {
-        let text = CString::new(text).expect("no NUL");
         if let Some(name) = &arguments.nvtx {
             nvtx::push(name);
         }
-        // SAFETY: a string.
-        assert_eq!(unsafe { run(text.as_ptr()) }, 0);
+        for piece in text
+            .split_inclusive('\n')
+            .collect::<Vec<_>>()
+            .chunk_by(|a, b| ![a, b].iter().any(|line| range(line).is_some()))
+        {
+            match range(piece[0]) {
+                Some(Some(name)) => nvtx::push(&CString::new(name).expect("no NUL")),
+                Some(None) => nvtx::pop(),
+                None => {
+                    let text = CString::new(piece.concat()).expect("no NUL");
+                    // SAFETY: a string.
+                    assert_eq!(unsafe { run(text.as_ptr()) }, 0);
+                }
+            }
+        }
         if arguments.nvtx.is_some() {
             nvtx::pop();
         }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
+use super::copies;
 use super::share;
 use crate::annotate::guarded;
 
@@ -210,7 +211,7 @@ pub(crate) unsafe extern "C" fn completed(
             return;
         }
         // SAFETY: CUPTI is done with the buffer, and it is in no queue.
-        unsafe { share::deliver(context, stream, buffer, valid.min(size)) };
+        unsafe { copies::deliver(context, stream, buffer, valid.min(size)) };
         let Some(pool) = POOL.get() else { return };
         if size == SCRATCH_BYTES {
             DISCARDED.fetch_add(share::count(buffer, valid.min(size)), Ordering::Relaxed);

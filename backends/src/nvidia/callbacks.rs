@@ -7,6 +7,12 @@
 //! A call of the runtime API makes calls of the driver API, with the same correlation id.
 //! Only driver calls that come from elsewhere are recorded (Triton, NCCL): otherwise one
 //! launch would have two arrows.
+//!
+//! Being called for the driver's share of each launch costs as much as for the runtime's
+//! (0.7 us on an H200). So the driver's launches are not watched until somebody has got
+//! something to launch with from outside of the runtime's calls, which is watched. That
+//! holds if we saw the program from the beginning; otherwise they are watched from the
+//! start.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -14,10 +20,13 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
+use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
 use super::kinds;
+use super::leave;
 use super::names;
+use super::share;
 use super::subscription;
 use super::sys::{
     API_ENTER, CallbackData, Cupti, DOMAIN_DRIVER, DOMAIN_RESOURCE, DOMAIN_RUNTIME, DOMAIN_STATE,
@@ -31,6 +40,18 @@ struct Call {
     /// None: never recorded.
     site: StrId,
     launches: bool,
+    /// Not watched before [`DIRECT`].
+    deferred: bool,
+    /// Leads to [`DIRECT`], if it comes from the program.
+    gives: bool,
+}
+
+impl Call {
+    const NONE: Call = Call { site: StrId::NONE, launches: false, deferred: false, gives: false };
+
+    fn is_watched(self) -> bool {
+        (!self.site.is_none() || self.gives) && (!self.deferred || DIRECT.load(Ordering::Acquire))
+    }
 }
 
 /// The functions of a domain, by CUPTI's number.
@@ -53,6 +74,8 @@ static CALLS: OnceLock<Calls> = OnceLock::new();
 static ON: AtomicBool = AtomicBool::new(false);
 /// Whether any work was asked for since somebody last looked.
 static LAUNCHED: AtomicBool = AtomicBool::new(false);
+/// Whether the program may launch by the driver API itself.
+static DIRECT: AtomicBool = AtomicBool::new(true);
 /// Contexts that were made while we looked.
 static CONTEXTS: [AtomicPtr<c_void>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
 static CONTEXT_SEEN: AtomicBool = AtomicBool::new(false);
@@ -91,16 +114,18 @@ fn domain(
     matters: fn(&str) -> bool,
 ) -> Domain {
     let category = recorder.intern(StrId::NONE, category);
-    let mut calls = vec![Call { site: StrId::NONE, launches: false }];
+    let mut calls = vec![Call::NONE];
     for id in 1..MOST_CALLS {
         let mut name: *const c_char = ptr::null();
         // SAFETY: stores a pointer to a static C string.
         let result = unsafe { (cupti.callback_name)(number, id, &mut name) };
-        let mut call = Call { site: StrId::NONE, launches: false };
+        let mut call = Call::NONE;
         if result == SUCCESS && !name.is_null() {
             // SAFETY: as above.
             let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
             let name = names::call(&name);
+            call.gives = kinds::gives_kernels(name);
+            call.deferred = kinds::launches_kernels(name);
             if matters(name) {
                 call.site = recorder.intern(category, name.as_bytes());
                 call.launches = kinds::may_launch(name);
@@ -108,8 +133,8 @@ fn domain(
         }
         calls.push(call);
     }
-    let named = calls.iter().rposition(|call| !call.site.is_none()).unwrap_or(0);
-    calls.truncate(named + 1);
+    let last = calls.iter().rposition(|call| !call.site.is_none() || call.gives).unwrap_or(0);
+    calls.truncate(last + 1);
     Domain { category, calls: calls.into(), mark: 0 }
 }
 
@@ -120,8 +145,7 @@ static ENABLED: AtomicU64 = AtomicU64::new(0);
 pub(crate) fn is_ours(domain: c_int, id: u32) -> bool {
     let Some(calls) = CALLS.get() else { return false };
     let enabled = ENABLED.load(Ordering::Acquire);
-    let known =
-        |domain: &Domain| domain.calls.get(id as usize).is_some_and(|call| !call.site.is_none());
+    let known = |domain: &Domain| domain.calls.get(id as usize).is_some_and(|c| c.is_watched());
     match domain {
         DOMAIN_RUNTIME => enabled & 1 != 0 && known(&calls.runtime),
         DOMAIN_DRIVER => enabled & 2 != 0 && known(&calls.driver),
@@ -140,8 +164,15 @@ pub(crate) fn enable_again(cupti: &Cupti, subscriber: *mut c_void) {
     }
 }
 
-/// Lets CUPTI call us. Returns how many functions it refused to watch.
-pub(crate) fn enable(cupti: &Cupti, subscriber: *mut c_void, selection: kinds::Selection) -> u32 {
+/// Lets CUPTI call us. `from_birth`: the program has not used CUDA before. Returns how many
+/// functions CUPTI refused to watch.
+pub(crate) fn enable(
+    cupti: &Cupti,
+    subscriber: *mut c_void,
+    selection: kinds::Selection,
+    from_birth: bool,
+) -> u32 {
+    DIRECT.store(!(from_birth && selection.runtime), Ordering::Release);
     let enabled = u64::from(selection.runtime) | u64::from(selection.driver) << 1 | 4;
     ENABLED.store(enabled, Ordering::Release);
     let refused = ask(cupti, subscriber, selection.runtime, selection.driver);
@@ -163,14 +194,32 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
     let domains =
         [(DOMAIN_RUNTIME, &calls.runtime, runtime), (DOMAIN_DRIVER, &calls.driver, driver)];
     for (number, domain, wanted) in domains {
-        let ids =
-            domain.calls.iter().enumerate().filter(|(_, call)| wanted && !call.site.is_none());
+        let ids = domain.calls.iter().enumerate().filter(|(_, call)| wanted && call.is_watched());
         ids.for_each(|(id, _)| enable(number, id as u32));
     }
     // Appeared in CUDA 12.2; before that it is refused, which is no loss.
     // SAFETY: as above.
     unsafe { (cupti.enable_domain)(1, subscriber, DOMAIN_STATE) };
     refused
+}
+
+/// Has us called when calls end, whatever was recorded.
+pub(crate) fn watch_ends(cupti: &Cupti, subscriber: *mut c_void) {
+    ENABLED.store(0b111, Ordering::Release);
+    ask(cupti, subscriber, true, true);
+}
+
+/// The program got something that it can launch by the driver API.
+#[cold]
+fn watch_direct_launches(calls: &Calls) {
+    if DIRECT.swap(true, Ordering::AcqRel) || ENABLED.load(Ordering::Acquire) & 2 == 0 {
+        return;
+    }
+    let (Some(cupti), Some(subscriber)) = (share::real(), subscription::ours()) else { return };
+    for (id, _) in calls.driver.calls.iter().enumerate().filter(|(_, call)| call.deferred) {
+        // SAFETY: our own subscriber; CUPTI may be told this in a callback.
+        unsafe { (cupti.enable_callback)(1, subscriber, DOMAIN_DRIVER, id as u32) };
+    }
 }
 
 /// Calls `each` with the functions of the runtime API that are not worth a record.
@@ -239,11 +288,17 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     // SAFETY: the caller's promise; the invocation's word outlives the callback.
     let (data, word) = unsafe { (&*data, (*data).correlation_data.as_mut()) };
     let (Some(call), Some(word)) = (domain.calls.get(id as usize), word) else { return };
-    if call.site.is_none() {
-        // Enabled by another user of CUPTI.
-        return;
+    if data.site != API_ENTER {
+        leave::at_end_of_call();
     }
     let correlation = data.correlation_id;
+    if call.gives && !(driver && INSIDE.get() == correlation) {
+        watch_direct_launches(calls);
+    }
+    if call.site.is_none() {
+        // Enabled by another user of CUPTI, or only to be noticed.
+        return;
+    }
     let mark = domain.mark | u64::from(correlation);
     if data.site != API_ENTER {
         if *word == mark {
@@ -270,9 +325,9 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
         if !LAUNCHED.load(Ordering::Relaxed) {
             LAUNCHED.store(true, Ordering::Relaxed);
         }
-        (ArgType::Launch as u8, u64::from(correlation))
+        (ArgType::Launch as u8 | OPERATOR, u64::from(correlation))
     } else {
-        (ArgType::None as u8, 0)
+        (ArgType::None as u8 | OPERATOR, 0)
     };
     let begin = Record {
         time: calls.recorder.now(),

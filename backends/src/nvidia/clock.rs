@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::share::Fit;
+use super::copies::Fit;
 use super::sys::TimestampCallback;
 
 /// A clock of the system in nanoseconds.
@@ -72,6 +72,11 @@ impl Clock {
         if CHOSEN.load(Ordering::Acquire) {
             return Clock { steps: vec![(0, 0)], width: 0, foreign: None };
         }
+        Clock::realtime()
+    }
+
+    /// Of a library whose times are those of `CLOCK_REALTIME`.
+    pub(crate) fn realtime() -> Clock {
         let (_, offset, width) = read();
         Clock { steps: vec![(0, offset)], width, foreign: None }
     }

@@ -4,15 +4,14 @@
 //! so that the first launch is seen. Everything after that happens on one thread of ours:
 //! decoding, flushing, and taking CUPTI down. No call of CUPTI is made under a lock.
 //!
-//! CUPTI is never finalised: that synchronises all contexts, and has crashed programs that
-//! use graphs.
+//! After a recording CUPTI leaves, if nobody else uses it ([`super::leave`]).
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kymograph_protos::Recorder;
 
@@ -21,6 +20,7 @@ use super::callbacks;
 use super::clock::{self, Clock};
 use super::kinds::Selection;
 use super::layout::Sizes;
+use super::leave;
 use super::library::{self, Found};
 use super::session::{self, Session};
 use super::share;
@@ -28,6 +28,8 @@ use super::subscription;
 use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
+use crate::vendor::remark;
+use crate::vendor::thread::{wait, without_signals};
 
 /// The source.
 pub static NVIDIA: Nvidia = Nvidia(());
@@ -48,6 +50,10 @@ static STATE: AtomicU8 = AtomicU8::new(IDLE);
 static PID: AtomicU32 = AtomicU32::new(0);
 /// Whether the driver called us while it initialised.
 static INJECTED: AtomicBool = AtomicBool::new(false);
+/// Whether CUPTI is prepared.
+static PREPARED: AtomicBool = AtomicBool::new(false);
+/// Whether we have recorded before.
+static BEGUN: AtomicBool = AtomicBool::new(false);
 /// The pipeline, for who has no session at hand.
 static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
 /// Whether it was said that a stop took too long.
@@ -116,7 +122,11 @@ impl Source for Nvidia {
             // How much is missing, nobody can know.
             recorder.into_iter().for_each(|recorder| {
                 recorder.lost(1);
-                session::not_recorded(recorder, "CUPTI did not hand over its last records");
+                session::not_recorded(
+                    recorder,
+                    "CUPTI did not hand over its last records in time; let the program wait for \
+                     its devices before it ends",
+                );
             });
         }
         done
@@ -136,20 +146,6 @@ fn wake() {
     }
 }
 
-/// Waits without a lock, for the same reason.
-fn wait(patience: Duration, done: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
-    let mut pause = Duration::from_micros(50);
-    while !done() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(2));
-    }
-    true
-}
-
 /// Sets CUPTI up. `None` if there is nothing to record here at the moment.
 fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
     let selection = Selection::parse(&settings.activity_types);
@@ -166,6 +162,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     }
     let found = library::cupti(cuda, settings.cupti_path.as_deref())?;
     watch_process();
+    leave::stay();
     prepare(found);
     let cupti = &found.cupti;
     let mut subscriber: *mut c_void = ptr::null_mut();
@@ -173,7 +170,9 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
         let who = other_tool().unwrap_or("another tool");
-        return Err(format!("{who} uses CUPTI in this process, which serves one tool"));
+        return Err(format!(
+            "{who} uses CUPTI in this process, which serves one tool; record without it"
+        ));
     }
     check(cupti, "cuptiSubscribe", result)?;
     callbacks::learn(cupti, recorder);
@@ -188,18 +187,23 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let sizes = Sizes::learn(cupti, found.version);
     let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
     enable_kinds(cupti, recorder, selection);
-    let refused = callbacks::enable(cupti, subscriber, selection);
+    let from_birth = INJECTED.load(Ordering::Relaxed) && !BEGUN.swap(true, Ordering::Relaxed);
+    let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
         let key = format!("cuda.{}.calls_not_watched", std::process::id());
-        session::fact(recorder, &key, &refused.to_string());
+        remark::fact(recorder, &key, &refused.to_string());
     }
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
 }
 
+/// CUPTI was finalised: it has to be prepared anew.
+pub(crate) fn gone() {
+    PREPARED.store(false, Ordering::Release);
+}
+
 /// What is set once in a process, before any kind is enabled.
 fn prepare(found: &Found) {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    if !PREPARED.swap(true, Ordering::AcqRel) {
         let cupti = &found.cupti;
         // Not "zeroed buffers", which would save a memset: it is said for the process, and
         // buffers of another user of CUPTI would not be zeroed.
@@ -216,23 +220,26 @@ fn prepare(found: &Found) {
                 clock::choose();
             }
         }
-    });
+    }
 }
 
 fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
     for kind in selection.kinds() {
         // Streams that exist already are told of, if CUPTI can.
         let enable = match cupti.enable_and_dump {
-            Some(dump) if kind == kind::STREAM => dump,
+            Some(dump) if matches!(kind, kind::STREAM | kind::CONTEXT) => dump,
             _ => cupti.enable,
         };
+        if kind == kind::UNIFIED_MEMORY_COUNTER {
+            configure_unified(cupti);
+        }
         // Sooner, so that nobody disables it in between.
         share::enabled(kind);
         // SAFETY: a number.
         let result = unsafe { enable(kind) };
-        if result != SUCCESS && kind != kind::STREAM {
+        if result != SUCCESS && !matches!(kind, kind::STREAM | kind::CONTEXT) {
             let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
-            session::fact(recorder, &key, &describe(cupti, result));
+            remark::fact(recorder, &key, &describe(cupti, result));
         }
     }
     if selection.kinds().any(|kind| kind == kind::RUNTIME)
@@ -242,6 +249,24 @@ fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
             // SAFETY: numbers.
             unsafe { set(id, 0) };
         });
+    }
+}
+
+/// Says what to count of unified memory, without which nothing is: bytes moved, and faults
+/// of GPUs and of the host.
+fn configure_unified(cupti: &Cupti) {
+    /// `CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE`.
+    const ONE_DEVICE: u32 = 1;
+    /// Devices are not counted: the driver may be in the middle of initialising.
+    const DEVICES: u32 = 16;
+    let Some(configure) = cupti.configure_unified else { return };
+    for device in 0..DEVICES {
+        for counter in 1..=8 {
+            // CUpti_ActivityUnifiedMemoryCounterConfig: scope, kind, deviceId, enable.
+            let mut config = [ONE_DEVICE, counter, device, 1];
+            // SAFETY: one such struct. What is not there is refused, which is no loss.
+            unsafe { configure(&mut config, 1) };
+        }
     }
 }
 
@@ -268,23 +293,11 @@ fn run(session: Session) -> u8 {
             STATE.load(Ordering::Acquire)
         }
         // Buffers are bounded: CUPTI drops what nobody reads.
-        Err(_) => DEAD,
-    }
-}
-
-/// Runs `spawn` with all signals blocked, so that its thread never runs a handler of the
-/// program's.
-pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are initialised before they are used, and the mask of this thread
-    // is put back.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
-        result
+        Err(error) => {
+            let why = format!("the thread that reads it could not be started ({error})");
+            RECORDER.get().into_iter().for_each(|recorder| session::not_recorded(*recorder, &why));
+            DEAD
+        }
     }
 }
 
@@ -307,6 +320,7 @@ fn watch_process() {
 extern "C" fn in_child() {
     callbacks::disable();
     subscription::after_fork();
+    leave::after_fork();
     STATE.store(DEAD, Ordering::Release);
 }
 

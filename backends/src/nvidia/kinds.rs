@@ -1,6 +1,7 @@
 //! What to record: Kineto's names of activities, CUPTI's kinds, and the calls of the API.
 
 use super::sys::kind;
+use crate::vendor::selection::wants;
 
 /// What is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,22 +40,18 @@ impl Selection {
     /// From a list such as `kernel,gpu_memcpy,cuda_runtime`, in any case. Names that mean
     /// nothing to CUPTI (`cpu_op`) are for others; an empty list is the default.
     pub(crate) fn parse(list: &str) -> Selection {
-        let words: Vec<_> = list.split(',').map(str::trim).filter(|w| !w.is_empty()).collect();
         let mut selection = Selection { kinds: 0, runtime: false, driver: false };
         for (name, kinds, by_default) in NAMES {
-            let wanted = match words.is_empty() {
-                true => by_default,
-                false => words.iter().any(|word| word.eq_ignore_ascii_case(name)),
-            };
-            if wanted {
+            if wants(list, &[name], by_default) {
                 selection.kinds |= kinds.iter().fold(0, |bits, kind| bits | 1 << kind);
                 selection.runtime |= name == "cuda_runtime";
                 selection.driver |= name == "cuda_driver";
             }
         }
         if selection.kinds & (1 << kind::CONCURRENT_KERNEL) != 0 {
-            // Says the priorities of streams; a record per stream.
-            selection.kinds |= 1 << kind::STREAM;
+            // Say the devices and default streams of contexts and the priorities of
+            // streams; a record each.
+            selection.kinds |= 1 << kind::STREAM | 1 << kind::CONTEXT;
         }
         selection
     }
@@ -123,6 +120,30 @@ pub(crate) fn driver_call_matters(name: &str) -> bool {
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
+/// Whether a call of the driver API launches kernels. The runtime makes it for each launch.
+pub(crate) fn launches_kernels(name: &str) -> bool {
+    name.starts_with("cuLaunchKernel") || name.starts_with("cuLaunchCooperativeKernel")
+}
+
+/// Whether a call gives away something that [`launches_kernels`] takes. (`__cudaGetKernel`
+/// does not: it is for the launches of the runtime.)
+pub(crate) fn gives_kernels(name: &str) -> bool {
+    const NAMES: [&str; 11] = [
+        "cuModuleGetFunction",
+        "cuModuleEnumerateFunctions",
+        "cuLibraryGetKernel",
+        "cuLibraryEnumerateKernels",
+        "cuLibraryGetUnifiedFunction",
+        "cuKernelGetFunction",
+        "cudaGetFuncBySymbol",
+        "cudaGetKernel",
+        "cudaLibraryGetKernel",
+        "cudaLibraryEnumerateKernels",
+        "cudaLibraryGetUnifiedFunction",
+    ];
+    NAMES.contains(&name)
+}
+
 /// Whether a call may ask a device for work: it gets an arrow.
 pub(crate) fn may_launch(name: &str) -> bool {
     let parts = ["Launch", "Memcpy", "Memset", "MemPrefetch"];
@@ -137,10 +158,10 @@ mod tests {
     fn names_are_kinetos() {
         let all = Selection::parse("");
         assert!(all.runtime && all.driver);
-        assert_eq!(all.kinds().collect::<Vec<_>>(), [1, 2, 10, 17, 22, 37, 38]);
+        assert_eq!(all.kinds().collect::<Vec<_>>(), [1, 2, 9, 10, 17, 22, 37, 38]);
         let some = Selection::parse("CPU_OP, kernel,CUDA_RUNTIME");
         assert!(some.runtime && !some.driver);
-        assert_eq!(some.kinds().collect::<Vec<_>>(), [10, 37]);
+        assert_eq!(some.kinds().collect::<Vec<_>>(), [9, 10, 37]);
         assert!(Selection::parse("cpu_op").is_empty());
     }
 
@@ -154,6 +175,8 @@ mod tests {
         }
         assert!(driver_call_matters("cuLaunchKernelEx_ptsz"));
         assert!(!driver_call_matters("cuCtxGetCurrent"));
+        assert!(launches_kernels("cuLaunchKernel_ptsz") && !launches_kernels("cuLaunchHostFunc"));
+        assert!(gives_kernels("cudaGetKernel") && !gives_kernels("__cudaGetKernel"));
         assert!(may_launch("cudaGraphLaunch") && !may_launch("cudaStreamSynchronize"));
     }
 }

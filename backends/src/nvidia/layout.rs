@@ -47,6 +47,7 @@ fn floor(kind: u32) -> Option<usize> {
         kind::KERNEL | kind::CONCURRENT_KERNEL => 200,
         kind::DRIVER | kind::RUNTIME | kind::OVERHEAD | kind::SYNCHRONIZATION => 40,
         kind::MEMCPY2 => 96,
+        kind::CONTEXT => 16,
         kind::UNIFIED_MEMORY_COUNTER => 64,
         kind::CUDA_EVENT | kind::STREAM | kind::EXTERNAL_CORRELATION => 24,
         kind::MEMORY2 => 120,
@@ -71,44 +72,4 @@ fn stride(cupti: &Cupti, kind: u32) -> Option<usize> {
         }
     }
     (record as usize).checked_sub(start as usize)
-}
-
-/// One record: its bytes, as many as it has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Raw<'a>(&'a [u8]);
-
-impl<'a> Raw<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Raw<'a> {
-        Raw(bytes)
-    }
-
-    fn array<const N: usize>(self, at: usize) -> Option<[u8; N]> {
-        self.0.get(at..at + N)?.try_into().ok()
-    }
-
-    /// A field of 1, 2, 4 or 8 bytes; 0 if the record ends before it.
-    pub(crate) fn u8(self, at: usize) -> u8 {
-        self.0.get(at).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn u16(self, at: usize) -> u16 {
-        self.array(at).map_or(0, u16::from_ne_bytes)
-    }
-
-    pub(crate) fn u32(self, at: usize) -> u32 {
-        self.array(at).map_or(0, u32::from_ne_bytes)
-    }
-
-    pub(crate) fn u64(self, at: usize) -> u64 {
-        self.array(at).map_or(0, u64::from_ne_bytes)
-    }
-
-    /// Whether the record has a field of `len` bytes there.
-    pub(crate) fn has(self, at: usize, len: usize) -> bool {
-        at + len <= self.0.len()
-    }
-
-    pub(crate) fn kind(self) -> u32 {
-        self.u32(0)
-    }
 }

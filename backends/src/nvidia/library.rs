@@ -18,6 +18,10 @@ const SONAMES: [(u32, &CStr); 3] =
 const RUNTIMES: [(u32, &CStr); 3] =
     [(13, c"libcudart.so.13"), (12, c"libcudart.so.12"), (11, c"libcudart.so.11.0")];
 
+/// What to do about a CUPTI that cannot be used.
+const OTHER: &str = "set KYMOGRAPH_CUPTI_PATH to the folder of one that fits the driver (CUDA \
+                     toolkit: extras/CUPTI/lib64, or `pip install nvidia-cuda-cupti`)";
+
 /// CUPTI, as it was found.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -79,16 +83,16 @@ pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static F
     let path = library.path();
     let shown = path.as_deref().unwrap_or(Path::new("libcupti")).display().to_string();
     let cupti = Cupti::find(library)
-        .map_err(|missing| format!("{shown} has no {}", missing.to_string_lossy()))?;
+        .map_err(|missing| format!("{shown} has no {}; {OTHER}", missing.to_string_lossy()))?;
     let cupti = *PRESENT.get_or_init(|| cupti);
     let mut version = 0;
     // SAFETY: stores a number.
     let result = unsafe { (cupti.version)(&mut version) };
     if result != SUCCESS {
-        return Err(format!("{shown} does not work here (cuptiGetVersion: {result})"));
+        return Err(format!("{shown} does not work here (cuptiGetVersion: {result}); {OTHER}"));
     }
     if version < 18 {
-        return Err(format!("{shown} is older than CUDA 11.8"));
+        return Err(format!("{shown} is older than CUDA 11.8; {OTHER}"));
     }
     Ok(FOUND.get_or_init(|| Found { cupti, version, path, shared }))
 }
@@ -102,9 +106,9 @@ fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool), Str
         let candidates: Vec<PathBuf> =
             if path.is_dir() { in_folder(path) } else { vec![path.into()] };
         let found = candidates.iter().find_map(|path| Library::load_path(path));
-        return found
-            .map(|library| (library, false))
-            .ok_or_else(|| format!("CUPTI_PATH={}: no CUPTI there", path.display()));
+        return found.map(|library| (library, false)).ok_or_else(|| {
+            format!("KYMOGRAPH_CUPTI_PATH={}: no CUPTI there; {OTHER}", path.display())
+        });
     }
     for major in majors(cuda) {
         let soname = SONAMES.iter().find(|(m, _)| *m == major).map(|(_, name)| *name);
@@ -122,7 +126,7 @@ fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool), Str
             return Ok((library, false));
         }
     }
-    Err("no libcupti.so.13, .12 or .11.8 found; set CUPTI_PATH to its folder".to_owned())
+    Err(format!("no libcupti.so.13, .12 or .11.8 found; {OTHER}"))
 }
 
 fn in_folder(folder: &Path) -> Vec<PathBuf> {

@@ -13,26 +13,29 @@
 //! | `kinds` | what is recorded |
 //! | `callbacks` | calls of the API, as they happen |
 //! | `buffers` | memory that CUPTI fills |
-//! | `layout`, `decode`, `ranges`, `waits`, `args`, `keys`, `names`, `occupancy` | records become ours |
+//! | `layout`, `decode`, `ranges`, `waits`, `memory`, `places`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
 //! | `share`, `subscription` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
 //! | `collect`, `session` | start and stop, and the thread in between |
 
-mod args;
 mod buffers;
 mod callbacks;
-mod clock;
+pub(crate) mod clock;
 mod collect;
+mod copies;
 mod decode;
 mod device;
 mod keys;
 mod kinds;
 mod layout;
+mod leave;
 mod library;
+mod memory;
 mod names;
 mod occupancy;
+mod places;
 mod probe;
 mod ranges;
 mod session;
@@ -42,5 +45,5 @@ mod sys;
 mod waits;
 
 pub use collect::{NVIDIA, Nvidia, injected};
-pub use probe::{Findings, probe};
+pub use probe::probe;
 pub use sys::{BufferCompleted, BufferRequested, Callback, Code, TimestampCallback};

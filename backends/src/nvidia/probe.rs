@@ -1,33 +1,38 @@
 //! What `kymo doctor` says about NVIDIA. Runs in a process of its own.
 
 use std::ffi::c_void;
-use std::path::Path;
 use std::ptr;
 
 use super::callbacks;
 use super::collect::{describe, other_tool};
 use super::library;
-use super::sys::SUCCESS;
-
-/// What can be recorded of CUDA in this process.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Findings {
-    /// The driver's version and how many devices it has; or what is wrong with it.
-    pub driver: Option<Result<String, String>>,
-    /// CUPTI's version and path; or why there is none.
-    pub cupti: Option<Result<String, String>>,
-    /// Whether CUPTI is free, or who has it.
-    pub free: Option<Result<(), String>>,
-    /// Whether only administrators may read hardware counters, if that is known.
-    pub counters_restricted: Option<bool>,
-}
+use super::sys::{Cupti, SUCCESS};
+use crate::source::Settings;
+use crate::vendor::finding::Finding;
 
 /// Looks for the driver and CUPTI, initialises them and takes nothing that it does not
 /// give back.
-pub fn probe(cupti_path: Option<&Path>) -> Findings {
-    let mut findings = Findings { counters_restricted: counters(), ..Findings::default() };
-    let Some(cuda) = library::driver(true) else { return findings };
+pub fn probe(settings: &Settings, say: &mut dyn FnMut(Finding)) {
+    activities(settings, say);
+    match counters() {
+        Some(false) => say(Finding::good("GPU counters", "everybody may read them")),
+        Some(true) => say(Finding::absent(
+            "GPU counters",
+            "only administrators may read them",
+            "activities need none; for counters set NVreg_RestrictProfilingToAdminUsers=0",
+        )),
+        None => {}
+    }
+}
+
+fn activities(settings: &Settings, say: &mut dyn FnMut(Finding)) {
+    const WORK: &str = "kernels and copies of CUDA programs";
+    let Some(cuda) = library::driver(true) else {
+        let advice = format!("no {WORK} will be seen; install the driver to change that");
+        say(Finding::absent("NVIDIA GPU", "no driver library", advice));
+        return;
+    };
+    say(Finding::good("NVIDIA GPU", format!("libcuda.so.1 is here: {WORK}")));
     let (mut version, mut count) = (0, 0);
     // SAFETY: 0 is the only flag there is; the others store numbers.
     let result = unsafe {
@@ -39,38 +44,46 @@ pub fn probe(cupti_path: Option<&Path>) -> Findings {
     };
     let version = format!("CUDA {}.{}", version / 1000, version % 1000 / 10);
     if result != 0 {
-        findings.driver = Some(Err(format!("{version}, but cuInit says {result}")));
-        return findings;
+        let why = format!("{version}, but cuInit says {result}");
+        say(Finding::absent("CUDA driver", why, "no CUDA program runs here"));
+        return;
     }
     let plural = if count == 1 { "" } else { "s" };
-    findings.driver = Some(Ok(format!("{version}, {count} device{plural}")));
-    let found = match library::cupti(cuda, cupti_path) {
-        Ok(found) => found,
-        Err(why) => {
-            findings.cupti = Some(Err(why));
-            return findings;
+    say(Finding::good("CUDA driver", format!("{version}, {count} device{plural}")));
+    match library::cupti(cuda, settings.cupti_path.as_deref()) {
+        Ok(found) => {
+            let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
+            say(Finding::good("CUPTI", format!("version {} ({path})", found.version)));
+            say(is_free(&found.cupti));
         }
-    };
-    let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
-    findings.cupti = Some(Ok(format!("version {} ({path})", found.version)));
+        Err(why) => {
+            let advice = "programs that bring their own (PyTorch does) are recorded all the same";
+            say(Finding::absent("CUPTI", why, advice));
+        }
+    }
+}
+
+/// Whether CUPTI is free, or who has it.
+fn is_free(cupti: &Cupti) -> Finding {
+    const NAME: &str = "CUDA activity";
     let mut subscriber: *mut c_void = ptr::null_mut();
     // SAFETY: a handle that is given back at once, if there is one.
     let result = unsafe {
-        let subscribe = found.cupti.subscribe;
-        let result = subscribe(&mut subscriber, callbacks::callback, ptr::null_mut());
+        let result = (cupti.subscribe)(&mut subscriber, callbacks::callback, ptr::null_mut());
         if result == SUCCESS {
-            (found.cupti.unsubscribe)(subscriber);
+            (cupti.unsubscribe)(subscriber);
         }
         result
     };
-    findings.free = Some(match result {
-        SUCCESS => Ok(()),
-        error => {
-            let who = other_tool().unwrap_or("another tool");
-            Err(format!("{who}: {}", describe(&found.cupti, error)))
-        }
-    });
-    findings
+    if result == SUCCESS {
+        let names = "kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver, cuda_sync, \
+                     overhead, external_correlation, graph_trace, memory, memory_pool, \
+                     unified_memory";
+        return Finding::good(NAME, format!("{names} can be recorded"));
+    }
+    let who = other_tool().unwrap_or("another tool");
+    let advice = "CUPTI serves one tool at a time: stop the other one";
+    Finding::bad(NAME, format!("{who}: {}", describe(cupti, result)), advice)
 }
 
 /// The driver's option `NVreg_RestrictProfilingToAdminUsers`.

@@ -5,21 +5,26 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
+use kymograph_protos::Recorder;
 
 use super::buffers::{self, Full};
 use super::callbacks;
 use super::clock::Clock;
-use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP, without_signals};
+use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP};
+use super::copies;
 use super::decode::Decoder;
 use super::device;
 use super::kinds::Selection;
-use super::layout::{Raw, Sizes};
+use super::layout::Sizes;
+use super::leave;
 use super::library::Found;
 use super::share;
 use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
+use crate::vendor::raw::Raw;
+use crate::vendor::remark::{self, fact, note, number};
+use crate::vendor::thread::without_signals;
 
 /// How often finished buffers are looked for.
 const NAP: Duration = Duration::from_millis(10);
@@ -48,6 +53,8 @@ pub(crate) struct Session {
     subscriber: *mut c_void,
     selection: Selection,
     sizes: Sizes,
+    /// Whether CUPTI is to leave the process afterwards.
+    leaves: bool,
     decoder: Decoder,
     described: bool,
     dropped: u64,
@@ -82,6 +89,7 @@ impl Session {
             selection,
             decoder: Decoder::new(recorder, clock, sizes.version, settings.all_args),
             sizes,
+            leaves: settings.cupti_finalize,
             described: false,
             dropped: 0,
             discarded: 0,
@@ -128,7 +136,10 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read();
         self.count_dropped();
-        subscription::give_up(self.subscriber);
+        match self.leaves {
+            true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
+            false => subscription::give_up(self.subscriber),
+        }
         self.state(started);
     }
 
@@ -292,7 +303,7 @@ impl Session {
             ("buffers_refused", now.refused - self.before.refused),
             ("buffers_of_others", now.foreign - self.before.foreign),
             ("buffers_broken", self.broken),
-            ("records_shared", share::copied()),
+            ("records_shared", copies::copied()),
             ("errors", errors),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
@@ -305,7 +316,7 @@ impl Session {
         }
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
-                       CUPTI in the process replaced our callbacks";
+                       CUPTI in the process replaced our callbacks; record without it";
             not_recorded(self.recorder, why);
         }
     }
@@ -371,41 +382,8 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 
-/// Says on this thread's track and among the facts that CUDA is not recorded.
+/// Says on this thread's track, among the facts and to whoever records that CUDA is not
+/// recorded.
 pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
-    note(recorder, &format!("CUDA is not recorded: {why}"));
-    fact(recorder, &format!("cuda.{}.not_recorded", std::process::id()), why);
-}
-
-/// Something that a reader of the trace should know, on this thread's track.
-fn note(recorder: &dyn Recorder, text: &str) {
-    let head = Record {
-        time: recorder.now(),
-        site: recorder.intern(StrId::NONE, text.as_bytes()),
-        kind: Kind::Instant as u8,
-        ..Record::default()
-    };
-    recorder.push(head, &[]);
-}
-
-/// A fact about the recording, as text.
-pub(crate) fn fact(recorder: &dyn Recorder, key: &str, text: &str) {
-    let value = recorder.intern(StrId::NONE, text.as_bytes());
-    state(recorder, key, ArgType::Str, value.0.into());
-}
-
-fn number(recorder: &dyn Recorder, key: &str, value: u64) {
-    state(recorder, key, ArgType::U64, value);
-}
-
-fn state(recorder: &dyn Recorder, key: &str, ty: ArgType, arg: u64) {
-    let head = Record {
-        time: recorder.now(),
-        arg,
-        site: recorder.intern(StrId::NONE, key.as_bytes()),
-        kind: Kind::Fact as u8,
-        tag: ty as u8,
-        ..Record::default()
-    };
-    recorder.push(head, &[]);
+    remark::not_recorded(recorder, "CUDA", "cuda", why);
 }

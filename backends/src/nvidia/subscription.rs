@@ -254,6 +254,21 @@ pub(crate) fn take(subscriber: &mut *mut c_void) -> Code {
     SUCCESS
 }
 
+/// Our own subscription.
+pub(crate) fn ours() -> Option<*mut c_void> {
+    Some(OURS.load(Ordering::Acquire)).filter(|ours| !ours.is_null())
+}
+
+/// Our subscription ends by other ways.
+pub(crate) fn forget_ours() {
+    OURS.store(ptr::null_mut(), Ordering::Release);
+}
+
+/// Whether somebody else is subscribed.
+pub(crate) fn is_used() -> bool {
+    !FUNCTION.load(Ordering::Acquire).is_null()
+}
+
 /// Unsubscribes us, unless the other is served through us: then the subscription stays.
 pub(crate) fn give_up(subscriber: *mut c_void) {
     if !FUNCTION.load(Ordering::Acquire).is_null() {

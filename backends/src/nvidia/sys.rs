@@ -23,6 +23,7 @@ pub(crate) mod kind {
     pub(crate) const KERNEL: u32 = 3;
     pub(crate) const DRIVER: u32 = 4;
     pub(crate) const RUNTIME: u32 = 5;
+    pub(crate) const CONTEXT: u32 = 9;
     pub(crate) const CONCURRENT_KERNEL: u32 = 10;
     pub(crate) const MARKER: u32 = 12;
     pub(crate) const OVERHEAD: u32 = 17;
@@ -132,6 +133,8 @@ functions! {
         register_timestamp = c"cuptiActivityRegisterTimestampCallback":
             fn(TimestampCallback) -> Code;
         enable_and_dump = c"cuptiActivityEnableAndDump": fn(u32) -> Code;
+        configure_unified = c"cuptiActivityConfigureUnifiedMemoryCounter":
+            fn(*mut [u32; 4], u32) -> Code;
         enable_runtime_api = c"cuptiActivityEnableRuntimeApi": fn(u32, u8) -> Code;
     }
 }

@@ -7,11 +7,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use kymograph_protos::{ArgType, Extra};
+use kymograph_protos::{ArgType, Extra, StrId};
 
-use super::args::Args;
 use super::keys::Keys;
-use super::layout::Raw;
+use super::names;
+use crate::vendor::args::Args;
+use crate::vendor::raw::Raw;
 
 /// Records of one event that are remembered.
 const MOST_RECORDS: usize = 64;
@@ -49,8 +50,8 @@ pub(crate) struct Wait {
     pub(crate) start: u64,
     pub(crate) end: u64,
     correlation: u32,
-    context: u32,
-    stream: u32,
+    pub(crate) context: u32,
+    pub(crate) stream: u32,
     event: u32,
     event_id: u64,
     /// The record of the event, if it was seen: its correlation id and stream.
@@ -147,11 +148,17 @@ impl Waits {
 }
 
 impl Wait {
-    /// The arguments, as Kineto writes them.
-    pub(crate) fn describe(&self, keys: &Keys, args: &mut Args) {
+    /// Whether a thread waited for all that was asked of a stream.
+    pub(crate) fn is_of_stream(&self) -> bool {
+        self.kind == STREAM
+    }
+
+    /// The arguments, as Kineto writes them, and the work that it was for.
+    pub(crate) fn describe(&self, keys: &Keys, device: Option<u32>, args: &mut Args) {
         if let Some(work) = self.work {
-            args.push(Extra::new(keys.sync_kind, ArgType::Wait, work.into()));
+            args.push(Extra::new(StrId::NONE, ArgType::Wait, work.into()));
         }
+        args.text(keys.sync_kind, keys.intern(names::wait(self.kind)));
         if matches!(self.kind, EVENT | STREAM_WAIT_EVENT) {
             let (record, stream) =
                 self.record.map_or((-1, -1), |(c, s)| (i64::from(c), i64::from(s)));
@@ -162,6 +169,9 @@ impl Wait {
         // CUPTI_SYNCHRONIZATION_INVALID_VALUE is all ones.
         args.signed(keys.stream, i64::from(self.stream as i32));
         args.unsigned(keys.correlation, self.correlation);
+        if let Some(device) = device {
+            args.signed(keys.device, device.into());
+        }
         args.unsigned(keys.context, self.context);
     }
 }

@@ -1,9 +1,6 @@
-//! Any bytes: reading ends, within the limits.
 #![no_main]
 
-use kymograph_converters::{packed, perfetto};
-use libfuzzer_sys::fuzz_target;
+#[path = "../../tests/fuzzing/mod.rs"]
+mod fuzzing;
 
-fuzz_target!(|bytes: &[u8]| {
-    let _ = perfetto::read(bytes, packed::Limits::default());
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzing::read_perfetto(bytes));

@@ -1,6 +1,6 @@
 //! Arguments: values of JSON into the hub.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::json::{self, Kind, Str, number};
 use crate::trace::{Args, StrId, Trace, Value};

@@ -1,8 +1,8 @@
 //! Which arrows are written, and where: only those that have both ends.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
-use crate::kineto::{Class, class};
+use crate::kineto::{Class, Correlations, class};
 use crate::trace::{EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace, Value};
 
 /// An end of an arrow, to be written behind its event.
@@ -22,6 +22,7 @@ pub(super) struct End {
 pub(super) struct Arrows {
     ends: std::iter::Peekable<std::vec::IntoIter<End>>,
     launched: HashMap<u64, u64>,
+    numbers: Correlations,
 }
 
 /// Beyond this a viewer written in JavaScript cannot tell ids apart.
@@ -32,15 +33,13 @@ impl Arrows {
         let done: HashSet<u64> = trace.activities.iter().map(|a| a.correlation).collect();
         let mut launched = HashMap::new();
         let mut ends = Vec::new();
-        let mut small = 1 << 52;
+        let mut numbers = Correlations::new(trace);
         for link in trace.flows.links.iter().filter(|link| link.kind == LaunchKind::Submit) {
             if link.correlation == 0 || !done.contains(&link.correlation) {
                 continue;
             }
-            let id = *launched.entry(link.correlation).or_insert_with(|| {
-                small += 1;
-                if link.correlation < EXACT { link.correlation } else { small }
-            });
+            let number = || numbers.number(link.correlation);
+            let id = *launched.entry(link.correlation).or_insert_with(number);
             let (event, phase) = (link.event, Phase::Start);
             ends.push(End { event, phase, id, name: None, time: None });
         }
@@ -58,7 +57,7 @@ impl Arrows {
             ends.push(End { event, phase, id, name, time: Some(time) });
         }
         ends.sort_by_key(|end| end.event);
-        Arrows { ends: ends.into_iter().peekable(), launched }
+        Arrows { ends: ends.into_iter().peekable(), launched, numbers }
     }
 
     /// The next end at this event. Events must be asked for in order: slices, moments,
@@ -66,6 +65,17 @@ impl Arrows {
     #[inline]
     pub(super) fn next_at(&mut self, event: EventRef) -> Option<End> {
         self.ends.next_if(|end| end.event == event)
+    }
+
+    /// The number of a correlation in the file.
+    pub(super) fn number(&mut self, correlation: u64) -> u64 {
+        self.numbers.number(correlation)
+    }
+
+    /// The id of the arrow of a launch that begins at this event.
+    pub(super) fn launched_at(&mut self, event: EventRef) -> Option<u64> {
+        let end = self.ends.peek().filter(|end| end.event == event)?;
+        (end.phase == Phase::Start && end.name.is_none()).then_some(end.id)
     }
 
     /// Whether an arrow has an end at this event.

@@ -1,6 +1,6 @@
 //! Counters: `C`, a sample for each argument.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::rows::{Id, Rows};
 use crate::json;

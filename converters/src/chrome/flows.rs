@@ -1,6 +1,6 @@
 //! Arrows: which events `s`, `t` and `f` bind to, and which calls launched what.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::rows::{Id, Place, RowKind, Rows};
 use crate::trace::{

@@ -99,12 +99,25 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// `, "args": {…}`, nothing when there are none.
+    /// `, "args": {…}`, nothing when there are none. `launched` is the number of what a call
+    /// launched, if its argument, `correlation`, is to say so.
     #[inline]
-    pub(super) fn args(&self, out: &mut Vec<u8>, args: Option<ArgsId>) {
+    pub(super) fn args(
+        &self,
+        out: &mut Vec<u8>,
+        args: Option<ArgsId>,
+        correlation: Option<StrId>,
+        launched: Option<u64>,
+    ) {
         let before = out.len();
         out.extend_from_slice(b", \"args\": {");
         let empty = out.len();
+        if let Some(number) = launched
+            && correlation.is_none_or(|name| self.trace.args.find(args, name).is_none())
+        {
+            out.extend_from_slice(b"\"correlation\": ");
+            write_uint(out, number);
+        }
         for (name, value) in self.trace.args.entries(args) {
             self.arg(out, empty, name, value);
         }

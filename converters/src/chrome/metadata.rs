@@ -4,12 +4,12 @@
 //! it would not make again, such as Kineto's names for sixteen devices of which two exist, are
 //! kept verbatim, and nothing is generated in their place.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::rows::{Id, Place, RowKind, Rows};
 use super::{METADATA_EVENTS, METADATA_TIME};
 use crate::json::{self, write_int, write_string};
-use crate::trace::{ProcessId, StrId, Trace, TrackKind, Value};
+use crate::trace::{DeviceId, ProcessId, StrId, Trace, TrackKind, Value};
 
 /// A metadata event, everything but its time, as JSON.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -244,10 +244,13 @@ impl Generated {
     }
 
     fn devices(&mut self, trace: &Trace) {
-        let main = main_process(trace).map(|process| trace.processes[process].name);
-        for (_, device) in trace.devices.iter() {
+        let main = main_process(trace);
+        let users = users(trace);
+        for (id, device) in trace.devices.iter() {
             let pid = device.number.to_string();
-            if let Some(name) = main.filter(|name| *name != StrId::NONE) {
+            let user = users.get(&id).copied().or(main);
+            let name = user.map(|process| trace.processes[process].name);
+            if let Some(name) = name.filter(|name| *name != StrId::NONE) {
                 self.text("process_name", &pid, 0, "name", trace.strings.get(name));
             }
             self.text("process_labels", &pid, 0, "labels", &format!("GPU {}", device.number));
@@ -300,6 +303,24 @@ impl Generated {
         let (name, pid, tid) = (what.to_owned(), pid.to_owned(), tid.to_string());
         self.entries.push(Entry { name, pid, tid, args });
     }
+}
+
+/// Which processes devices worked for, where there are several.
+fn users(trace: &Trace) -> HashMap<DeviceId, ProcessId> {
+    let mut users = HashMap::new();
+    if trace.processes.len() < 2 {
+        return users;
+    }
+    let pids: HashMap<i64, ProcessId> =
+        trace.processes.iter().map(|(id, process)| (process.pid, id)).collect();
+    for activity in trace.activities.iter() {
+        let device = trace.queues[activity.queue].device;
+        let process = activity.context.and_then(|id| pids.get(&trace.contexts[id].pid));
+        if let (Some(process), false) = (process, users.contains_key(&device)) {
+            users.insert(device, *process);
+        }
+    }
+    users
 }
 
 /// The process that the devices worked for, as far as one can say: the one with a call.

@@ -1,6 +1,6 @@
 //! Slices that have begun and not ended: `B` without its `E` yet, `b` without its `e`.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::trace::{SliceId, StrId, TrackId};
 

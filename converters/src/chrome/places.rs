@@ -82,11 +82,8 @@ fn row(trace: &Trace, id: TrackId, track: &Track) -> Row {
 fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
     let name = trace.strings.get(track.name);
     let marked = |mark: &str| trace.strings.get(track.description) == mark;
-    if let Some(rest) = name.strip_prefix("Overhead") {
-        let tid = rest.trim_start().parse().ok().or_else(|| rest.is_empty().then_some(0));
-        if let Some(tid) = tid {
-            return Row::Plain { ids: numbers(-1, tid), scope: 't' };
-        }
+    if let Some(tid) = overhead(name) {
+        return Row::Plain { ids: numbers(-1, tid), scope: 't' };
     }
     if let Some((device, stream)) = beside(name) {
         return Row::Plain { ids: numbers(device, stream), scope: 't' };
@@ -117,6 +114,25 @@ fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
         }
         _ => Row::Async(pid_of(trace, id)),
     }
+}
+
+/// The `tid` of a track of overheads, by its name: [`overhead_name`] made it.
+pub(crate) fn overhead(name: &str) -> Option<i64> {
+    let rest = name.strip_prefix("Overhead")?;
+    rest.trim_start().parse().ok().or_else(|| rest.is_empty().then_some(0))
+}
+
+/// The name of the track of overheads with this `tid`.
+pub(crate) fn overhead_name(tid: i64) -> String {
+    if tid == 0 { "Overhead".to_owned() } else { format!("Overhead {tid}") }
+}
+
+/// The name of a track beside a queue when its device gets another number; none for other
+/// names and devices.
+pub(crate) fn with_device(name: &str, other: impl Fn(i64) -> Option<i64>) -> Option<String> {
+    let (device, _) = beside(name)?;
+    let (_, rest) = name.strip_prefix("GPU ")?.split_once(' ')?;
+    Some(format!("GPU {} {rest}", other(device)?))
 }
 
 /// The device and the stream of a track beside a queue, by its name: [`super::rows`] made it.

@@ -1,8 +1,9 @@
 //! Rows: what `pid` and `tid` stand for.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::args::intern;
+use super::places::overhead_name;
 use super::{ASYNC, ROW};
 use crate::json::{self, Kind};
 use crate::trace::{Device, DeviceId, ProcessId, Queue, QueueId, StrId, Trace, Track, TrackId};
@@ -155,11 +156,8 @@ impl Rows {
                 Place::Track(self.beside(trace, kind, device, stream))
             }
             (RowKind::Overhead, _, tid) => {
-                let name = match tid {
-                    Id::Int(tid) if tid != 0 => format!("Overhead {tid}"),
-                    _ => "Overhead".to_owned(),
-                };
-                let track = trace.track(None, &name);
+                let tid = if let Id::Int(tid) = tid { tid } else { 0 };
+                let track = trace.track(None, &overhead_name(tid));
                 self.orphans.push(track);
                 Place::Track(track)
             }

@@ -43,6 +43,7 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
         out: Output { to: out, text: Vec::with_capacity(FLUSH * 2), first: true },
         names: Names::new(trace),
         foreign_producer: members.json,
+        own: kineto::is_own(trace).then(|| kineto::Names::new(trace)),
     };
     writer.out.text.extend_from_slice(members.before.as_bytes());
     for id in trace.slices.ids() {
@@ -138,6 +139,8 @@ struct Writer<'a, W> {
     names: Names,
     /// The trace was JSON, which says everything in arguments.
     foreign_producer: bool,
+    /// The trace is our recording, of which Kineto's readers expect more arguments.
+    own: Option<kineto::Names>,
 }
 
 impl<W: Write> Writer<'_, W> {
@@ -164,7 +167,8 @@ impl<W: Write> Writer<'_, W> {
             write_micros(out, slice.dur.0);
         }
         self.line.members(out, slice.args, &[]);
-        self.line.args(out, slice.args);
+        let launched = self.own.as_ref().and_then(|_| self.arrows.launched_at(event));
+        self.line.args(out, slice.args, self.names.correlation, launched);
         self.out.end()?;
         if self.arrows.is_next(event) {
             let ids = ids.clone();
@@ -186,7 +190,7 @@ impl<W: Write> Writer<'_, W> {
             self.line.members(out, slice.args, except);
             if ph == b'b' {
                 self.line.members_only(out, slice.args, "args");
-                self.line.args(out, slice.args);
+                self.line.args(out, slice.args, None, None);
             }
             self.out.end()?;
         }
@@ -240,7 +244,7 @@ impl<W: Write> Writer<'_, W> {
         out.extend_from_slice(ids.as_bytes());
         self.line.time(out, instant.time.0);
         self.line.members(out, instant.args, &["s", "id"]);
-        self.line.args(out, instant.args);
+        self.line.args(out, instant.args, None, None);
         self.out.end()?;
         self.arrows(EventRef::Instant(id), &ids, instant.time.0)
     }
@@ -304,9 +308,12 @@ impl<W: Write> Writer<'_, W> {
             missing(out, self.names.device, "device", device);
             missing(out, self.names.stream, "stream", super::places::stream(trace, activity.queue));
             if activity.correlation != 0 {
-                let correlation = activity.correlation as u32;
-                missing(out, self.names.correlation, "correlation", correlation.into());
+                let correlation = self.arrows.number(activity.correlation) as i64;
+                missing(out, self.names.correlation, "correlation", correlation);
             }
+        }
+        if let Some(own) = &self.own {
+            own.activity(trace, activity, &mut kineto::Out { text: out, first });
         }
         for (name, value) in trace.args.entries(activity.args) {
             if Some(name) == self.names.blocks_per_sm {
@@ -317,7 +324,12 @@ impl<W: Write> Writer<'_, W> {
             }
             self.line.arg(out, first, name, value);
         }
-        self.line.own(out, first, kernel);
+        let own = self.own.as_ref();
+        for (name, value) in trace.args.entries(kernel) {
+            if !own.is_some_and(|own| own.replaces(name)) {
+                self.line.arg(out, first, name, value);
+            }
+        }
         dims(out, first, launch);
         out.push(b'}');
     }

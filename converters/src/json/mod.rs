@@ -28,6 +28,7 @@ mod repair;
 mod source;
 mod tape;
 mod text;
+mod valid;
 mod value;
 mod write;
 
@@ -35,5 +36,6 @@ pub use document::{Document, Item};
 pub use number::{Number, nanoseconds, number};
 pub use problem::{Error, Limits, Repair, RepairKind, Repairs};
 pub use tape::Tape;
+pub use valid::is_valid;
 pub use value::{Element, Kind, Str, Value};
 pub use write::{write_float, write_int, write_micros, write_string, write_uint, write_value};

@@ -194,6 +194,20 @@ impl Parser<'_> {
     /// The next byte that is not white space.
     #[inline]
     fn token(&mut self) -> Result<u8, Stop> {
+        match self.bytes.get(self.pos) {
+            Some(&byte) if byte > b' ' => Ok(byte),
+            _ => self.later_token(),
+        }
+    }
+
+    fn later_token(&mut self) -> Result<u8, Stop> {
+        // Indentation, in one step.
+        if let Some([b'\n', spaces @ ..]) = self.bytes.get(self.pos..)
+            && let Some(chunk) = spaces.first_chunk::<8>()
+        {
+            let others = u64::from_le_bytes(*chunk) ^ u64::from_le_bytes([b' '; 8]);
+            self.pos += 1 + others.trailing_zeros() as usize / 8;
+        }
         while let Some(&byte) = self.bytes.get(self.pos) {
             if byte > b' ' || !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Ok(byte);
@@ -258,7 +272,7 @@ impl Parser<'_> {
         let good = match kind {
             // Leading zeros are let through: some writers pad, and the value is clear.
             Kind::Int => digits != b"-",
-            _ => std::str::from_utf8(digits).is_ok_and(is_float),
+            _ => is_float(digits),
         };
         if !good {
             return self.bad("a number");
@@ -306,10 +320,24 @@ impl Parser<'_> {
     }
 }
 
-/// Whether this is a number with a fraction or an exponent; digits on both sides of the point
-/// are not insisted on.
-fn is_float(text: &str) -> bool {
-    text.parse::<f64>().is_ok()
+/// Whether these are the digits of a number with a fraction or an exponent; digits on both
+/// sides of the point are not insisted on. What it amounts to, most readers never ask.
+fn is_float(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(text);
+    let (fraction, rest) = match &text[whole..] {
+        [b'.', rest @ ..] => (digits(rest), &rest[digits(rest)..]),
+        rest => (0, rest),
+    };
+    let exponent = match rest {
+        [] => true,
+        [b'e' | b'E', b'+' | b'-', rest @ ..] | [b'e' | b'E', rest @ ..] => {
+            !rest.is_empty() && digits(rest) == rest.len()
+        }
+        _ => false,
+    };
+    whole + fraction > 0 && exponent
 }
 
 /// How many bytes at the start of `bytes` are neither a quote, a backslash nor a control
@@ -390,6 +418,16 @@ mod tests {
             (r#"[,]"#, 1, "a value"),
         ] {
             assert_eq!(parse(text), Err(Stop::Bad { at, expected }), "{text}");
+        }
+    }
+
+    #[test]
+    fn floats_are_what_the_standard_library_takes_for_floats() {
+        for text in [
+            "1.5", "-1.5", "1.", ".5", "-.5", "1e5", "1E-5", "1.5e+5", "1.e5", ".", "-", "e5",
+            "1e", "1e+", "1.2.3", "1-2", "1e5.0", "--1.0", "-e", ".e1", "1e5e5", "00.5",
+        ] {
+            assert_eq!(is_float(text.as_bytes()), text.parse::<f64>().is_ok(), "{text}");
         }
     }
 

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::io;
 
+use super::own;
 use crate::chrome::{METADATA_EVENTS, METADATA_TIME, Style, first_time, write_in, write_text};
-use crate::trace::{StrId, Trace, Value};
+use crate::trace::{Job, StrId, Trace, Value};
 
 /// Writes a trace as Kineto would have: its members, its names of arguments and categories, and
 /// `ts` relative to `baseTimeNanoseconds`, so that they are exact in floating point too.
@@ -79,6 +80,16 @@ pub(crate) fn members(trace: &Trace, style: Style) -> Members {
             let _ = write!(before, "\n{name}: {},", text(value));
         }
     }
+    // By this tools know the ranks of a job.
+    let job = Job::of(trace);
+    if let Some(rank) = job.rank.filter(|_| own::is_own(trace) && fact("distributedInfo").is_none())
+    {
+        let size = job.world_size.unwrap_or(rank.saturating_add(1));
+        let _ = write!(
+            before,
+            "\n\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {rank}, \"world_size\": {size}}},"
+        );
+    }
     if fact("displayTimeUnit").is_some() || !json {
         let _ = write!(before, "\n\"displayTimeUnit\": {unit},");
     }
@@ -117,6 +128,10 @@ fn devices(trace: &Trace, out: &mut String) {
                 text += &format!(", \"name\": {}", write_text(trace, Value::Str(device.name)));
             }
             for (key, value) in trace.args.entries(device.properties) {
+                let (name, said) = (trace.strings.get(key), trace.plain(value));
+                if own::is_own(trace) && own::property(&mut text, name, &said) {
+                    continue;
+                }
                 let key = write_text(trace, Value::Str(key));
                 text += &format!(", {key}: {}", write_text(trace, value));
             }

@@ -6,4 +6,4 @@ mod wire;
 mod write;
 
 pub use read::{Error, read};
-pub use write::{Written, write};
+pub use write::{Packets, Written, write, write_packets};

@@ -114,6 +114,13 @@ impl Activities {
         self.starts.is_empty()
     }
 
+    /// Moves the times of some activities, which are given by number.
+    pub(crate) fn shift(&mut self, rows: std::ops::Range<usize>, by: Nanos) {
+        for time in self.starts.get_mut(rows).unwrap_or_default() {
+            *time = (Nanos(*time) + by).0;
+        }
+    }
+
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.starts.capacity() * 24 + self.queues.capacity() * 28

@@ -1,9 +1,11 @@
 //! A part of a trace.
 
 use super::{
-    Activities, Activity, EventRef, Instants, Nanos, Process, ProcessId, SeriesKind, Slices, StrId,
-    Table, Thread, ThreadId, Trace, Track, TrackId, TrackKind,
+    Activities, Context, EventRef, Instants, Nanos, Process, ProcessId, SeriesKind, Slices, Stage,
+    StrId, Table, Thread, ThreadId, Trace, Track, TrackId, TrackKind,
 };
+use crate::kineto;
+use std::collections::HashMap;
 
 /// Which part of a trace is wanted. What is empty or none filters nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -11,10 +13,38 @@ pub struct Filter {
     /// What happens, at least partly, from the first time on and before the second. Nothing
     /// is clipped.
     pub times: Option<(Nanos, Nanos)>,
-    /// Host events of one of these categories, device activities of one of these stages.
+    /// Host events of one of these categories, device activities of one of these stages or
+    /// of Kineto's categories. `*` stands for any characters.
     pub categories: Vec<String>,
-    /// Processes with one of these ids or names, and what their contexts did on devices.
+    /// Processes with one of these ids or names, and what their contexts did on devices. `*`
+    /// stands for any characters.
     pub processes: Vec<String>,
+    /// Likewise, processes of one of these ranks.
+    pub ranks: Vec<i64>,
+}
+
+impl Filter {
+    fn takes_all_processes(&self) -> bool {
+        self.processes.is_empty() && self.ranks.is_empty()
+    }
+}
+
+/// Whether a text is what is wanted: `*` in `wanted` stands for any characters, and upper
+/// and lower case are the same.
+fn fits(wanted: &str, text: &str) -> bool {
+    let lower = |text: &str| text.to_ascii_lowercase();
+    let (wanted, text) = (lower(wanted), lower(text));
+    let Some((first, rest)) = wanted.split_once('*') else { return wanted == text };
+    let Some(mut left) = text.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let last = pieces.pop().unwrap_or_default();
+    for piece in pieces {
+        match left.split_once(piece) {
+            Some((_, behind)) => left = behind,
+            None => return false,
+        }
+    }
+    left.ends_with(last)
 }
 
 /// What becomes of the rows of a table.
@@ -41,12 +71,16 @@ impl Trace {
         let at = |start: Nanos, end: Nanos| {
             filter.times.is_none_or(|(from, to)| start < to && (end > from || start >= from))
         };
+        let mut known: HashMap<StrId, bool> = HashMap::new();
+        let mut wants = |category| {
+            *known.entry(category).or_insert_with(|| self.wants_category(filter, category))
+        };
         let mut slices = Slices::default();
         let mut moved_slices = Moved::with_capacity(self.slices.len());
         for mut slice in self.slices.iter() {
             let end = slice.end().unwrap_or(Nanos(i64::MAX));
             let track = tracks[slice.track.index()].filter(|_| at(slice.start, end));
-            moved_slices.push(track.filter(|_| self.wants(filter, slice.category)).map(|track| {
+            moved_slices.push(track.filter(|_| wants(slice.category)).map(|track| {
                 slice.track = track;
                 slices.push(slice)
             }));
@@ -55,18 +89,22 @@ impl Trace {
         let mut moved_instants = Moved::with_capacity(self.instants.len());
         for mut instant in self.instants.iter() {
             let track = tracks[instant.track.index()].filter(|_| at(instant.time, instant.time));
-            moved_instants.push(track.filter(|_| self.wants(filter, instant.category)).map(
-                |track| {
-                    instant.track = track;
-                    instants.push(instant)
-                },
-            ));
+            moved_instants.push(track.filter(|_| wants(instant.category)).map(|track| {
+                instant.track = track;
+                instants.push(instant)
+            }));
         }
+        let stages: Vec<bool> =
+            self.stages.iter().map(|(_, stage)| self.wants_stage(filter, Some(stage))).collect();
+        let without_stage = self.wants_stage(filter, None);
+        let contexts: Vec<bool> =
+            self.contexts.iter().map(|(_, context)| self.wants_context(filter, context)).collect();
         let mut activities = Activities::default();
         let mut moved_activities = Moved::with_capacity(self.activities.len());
         for activity in self.activities.iter() {
-            let wanted =
-                at(activity.start, activity.end()) && self.wants_activity(filter, &activity);
+            let wanted = at(activity.start, activity.end())
+                && activity.stage.map_or(without_stage, |stage| stages[stage.index()])
+                && activity.context.is_none_or(|context| contexts[context.index()]);
             moved_activities.push(wanted.then(|| activities.push(activity)));
         }
         let moved = |event: EventRef| match event {
@@ -93,44 +131,55 @@ impl Trace {
         self
     }
 
-    fn wants(&self, filter: &Filter, category: StrId) -> bool {
+    fn wants_category(&self, filter: &Filter, category: StrId) -> bool {
         let mut parts = self.strings.get(category).split(',');
         filter.categories.is_empty()
-            || parts.any(|part| filter.categories.iter().any(|c| c == part))
+            || parts.any(|part| filter.categories.iter().any(|wanted| fits(wanted, part)))
     }
 
-    fn wants_activity(&self, filter: &Filter, activity: &Activity) -> bool {
-        let stage = activity.stage.map_or("", |stage| self.strings.get(self.stages[stage].name));
-        let stage_fits = filter.categories.is_empty()
-            || filter.categories.iter().any(|wanted| wanted.eq_ignore_ascii_case(stage));
-        let pid = activity.context.map(|context| self.contexts[context].pid);
-        let known = |pid| self.processes.iter().any(|(_, process)| process.pid == pid);
-        stage_fits && (filter.processes.is_empty() || pid.is_none_or(known))
+    fn wants_stage(&self, filter: &Filter, stage: Option<&Stage>) -> bool {
+        let category = kineto::work_category(self, stage);
+        let name = stage.map_or("", |stage| self.strings.get(stage.name));
+        let fits = |wanted: &String| fits(wanted, name) || fits(wanted, category);
+        filter.categories.is_empty() || filter.categories.iter().any(fits)
+    }
+
+    /// Processes that are not wanted are gone by then.
+    fn wants_context(&self, filter: &Filter, context: &Context) -> bool {
+        let known = self.processes.iter().any(|(_, process)| process.pid == context.pid);
+        filter.takes_all_processes() || known
+    }
+
+    fn wants_process(&self, filter: &Filter, id: ProcessId) -> bool {
+        let process = &self.processes[id];
+        let (pid, name) = (process.pid.to_string(), self.strings.get(process.name));
+        let named = |wanted: &String| *wanted == pid || fits(wanted, name);
+        (filter.processes.is_empty() || filter.processes.iter().any(named))
+            && (filter.ranks.is_empty()
+                || self.rank(id).is_some_and(|rank| filter.ranks.contains(&rank)))
     }
 
     /// Drops the processes that are not wanted, with their threads and tracks. Returns what
     /// became of the tracks.
     fn keep_processes(&mut self, filter: &Filter) -> Moved<TrackId> {
-        if filter.processes.is_empty() {
+        if filter.takes_all_processes() {
             return self.tracks.iter().map(|(id, _)| Some(id)).collect();
         }
-        let wanted = |process: &Process| {
-            let pid = process.pid.to_string();
-            let name = self.strings.get(process.name);
-            filter.processes.iter().any(|wanted| *wanted == pid || wanted == name)
-        };
+        let all = self.processes.iter();
+        let wanted: Vec<bool> = all.map(|(id, _)| self.wants_process(filter, id)).collect();
+        let wanted = |process: ProcessId| wanted[process.index()];
         // Tracks of no process belong to all of them.
         let mut tracks: Table<TrackId, Track> = Table::default();
         let mut moved_tracks = Moved::with_capacity(self.tracks.len());
         for (id, track) in self.tracks.iter() {
             let of = self.process_of(id);
-            let keep = of.is_none_or(|process| wanted(&self.processes[process]));
+            let keep = of.is_none_or(wanted);
             moved_tracks.push(keep.then(|| tracks.push(track.clone())));
         }
         let mut processes: Table<ProcessId, Process> = Table::default();
         let mut moved_processes = Moved::with_capacity(self.processes.len());
-        for (_, process) in self.processes.iter() {
-            let track = moved_tracks[process.track.index()].filter(|_| wanted(process));
+        for (id, process) in self.processes.iter() {
+            let track = moved_tracks[process.track.index()].filter(|_| wanted(id));
             moved_processes
                 .push(track.map(|track| processes.push(Process { track, ..process.clone() })));
         }
@@ -216,8 +265,11 @@ mod tests {
         assert_eq!(left(times(4, 11)), [(1, 0), (1, 10), (2, 0), (2, 10)]);
         let categories = Filter { categories: vec!["b".into()], ..Filter::default() };
         assert_eq!(left(categories), [(1, 10), (1, 20), (2, 10), (2, 20)]);
-        let processes = Filter { processes: vec!["two".into()], ..Filter::default() };
-        assert_eq!(left(processes), [(2, 0), (2, 10), (2, 20)]);
+        for name in ["two", "2", "t*", "*W*", "*"] {
+            let processes = Filter { processes: vec![name.into()], ..Filter::default() };
+            let ones = if name == "*" { vec![(1, 0), (1, 10), (1, 20)] } else { vec![] };
+            assert_eq!(left(processes), [ones, vec![(2, 0), (2, 10), (2, 20)]].concat(), "{name}");
+        }
         assert_eq!(left(Filter::default()).len(), 6);
     }
 }

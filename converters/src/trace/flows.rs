@@ -1,6 +1,6 @@
 //! Arrows: between host events by flow ids, and from calls to what they launched.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::{ActivityId, Api, InstantId, Nanos, SliceId, StrId, Trace};
 

@@ -64,6 +64,13 @@ impl Instants {
         self.times.is_empty()
     }
 
+    /// Moves the times of some moments, which are given by number.
+    pub(crate) fn shift(&mut self, rows: std::ops::Range<usize>, by: Nanos) {
+        for time in self.times.get_mut(rows).unwrap_or_default() {
+            *time = (Nanos(*time) + by).0;
+        }
+    }
+
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.times.capacity() * 8 + self.tracks.capacity() * 16

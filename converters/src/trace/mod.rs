@@ -52,6 +52,7 @@ mod filter;
 mod flows;
 mod handle;
 mod instants;
+mod job;
 mod json;
 mod slices;
 mod strings;
@@ -71,10 +72,11 @@ pub use handle::{
     QueueId, SeriesId, SliceId, StageId, Table, ThreadId, TrackId,
 };
 pub use instants::{Instant, Instants};
+pub use job::Job;
 pub use kymograph_protos::StrId;
 pub use slices::{Slice, Slices};
 pub use strings::StringTable;
-pub use summary::{DeviceSummary, ProcessSummary, Summary};
+pub use summary::{ClockSummary, DeviceSummary, ProcessSummary, QueueSummary, Summary};
 pub use time::Nanos;
 pub use tracks::{Order, Process, Thread, Track, TrackKind, Unit};
 

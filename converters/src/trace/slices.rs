@@ -127,6 +127,13 @@ impl Slices {
         order
     }
 
+    /// Moves the times of some slices, which are given by number.
+    pub(crate) fn shift(&mut self, rows: std::ops::Range<usize>, by: Nanos) {
+        for time in self.starts.get_mut(rows).unwrap_or_default() {
+            *time = (Nanos(*time) + by).0;
+        }
+    }
+
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.starts.capacity() * 16 + self.tracks.capacity() * 16

@@ -40,6 +40,19 @@ pub struct Summary {
     pub losses: Vec<(String, u64)>,
     /// What the reader had to pass over.
     pub warnings: Vec<Warning>,
+    /// How well the trace's clock is related to others.
+    pub clock: ClockSummary,
+}
+
+/// How well the trace's clock is related to the time of day.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ClockSummary {
+    /// Readings of both at once.
+    pub readings: u64,
+    /// Between the first and the last of them.
+    pub apart: Nanos,
+    /// By how much the clocks moved against each other meanwhile: the largest difference.
+    pub drift: Nanos,
 }
 
 /// A process in figures.
@@ -53,6 +66,10 @@ pub struct ProcessSummary {
     pub threads: u64,
     /// Slices and moments on its tracks.
     pub events: u64,
+    /// Its rank in a distributed job.
+    pub rank: Option<i64>,
+    /// The machine that it ran on; empty if unknown.
+    pub host: String,
 }
 
 /// A device in figures.
@@ -63,9 +80,22 @@ pub struct DeviceSummary {
     /// Its name.
     pub name: String,
     /// Its queues.
-    pub queues: u64,
+    pub queues: Vec<QueueSummary>,
     /// What it did.
     pub activities: u64,
+}
+
+/// A queue or stream of a device in figures.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct QueueSummary {
+    /// What viewers show.
+    pub name: String,
+    /// A text that explains it; may be empty.
+    pub description: String,
+    /// What ran on it.
+    pub activities: u64,
+    /// How long that took together. What overlaps counts twice.
+    pub busy: Nanos,
 }
 
 /// Characters of a value that are shown.
@@ -99,6 +129,7 @@ impl Summary {
                 .collect(),
             losses: trace.facts.losses.iter().map(|l| (l.what.clone(), l.count)).collect(),
             warnings: trace.facts.warnings.clone(),
+            clock: clock(trace),
         }
     }
 
@@ -117,6 +148,10 @@ impl Summary {
         if let Some(began) = self.began_unix {
             out.raw("began_unix_ns", began);
         }
+        let mut clock = Object::default();
+        clock.raw("readings", self.clock.readings).raw("apart_ns", self.clock.apart.0);
+        clock.raw("drift_ns", self.clock.drift.0);
+        out.raw("clock", clock.close());
         out.raw("slices", self.slices).raw("unfinished", self.unfinished);
         out.raw("instants", self.instants).raw("activities", self.activities);
         out.raw("samples", self.samples).raw("arrows", self.arrows);
@@ -125,13 +160,24 @@ impl Summary {
             list(&self.processes, |p, o| {
                 o.raw("pid", p.pid).text("name", &p.name);
                 o.raw("threads", p.threads).raw("events", p.events);
+                if let Some(rank) = p.rank {
+                    o.raw("rank", rank);
+                }
+                if !p.host.is_empty() {
+                    o.text("host", &p.host);
+                }
             }),
         );
         out.raw(
             "devices",
             list(&self.devices, |d, o| {
                 o.raw("number", d.number).text("name", &d.name);
-                o.raw("queues", d.queues).raw("activities", d.activities);
+                o.raw("activities", d.activities);
+                let queues = list(&d.queues, |q, o| {
+                    o.text("name", &q.name).text("description", &q.description);
+                    o.raw("activities", q.activities).raw("busy_ns", q.busy.0);
+                });
+                o.raw("queues", queues);
             }),
         );
         for (name, rows) in
@@ -165,9 +211,11 @@ fn processes(trace: &Trace) -> Vec<ProcessSummary> {
     let mut rows: Vec<ProcessSummary> = trace
         .processes
         .iter()
-        .map(|(_, process)| ProcessSummary {
+        .map(|(id, process)| ProcessSummary {
             pid: process.pid,
             name: trace.strings.get(process.name).to_owned(),
+            rank: trace.rank(id),
+            host: trace.host(id),
             ..ProcessSummary::default()
         })
         .collect();
@@ -195,13 +243,37 @@ fn devices(trace: &Trace) -> Vec<DeviceSummary> {
             ..DeviceSummary::default()
         })
         .collect();
-    for (_, queue) in trace.queues.iter() {
-        rows[queue.device.index()].queues += 1;
-    }
+    let mut queues: Vec<QueueSummary> = trace
+        .queues
+        .iter()
+        .map(|(_, queue)| QueueSummary {
+            name: trace.strings.get(queue.name).to_owned(),
+            description: trace.strings.get(queue.description).to_owned(),
+            ..QueueSummary::default()
+        })
+        .collect();
     for activity in trace.activities.iter() {
-        rows[trace.queues[activity.queue].device.index()].activities += 1;
+        let queue = &mut queues[activity.queue.index()];
+        queue.activities += 1;
+        queue.busy = queue.busy + activity.dur;
+    }
+    for ((_, queue), summary) in trace.queues.iter().zip(queues) {
+        let device = &mut rows[queue.device.index()];
+        device.activities += summary.activities;
+        device.queues.push(summary);
     }
     rows
+}
+
+fn clock(trace: &Trace) -> ClockSummary {
+    let readings = trace.facts.readings.iter();
+    let offsets: Vec<(Nanos, Nanos)> =
+        readings.filter_map(|r| Some((r.trace, r.realtime? - r.trace))).collect();
+    let span = |of: fn(&(Nanos, Nanos)) -> Nanos| {
+        let (least, most) = (offsets.iter().map(of).min(), offsets.iter().map(of).max());
+        most.zip(least).map_or(Nanos(0), |(most, least)| most - least)
+    };
+    ClockSummary { readings: offsets.len() as u64, apart: span(|o| o.0), drift: span(|o| o.1) }
 }
 
 fn categories(trace: &Trace) -> Vec<(String, u64)> {
@@ -222,10 +294,7 @@ fn categories(trace: &Trace) -> Vec<(String, u64)> {
 }
 
 fn shown(trace: &Trace, value: Value) -> String {
-    let text = match value {
-        Value::Str(id) => trace.strings.get(id).to_owned(),
-        value => trace.json(value),
-    };
+    let text = trace.plain(value);
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

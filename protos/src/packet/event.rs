@@ -52,6 +52,9 @@ pub enum Value<'a> {
     List(u32),
     /// A dictionary: its entries are the arguments that follow, as for a list.
     Dict(u32),
+    /// A list or dictionary that the [`super::Strings`] know by this number. It is asked
+    /// for, and encoded, once until the sequence is restarted.
+    Tree(u64),
 }
 
 /// A named argument: `debug.NAME` in trace_processor's `args`.

@@ -268,7 +268,8 @@ impl Sequence {
             Value::Str(id) => to.text(6, strings.text(id).bytes),
             Value::Bytes(bytes) => to.text(6, bytes),
             // An activity's arguments are flat: see `RenderStage::nested`.
-            Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_) => to,
+            Value::Null | Value::Json(_) => to,
+            Value::List(_) | Value::Dict(_) | Value::Tree(_) => to,
         };
     }
 }

@@ -48,6 +48,12 @@ impl<'a> Message<'a> {
         self
     }
 
+    /// Fields that were written elsewhere.
+    pub(super) fn raw(&mut self, fields: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(fields);
+        self
+    }
+
     /// A string of any bytes: see [`super::clean`].
     pub fn text(&mut self, field: u32, value: &[u8]) -> &mut Self {
         self.bytes(field, super::clean(value).as_bytes())
@@ -73,6 +79,11 @@ pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Bytes that a varint takes.
+pub(super) fn varint_len(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
 /// Fills in the length of what follows the one byte reserved for it at `start`; makes
 /// room when one byte is not enough.
 pub(super) fn close(out: &mut Vec<u8>, start: usize) {
@@ -81,7 +92,12 @@ pub(super) fn close(out: &mut Vec<u8>, start: usize) {
         out[start] = len as u8;
         return;
     }
-    let mut prefix = Vec::with_capacity(10);
-    varint(&mut prefix, len as u64);
-    out.splice(start..=start, prefix);
+    let end = out.len();
+    varint(out, len as u64);
+    let more = out.len() - end - 1;
+    let mut length = [0; 10];
+    length[..=more].copy_from_slice(&out[end..]);
+    out.copy_within(start + 1..end, start + 1 + more);
+    out[start..=start + more].copy_from_slice(&length[..=more]);
+    out.truncate(end + more);
 }

@@ -6,6 +6,7 @@ use super::gpu::{Correlation, GpuTables};
 use super::message::{Message, close};
 use super::packet;
 use super::text::Strings;
+use super::tree::Trees;
 use crate::StrId;
 use crate::device::GpuApi;
 
@@ -88,6 +89,7 @@ pub struct Sequence {
     /// `InternedData` fields for the packet being made.
     pub(super) fresh: Vec<u8>,
     pub(super) gpu: GpuTables,
+    pub(super) trees: Trees,
 }
 
 /// Up to 16 bytes that start every event packet of a sequence after its timestamp.
@@ -134,6 +136,7 @@ impl Sequence {
             strings: Iids::default(),
             fresh: Vec::new(),
             gpu: GpuTables::default(),
+            trees: Trees::default(),
         }
     }
 
@@ -171,6 +174,7 @@ impl Sequence {
             table.clear();
         }
         self.gpu.clear();
+        self.trees.clear();
         packet(out, |p| {
             p.uint(10, self.id.into()).uint(13, CLEARED);
             if first {
@@ -313,6 +317,10 @@ impl Sequence {
                 _,
                 Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_),
             ) => return self.uncommon_arg(to, strings, args),
+            (Name::Id(name), Value::Tree(tree)) => {
+                self.tree_arg(to, strings, name, tree);
+                return 1;
+            }
             (Name::Id(id), _) => id,
         };
         let mut iid = self.arg_names.get(name);
@@ -349,7 +357,8 @@ impl Sequence {
                 to.pair(0x88, 0x01);
                 to.varint(iid.into());
             }
-            Value::Bytes(_) | Value::Null | Value::Json(_) | Value::List(_) | Value::Dict(_) => {}
+            Value::Bytes(_) | Value::Null | Value::Json(_) => {}
+            Value::List(_) | Value::Dict(_) | Value::Tree(_) => {}
         }
         to.patch(start - 1, (to.position() - start) as u8);
         1

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::event::Arg;
 use crate::StrId;
 
 /// What an id stands for.
@@ -19,6 +20,10 @@ pub struct Text<'a> {
 pub trait Strings {
     /// What `id` stands for; empty when unknown.
     fn text(&self, id: StrId) -> Text<'_>;
+
+    /// Appends what a [`super::Value::Tree`] stands for: a list or dictionary and what
+    /// belongs to it.
+    fn tree<'a>(&'a self, _tree: u64, _out: &mut Vec<Arg<'a>>) {}
 }
 
 /// The closest text that Perfetto can carry: invalid UTF-8 becomes U+FFFD, and NUL, at

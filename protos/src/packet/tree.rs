@@ -1,8 +1,13 @@
 //! Arguments that are not a number, a name and a common type: strings by value, `null`,
 //! lists and dictionaries. Cold for the engine, common in converted traces.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+use super::cursor::Cursor;
 use super::event::{Arg, Name, Value};
-use super::message::Message;
+use super::message::{Message, varint, varint_len};
 use super::sequence::{ARG_NAMES, STRINGS, Sequence, introduce};
 use super::text::Strings;
 use crate::StrId;
@@ -14,7 +19,76 @@ pub const JSON_TYPE: &str = "json";
 const EMPTY_DICT: &[u8] = &[0x08, 1];
 const EMPTY_LIST: &[u8] = &[0x08, 2];
 
+/// [`Value::Tree`]s that a sequence has said, encoded: shapes of tensors repeat all the
+/// time. What they refer to by number holds as long as they do.
+#[derive(Debug, Default)]
+pub(super) struct Trees {
+    places: HashMap<u64, Range<usize>, BuildHasherDefault<Scatter>>,
+    bytes: Vec<u8>,
+}
+
+/// Hashes numbers of trees. Whoever makes them up to collide slows down only himself.
+#[derive(Debug, Default)]
+struct Scatter(u64);
+
+impl Hasher for Scatter {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Trees {
+    pub(super) fn clear(&mut self) {
+        self.places.clear();
+        self.bytes.clear();
+    }
+}
+
 impl Sequence {
+    /// A `DebugAnnotation` (field 4) whose value is a tree.
+    pub(super) fn tree_arg(
+        &mut self,
+        to: &mut Cursor<'_>,
+        strings: &impl Strings,
+        name: StrId,
+        tree: u64,
+    ) {
+        let name = u64::from(self.arg_name(strings, name));
+        let place = self.tree(strings, tree);
+        let value = &self.trees.bytes[place];
+        to.nested(|out| {
+            out.push(0x22);
+            varint(out, (1 + varint_len(name) + value.len()) as u64);
+            out.push(0x08);
+            varint(out, name);
+            out.extend_from_slice(value);
+        });
+    }
+
+    /// The fields of a tree's `DebugAnnotation`, but for its name.
+    fn tree(&mut self, strings: &impl Strings, tree: u64) -> Range<usize> {
+        if let Some(place) = self.trees.places.get(&tree) {
+            return place.clone();
+        }
+        let (mut args, mut fields) = (Vec::new(), Vec::new());
+        strings.tree(tree, &mut args);
+        self.annotation(&mut Message::new(&mut fields), strings, &args, false);
+        let start = self.trees.bytes.len();
+        self.trees.bytes.extend_from_slice(&fields);
+        let place = start..self.trees.bytes.len();
+        self.trees.places.insert(tree, place.clone());
+        place
+    }
+
     /// Writes the fields of the `DebugAnnotation` that `args` begins with, without a name
     /// if it is the item of a list. Returns how many of `args` it took.
     pub(super) fn annotation(
@@ -58,6 +132,10 @@ impl Sequence {
             Value::Dict(0) => to.bytes(8, EMPTY_DICT),
             Value::List(items) => return 1 + self.branch(to, strings, 12, items, rest),
             Value::Dict(entries) => return 1 + self.branch(to, strings, 11, entries, rest),
+            Value::Tree(tree) => {
+                let place = self.tree(strings, tree);
+                to.raw(&self.trees.bytes[place])
+            }
         };
         1
     }

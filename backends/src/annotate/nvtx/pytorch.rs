@@ -14,7 +14,8 @@
 //!
 //! `seq` ties an operator to its backward node: see [`super::flows`].
 
-use kymograph_protos::{ArgType, Kind, StrId};
+use kymograph_protos::record::OPERATOR;
+use kymograph_protos::{ArgType, Kind, Record, StrId};
 
 use super::super::args::Args;
 use super::super::session::{NVTX, Session};
@@ -127,6 +128,14 @@ fn is_backward_name(name: &[u8]) -> bool {
     name[..name.len() - digits].ends_with(b"Backward")
 }
 
+/// Whether a range is an operator's or the engine's, and not one of `record_function`: its
+/// name has a namespace, or it is a node, or a kernel that Inductor made.
+fn is_operator(name: &[u8]) -> bool {
+    name.windows(2).any(|two| two == b"::")
+        || is_backward_name(name)
+        || name.starts_with(b"triton_")
+}
+
 /// Records a push with a message of PyTorch's; none if it is not one.
 #[inline(never)]
 pub(crate) fn push(
@@ -166,7 +175,9 @@ pub(crate) fn push(
             forward = Some(candidate);
         }
     }
-    let recorded = session.send(Kind::Push, category, &Text::Borrowed(op.name), 0, &mut args);
+    let tag = if is_operator(op.name) { OPERATOR } else { 0 };
+    let head = Record { kind: Kind::Push as u8, tag, ..Record::default() };
+    let recorded = session.send_head(head, category, &Text::Borrowed(op.name), &mut args, None);
     if recorded && let Some(candidate) = forward {
         candidate.publish();
     }

@@ -1,8 +1,10 @@
 //! The end of reading: what can only be said when everything has been read.
 
+use std::collections::HashMap;
+
 use super::Reader;
 use crate::chrome::metadata::main_process;
-use crate::trace::{ClockReading, Nanos, Trace};
+use crate::trace::{ClockReading, ContextId, EventRef, Nanos, Trace};
 
 impl Reader {
     pub(super) fn finish(mut self) -> Trace {
@@ -18,12 +20,15 @@ impl Reader {
         for track in &rows.orphans {
             trace.tracks[*track].parent = parent;
         }
-        for (_, context) in trace.contexts.iter_mut() {
-            (context.pid, context.api) = (pid, api);
+        let users = users(trace);
+        for (id, context) in trace.contexts.iter_mut() {
+            (context.pid, context.api) = (users.get(&id).copied().unwrap_or(pid), api);
         }
-        if trace.facts.readings.is_empty() && since_1970(trace) {
-            let realtime = Some(Nanos(0));
-            trace.facts.readings.push(ClockReading { realtime, ..ClockReading::default() });
+        if trace.facts.readings.is_empty()
+            && let Some(first) = since_1970(trace)
+        {
+            let reading = ClockReading { trace: first, realtime: Some(first), monotonic: None };
+            trace.facts.readings.push(reading);
         }
         let is = |key| trace.strings.find(key).is_some_and(|key| trace.facts.get(key).is_some());
         let kineto = is("schemaVersion") || is("baseTimeNanoseconds") || !trace.devices.is_empty();
@@ -64,9 +69,32 @@ impl Reader {
     }
 }
 
-/// Whether times without a base are times of day: later than 2001, as those of old PyTorch.
-fn since_1970(trace: &Trace) -> bool {
-    let first = trace.slices.iter().map(|slice| slice.start).min();
-    let first = first.into_iter().chain(trace.activities.iter().map(|a| a.start)).min();
-    first.is_some_and(|first| first > Nanos(1_000_000_000_000_000_000))
+/// The processes whose calls launched what ran in each context.
+fn users(trace: &Trace) -> HashMap<ContextId, i64> {
+    let mut users = HashMap::new();
+    if trace.processes.len() < 2 {
+        return users;
+    }
+    let caller = |event| {
+        let EventRef::Slice(slice) = event else { return None };
+        let process = trace.process_of(trace.slices.get(slice).track)?;
+        Some(trace.processes[process].pid)
+    };
+    let links = trace.flows.links.iter();
+    let pids: HashMap<u64, i64> =
+        links.filter_map(|link| Some((link.correlation, caller(link.event)?))).collect();
+    for activity in trace.activities.iter() {
+        if let (Some(context), Some(pid)) = (activity.context, pids.get(&activity.correlation)) {
+            users.entry(context).or_insert(*pid);
+        }
+    }
+    users
+}
+
+/// When a trace without a base begins, if its times are times of day: later than 2001, as those
+/// of old PyTorch.
+fn since_1970(trace: &Trace) -> Option<Nanos> {
+    let slices = trace.slices.iter().map(|slice| slice.start);
+    let first = slices.chain(trace.activities.iter().map(|activity| activity.start)).min();
+    first.filter(|first| *first > Nanos(1_000_000_000_000_000_000))
 }

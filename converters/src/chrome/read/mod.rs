@@ -82,7 +82,7 @@ struct Reader {
     stages: Vec<(StrId, Work, StageId)>,
     kernels: hashbrown::HashMap<Kernel, KernelId>,
     launches: hashbrown::HashMap<Launch, LaunchId>,
-    contexts: Vec<(u64, ContextId)>,
+    contexts: Vec<((Id, u64), ContextId)>,
     api: Api,
     phases: [u64; 128],
     entries: Vec<(StrId, Value)>,

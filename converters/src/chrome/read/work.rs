@@ -25,7 +25,7 @@ impl Reader {
         let Place::Queue(queue) = place else { return };
         let name = intern(&mut self.trace, event.name);
         let correlation = self.gather(element, event);
-        let context = self.context();
+        let context = self.context(pid);
         let (mut launch, mut kernel) = (None, None);
         if work == Work::Kernel {
             launch = self.launch();
@@ -74,16 +74,18 @@ impl Reader {
         *self.kernels.entry(kernel).or_insert_with(|| self.trace.kernels.push(kernel))
     }
 
-    fn context(&mut self) -> Option<ContextId> {
+    /// The context that the arguments name. Processes number theirs alike, but seldom share a
+    /// device.
+    fn context(&mut self, device: Id) -> Option<ContextId> {
         let (_, value) = self.entries.iter().find(|(name, _)| *name == self.names.context)?;
         let Value::I64(number) = *value else { return None };
         let number = u64::try_from(number).ok()?;
-        if let Some((_, id)) = self.contexts.iter().find(|(known, _)| *known == number) {
+        if let Some((_, id)) = self.contexts.iter().find(|(known, _)| *known == (device, number)) {
             return Some(*id);
         }
         // The process is put in at the end, when it is known which one that is.
         let id = self.trace.contexts.push(Context { number, pid: 0, api: Api::Unknown });
-        self.contexts.push((number, id));
+        self.contexts.push(((device, number), id));
         Some(id)
     }
 

@@ -3,6 +3,7 @@
 use kymograph_protos::packet::JSON_TYPE;
 
 use super::sequence::{Frame, Sequence, Source, Tables, intern_text};
+use crate::json::is_valid;
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{Args, StrId, StringTable, Value};
 
@@ -56,7 +57,7 @@ impl Into<'_> {
             let hex: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
             value = Value::Str(self.strings.intern(&hex));
         }
-        if let (Value::Str(text), true) = (value, is_json) {
+        if let (Value::Str(text), true) = (value, is_json && self.is_json(value)) {
             value = Value::Json(text);
         }
         (name, value)
@@ -95,8 +96,17 @@ impl Into<'_> {
     fn json(&mut self, bytes: &[u8]) -> Value {
         match bytes {
             b"null" => Value::Null,
-            _ => Value::Json(intern_text(self.strings, bytes)),
+            _ => {
+                let text = intern_text(self.strings, bytes);
+                let is_json = self.is_json(Value::Str(text));
+                if is_json { Value::Json(text) } else { Value::Str(text) }
+            }
         }
+    }
+
+    /// Whether a text is JSON, as it says. If not, it stays a text.
+    fn is_json(&self, value: Value) -> bool {
+        matches!(value, Value::Str(text) if is_valid(self.strings.get(text)))
     }
 
     fn known(&mut self, id: Option<&StrId>) -> StrId {

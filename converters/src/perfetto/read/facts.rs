@@ -2,6 +2,7 @@
 
 use super::Reader;
 use super::sequence::intern_text;
+use crate::json::is_valid;
 use crate::perfetto::wire::Fields;
 use crate::trace::{Loss, Value};
 
@@ -24,7 +25,9 @@ impl Reader {
                 }
             }
             let Some(mut key) = key.as_deref() else { continue };
-            if let (Some(rest), Value::Str(text)) = (key.strip_prefix(JSON_KEY), value) {
+            if let (Some(rest), Value::Str(text)) = (key.strip_prefix(JSON_KEY), value)
+                && is_valid(trace.strings.get(text))
+            {
                 (key, value) = (rest, Value::Json(text));
             }
             if let ("kymograph.version", Value::Str(version)) = (key, value) {

@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use super::Reader;
 use super::gpu_counters::descriptor_series;
 use super::sequence::{Tables, iid, intern_text};
+use crate::json::is_valid;
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{
     Activity, Api, Context, ContextId, Device, DeviceId, Dim3, EventRef, Kernel, KernelId, Launch,
@@ -299,7 +300,7 @@ fn extra_fact(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
         "null" => Value::Null,
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
-        json if json.starts_with(['[', '{']) => Value::Json(text),
+        json if json.starts_with(['[', '{']) && is_valid(json) => Value::Json(text),
         _ => value,
     };
     (name, value)

@@ -36,7 +36,7 @@ use super::wire::Fields;
 use crate::packed::{Limits, Unpacked};
 use crate::trace::{StrId, Trace, Value};
 use clocks::{Clocks, Unrelated};
-use frames::{Frame, Frames};
+use frames::{Frame, Frames, Unpacker};
 use gpu::Gpu;
 use nesting::Nesting;
 use sequence::Sequence;
@@ -129,6 +129,7 @@ struct Reader {
     sequences: Vec<Sequence>,
     rows: HashMap<u32, usize>,
     limits: Limits,
+    unpacker: Unpacker,
     /// Bytes that packed packets unpacked to.
     unpacked: u64,
     /// The last time of any packet, for packets that have none.
@@ -178,6 +179,7 @@ impl Reader {
             sequences: Vec::new(),
             rows: HashMap::new(),
             limits,
+            unpacker: Unpacker::default(),
             unpacked: 0,
             latest: 0,
             packets: 0,
@@ -328,7 +330,7 @@ impl Reader {
         if depth >= DEEPEST_PACKING {
             return self.odd("packets packed more often than any writer does");
         }
-        let unpacked = match frames::unpack(kind == 133, data, LARGEST_PACKING) {
+        let unpacked = match self.unpacker.unpack(kind == 133, data, LARGEST_PACKING) {
             Ok(unpacked) => unpacked,
             Err((unpacked, error)) => {
                 self.odd(&format!("packed packets that are damaged ({error})"));

@@ -33,7 +33,7 @@ impl<W: Write> Writer<'_, W> {
                         counter: Some(value(sample.value)),
                         ..Event::new(EventType::Counter, time)
                     };
-                    shared.event(&mut self.packets, &trace.strings, &event);
+                    shared.event(&mut self.packets, &self.texts, &event);
                 }
                 SeriesKind::DeviceMemory { device, pid } => {
                     let (gpu, size) = (trace.devices[device].number, whole(sample.value) as u64);

@@ -8,55 +8,64 @@ use kymograph_protos::packet::{
     Value as Wire,
 };
 
-use super::{FACTS, FULL, Writer, flatten};
+use super::{FACTS, FULL, Writer, wire};
 use crate::perfetto::read::GRAPHICS;
 use crate::trace::{
-    Activity, ActivityId, ContextId, Dim3, EventRef, KernelId, QueueId, StageId, StageKind, StrId,
-    Trace, Value,
+    Activity, ActivityId, ContextId, Dim3, EventRef, KernelId, StageKind, StrId, Trace, Value,
 };
 
 /// Devices with larger numbers are not described: their list has no gaps.
 const MOST_DEVICES: i64 = 1024;
 
-/// The numbers under which a sequence knows rows of the hub, and which of them it was told.
+/// The numbers under which a sequence knows rows of the hub, by row, and which of them it
+/// was told.
 #[derive(Default)]
 struct Numbers {
-    queues: HashMap<QueueId, u64>,
-    stages: HashMap<StageId, u64>,
-    contexts: HashMap<ContextId, u64>,
-    told_queues: HashSet<QueueId>,
-    told_stages: HashSet<StageId>,
-    told_contexts: HashSet<ContextId>,
-    told_kernels: HashSet<KernelId>,
+    queues: Vec<u64>,
+    stages: Vec<u64>,
+    contexts: Vec<u64>,
+    told: Told,
+    /// Names of arguments that are fields of the event.
+    graphics: Vec<(StrId, u32)>,
+}
+
+#[derive(Default)]
+struct Told {
+    queues: Vec<bool>,
+    stages: Vec<bool>,
+    contexts: Vec<bool>,
+    kernels: Vec<bool>,
 }
 
 impl Numbers {
     fn new(trace: &Trace) -> Numbers {
-        let mut numbers = Numbers::default();
         // Queues and stages share a table; queues keep their numbers if they can.
         let mut taken = HashSet::new();
-        for (id, queue) in trace.queues.iter() {
-            let number = free(&mut taken, queue.number);
-            numbers.queues.insert(id, number);
-        }
-        for (id, _) in trace.stages.iter() {
-            let number = free(&mut taken, id.index() as u64 + 1);
-            numbers.stages.insert(id, number);
-        }
+        let queues = trace.queues.iter().map(|(_, queue)| free(&mut taken, queue.number)).collect();
+        let stages = trace.stages.iter().map(|(id, _)| free(&mut taken, id.index() as u64 + 1));
+        let stages = stages.collect();
         let mut taken = HashSet::new();
-        for (id, context) in trace.contexts.iter() {
-            let number = free(&mut taken, context.number);
-            numbers.contexts.insert(id, number);
-        }
-        numbers
+        let contexts = trace.contexts.iter();
+        let contexts = contexts.map(|(_, context)| free(&mut taken, context.number)).collect();
+        let graphics = GRAPHICS.iter();
+        let graphics =
+            graphics.filter_map(|(field, name)| Some((trace.strings.find(name)?, *field)));
+        let graphics = graphics.collect();
+        Numbers { queues, stages, contexts, told: Told::default(), graphics }
     }
 
     fn forget(&mut self) {
-        self.told_queues.clear();
-        self.told_stages.clear();
-        self.told_contexts.clear();
-        self.told_kernels.clear();
+        self.told = Told::default();
     }
+}
+
+/// Marks a row; says whether it was not marked before.
+#[inline]
+fn is_new(told: &mut Vec<bool>, row: usize) -> bool {
+    if told.len() <= row {
+        told.resize(row + 1, false);
+    }
+    !std::mem::replace(&mut told[row], true)
 }
 
 /// `wanted`, or the next number that is not taken; readers keep 32 bits of it.
@@ -80,7 +89,7 @@ impl<W: Write> Writer<'_, W> {
             .iter()
             .map(|device| {
                 let entries = trace.args.entries(device.properties);
-                let facts = entries.map(|(name, value)| (text(name), plain(trace, value)));
+                let facts = entries.map(|(name, value)| (text(name), trace.plain(value)));
                 (device.number, facts.collect())
             })
             .collect();
@@ -143,19 +152,23 @@ impl<W: Write> Writer<'_, W> {
         time: u64,
     ) {
         let trace = self.trace;
-        let (mut args, mut nested, mut graphics) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut nested, mut graphics) = (Vec::new(), Vec::new());
+        let mut args = std::mem::take(&mut self.args);
+        args.clear();
         for (name, value) in trace.args.entries(activity.args) {
-            let field = GRAPHICS.iter().find(|(_, text)| *text == trace.strings.get(name));
+            let field = numbers.graphics.iter().find(|(id, _)| *id == name);
             match (field, value) {
-                (Some((field, _)), Value::U64(n)) => graphics.push((*field, n)),
+                (Some((_, field)), Value::U64(n)) => graphics.push((*field, n)),
                 (_, Value::Null | Value::Bool(_) | Value::Json(_)) => {
                     nested.push((name, trace.json(value)));
                 }
                 (_, Value::List(_) | Value::Dict(_)) => nested.push((name, trace.json(value))),
-                _ => flatten(&trace.args, Name::Id(name), value, &mut args),
+                _ => args.push(Arg { name: Name::Id(name), value: wire(value) }),
             }
         }
-        let launches = self.launches(EventRef::Activity(id)).unwrap_or_default();
+        if !self.arrows.launches(trace, EventRef::Activity(id), &mut self.launches) {
+            self.launches.waited.clear();
+        }
         let launch = activity.launch.map(|launch| trace.launches[launch]).unwrap_or_default();
         let kernel_args = self.kernel_args(numbers, activity.kernel);
         let stages = new_stages(trace, numbers, activity);
@@ -167,14 +180,14 @@ impl<W: Write> Writer<'_, W> {
             duration: activity.dur.0.max(0) as u64,
             event_id: activity.correlation,
             gpu: trace.devices[trace.queues[activity.queue].device].number,
-            context: activity.context.map(|context| numbers.contexts[&context]),
-            queue: numbers.queues[&activity.queue],
-            stage: activity.stage.map(|stage| numbers.stages[&stage]),
+            context: activity.context.map(|context| numbers.contexts[context.index()]),
+            queue: numbers.queues[activity.queue.index()],
+            stage: activity.stage.map(|stage| numbers.stages[stage.index()]),
             name: Name::Id(activity.name),
             kernel: activity.kernel.map(|kernel| kernel.index() as u64 + 1),
             grid: dim(launch.grid),
             block: dim(launch.block),
-            waits: &launches.waited,
+            waits: &self.launches.waited,
             args: &args,
             nested: &nested,
             graphics: &graphics,
@@ -182,14 +195,16 @@ impl<W: Write> Writer<'_, W> {
             new_contexts: contexts.as_slice(),
             new_kernels: kernels.as_slice(),
         };
-        sequence.render_stage(&mut self.packets, &trace.strings, &stage);
+        sequence.render_stage(&mut self.packets, &self.texts, &stage);
+        self.args = args;
     }
 
     fn kernel_args(&self, numbers: &Numbers, kernel: Option<KernelId>) -> Vec<Arg<'static>> {
         let mut args = Vec::new();
-        if let Some(kernel) = kernel.filter(|kernel| !numbers.told_kernels.contains(kernel)) {
+        let is_told = |id: &KernelId| numbers.told.kernels.get(id.index()) == Some(&true);
+        if let Some(kernel) = kernel.filter(|kernel| !is_told(kernel)) {
             self.args(self.trace.kernels[kernel].args, &mut args);
-            args.retain(|arg| !matches!(arg.value, Wire::Null | Wire::List(_) | Wire::Dict(_)));
+            args.retain(|arg| !matches!(arg.value, Wire::Null | Wire::Tree(_)));
         }
         args
     }
@@ -203,19 +218,19 @@ fn new_stages<'a>(
 ) -> Vec<StageEntry<'a>> {
     let text = |id: StrId| trace.strings.get(id).as_bytes();
     let mut entries = Vec::new();
-    if let Some(id) = activity.stage.filter(|id| numbers.told_stages.insert(*id)) {
+    if let Some(id) = activity.stage.filter(|id| is_new(&mut numbers.told.stages, id.index())) {
         let stage = trace.stages[id];
         entries.push(StageEntry {
-            number: numbers.stages[&id],
+            number: numbers.stages[id.index()],
             name: text(stage.name),
             description: text(stage.description),
             category: stage.kind as u64,
         });
     }
-    if numbers.told_queues.insert(activity.queue) {
+    if is_new(&mut numbers.told.queues, activity.queue.index()) {
         let queue = trace.queues[activity.queue];
         entries.push(StageEntry {
-            number: numbers.queues[&activity.queue],
+            number: numbers.queues[activity.queue.index()],
             name: text(queue.name),
             description: text(queue.description),
             category: StageKind::Compute as u64,
@@ -229,9 +244,13 @@ fn new_context(
     numbers: &mut Numbers,
     id: Option<ContextId>,
 ) -> Option<ContextEntry> {
-    let id = id.filter(|id| numbers.told_contexts.insert(*id))?;
+    let id = id.filter(|id| is_new(&mut numbers.told.contexts, id.index()))?;
     let context = trace.contexts[id];
-    Some(ContextEntry { number: numbers.contexts[&id], pid: context.pid, api: context.api as u64 })
+    Some(ContextEntry {
+        number: numbers.contexts[id.index()],
+        pid: context.pid,
+        api: context.api as u64,
+    })
 }
 
 fn new_kernel<'a>(
@@ -240,7 +259,7 @@ fn new_kernel<'a>(
     id: Option<KernelId>,
     args: &'a [Arg<'a>],
 ) -> Option<KernelEntry<'a>> {
-    let id = id.filter(|id| numbers.told_kernels.insert(*id))?;
+    let id = id.filter(|id| is_new(&mut numbers.told.kernels, id.index()))?;
     let kernel = trace.kernels[id];
     let text = |id: StrId| trace.strings.get(id).as_bytes();
     Some(KernelEntry {
@@ -250,12 +269,4 @@ fn new_kernel<'a>(
         architecture: text(kernel.architecture),
         args,
     })
-}
-
-/// A value as text; strings as they are.
-fn plain(trace: &Trace, value: Value) -> String {
-    match value {
-        Value::Str(id) => trace.strings.get(id).to_owned(),
-        value => trace.json(value),
-    }
 }

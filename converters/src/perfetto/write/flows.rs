@@ -22,10 +22,10 @@ pub struct Point {
 #[derive(Debug, Default)]
 pub struct Arrows {
     points: Vec<Point>,
-    of_event: HashMap<EventRef, (u32, u32)>,
+    points_of: Index,
     /// Rows of [`crate::trace::Flows::links`], by event.
     links: Vec<u32>,
-    links_of: HashMap<EventRef, (u32, u32)>,
+    links_of: Index,
     /// Ends of flows that had not begun.
     pub unbegun: u64,
 }
@@ -58,36 +58,40 @@ impl Arrows {
             arrows.points.push(Point { event: point.event, time: point.time, id, ends });
         }
         arrows.points.sort_by_key(|point| point.event);
-        ranges(&mut arrows.of_event, arrows.points.iter().map(|point| point.event));
+        arrows.points_of = Index::new(arrows.points.iter().map(|point| point.event));
         arrows.links = (0..trace.flows.links.len() as u32).collect();
         let event = |row: &u32| trace.flows.links[*row as usize].event;
         arrows.links.sort_by_key(event);
-        ranges(&mut arrows.links_of, arrows.links.iter().map(event));
+        arrows.links_of = Index::new(arrows.links.iter().map(event));
         arrows
     }
 
     /// Where flows touch an event.
+    #[inline]
     pub fn points(&self, event: EventRef) -> &[Point] {
-        match self.of_event.get(&event) {
-            Some((start, end)) => &self.points[*start as usize..*end as usize],
-            None => &[],
-        }
+        let Some(first) = self.points_of.first(event) else { return &[] };
+        let from = &self.points[first..];
+        let of_event = from.iter().take_while(|point| point.event == event).count();
+        &from[..of_event]
     }
 
-    /// The correlation numbers of activities that an event submitted, and of those that it
-    /// waited for.
-    pub fn launches(&self, trace: &Trace, event: EventRef) -> Option<Launches> {
-        let (start, end) = self.links_of.get(&event)?;
-        let mut launches = Launches::default();
-        for row in &self.links[*start as usize..*end as usize] {
-            let link = trace.flows.links[*row as usize];
+    /// Puts down the correlation numbers of activities that an event submitted, and of those
+    /// that it waited for; says whether there are any.
+    #[inline]
+    pub fn launches(&self, trace: &Trace, event: EventRef, launches: &mut Launches) -> bool {
+        let Some(first) = self.links_of.first(event) else { return false };
+        launches.submitted.clear();
+        launches.waited.clear();
+        launches.api = 0;
+        let links = self.links[first..].iter().map(|row| trace.flows.links[*row as usize]);
+        for link in links.take_while(|link| link.event == event) {
             launches.api = launches.api.max(link.api as u8);
             match link.kind {
                 LaunchKind::Submit => launches.submitted.push(link.correlation),
                 LaunchKind::Wait => launches.waited.push(link.correlation),
             }
         }
-        Some(launches)
+        true
     }
 }
 
@@ -105,9 +109,42 @@ fn other_id(id: u64, name: StrId, used: u64) -> u64 {
     hasher.finish()
 }
 
-fn ranges(of: &mut HashMap<EventRef, (u32, u32)>, sorted: impl Iterator<Item = EventRef>) {
-    for (row, event) in sorted.enumerate() {
-        let row = row as u32;
-        of.entry(event).or_insert((row, row)).1 = row + 1;
+/// Where the rows of each event begin in a list that is in the order of events: a number
+/// for each event, since nearly all are asked for and hashing all of them takes longer.
+#[derive(Debug, Default)]
+struct Index {
+    /// Slices, moments, activities: the place plus 1, or 0.
+    firsts: [Vec<u32>; 3],
+}
+
+impl Index {
+    fn new(sorted: impl Iterator<Item = EventRef>) -> Index {
+        let mut index = Index::default();
+        for (place, event) in sorted.enumerate() {
+            let (kind, row) = numbers(event);
+            let firsts = &mut index.firsts[kind];
+            if firsts.len() <= row {
+                firsts.resize(row + 1, 0);
+            }
+            if firsts[row] == 0 {
+                firsts[row] = u32::try_from(place + 1).unwrap_or(0);
+            }
+        }
+        index
+    }
+
+    #[inline]
+    fn first(&self, event: EventRef) -> Option<usize> {
+        let (kind, row) = numbers(event);
+        let place = self.firsts[kind].get(row).copied().unwrap_or(0);
+        (place as usize).checked_sub(1)
+    }
+}
+
+fn numbers(event: EventRef) -> (usize, usize) {
+    match event {
+        EventRef::Slice(id) => (0, id.index()),
+        EventRef::Instant(id) => (1, id.index()),
+        EventRef::Activity(id) => (2, id.index()),
     }
 }

@@ -149,7 +149,8 @@ impl<W: Write> Writer<'_, W> {
         ty: EventType,
         time: u64,
     ) -> io::Result<()> {
-        let mut args = Vec::new();
+        let mut args = std::mem::take(&mut self.args);
+        args.clear();
         self.args(said.args, &mut args);
         let (mut flows, mut flow_ends) = (Vec::new(), Vec::new());
         for point in self.arrows.points(of) {
@@ -159,12 +160,8 @@ impl<W: Write> Writer<'_, W> {
                 if point.ends { &mut flow_ends } else { &mut flows }.push(point.id);
             }
         }
-        let launches = if ty == EventType::End { None } else { self.launches(of) };
-        let gpu = launches.as_ref().map(|launches| Correlation {
-            launched: &launches.submitted,
-            waited: &launches.waited,
-            api: GpuApi::from_u8(launches.api),
-        });
+        let launched =
+            ty != EventType::End && self.arrows.launches(self.trace, of, &mut self.launches);
         let track = if lane.default == 0 { lane.uuid } else { 0 };
         self.ready(lane.sequence, lane.default, time);
         let event = Event {
@@ -177,10 +174,15 @@ impl<W: Write> Writer<'_, W> {
             args: &args,
             flows: &flows,
             flow_ends: &flow_ends,
-            gpu,
+            gpu: launched.then_some(Correlation {
+                launched: &self.launches.submitted,
+                waited: &self.launches.waited,
+                api: GpuApi::from_u8(self.launches.api),
+            }),
             counter: None,
         };
-        lane.sequence.event(&mut self.packets, &self.trace.strings, &event);
+        lane.sequence.event(&mut self.packets, &self.texts, &event);
+        self.args = args;
         self.flush(FULL)
     }
 

@@ -3,8 +3,12 @@
 //! Tracks are written one after the other, each in the order of time: readers sort. A track
 //! with many events gets a packet sequence of its own, on which its uuid need not be
 //! repeated; the others share one. Slices that cross go to sibling tracks ([`lanes`]).
+//!
+//! Packets are by far smaller when they are packed ([`Packets::Deflated`]): what a packet
+//! repeats of the one before it nearly vanishes.
 
 mod counters;
+mod deflate;
 mod device;
 mod flows;
 mod host;
@@ -12,11 +16,14 @@ mod lanes;
 
 use std::io::{self, Write};
 
-use kymograph_protos::packet::{self, Arg, Fact, Name, Sequence, Snapshot, Value as Wire};
+use kymograph_protos::packet::{
+    self, Arg, Fact, Name, Sequence, Snapshot, Strings, Text, Value as Wire,
+};
 
 use super::read::JSON_KEY;
-use crate::trace::{Args, EventRef, Nanos, Trace, Value};
-use flows::Arrows;
+use crate::trace::{Args, ArgsId, ListId, Nanos, StrId, Trace, Value};
+use deflate::Deflate;
+use flows::{Arrows, Launches};
 
 /// What became of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,15 +40,40 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Writes a trace.
+/// How packets stand in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Packets {
+    /// As they are: for files that are packed as a whole, and for readers that know no
+    /// packed packets.
+    #[default]
+    Plain,
+    /// Many at a time in one `compressed_packets`, as Perfetto's own service writes them
+    /// when it is asked to. trace_processor and the viewer have always read it.
+    Deflated,
+}
+
+/// Writes a trace, its packets as they are.
 ///
 /// # Errors
 ///
 /// Those of `out`.
 pub fn write(trace: &Trace, out: impl Write) -> io::Result<Written> {
+    write_packets(trace, out, Packets::Plain)
+}
+
+/// Writes a trace.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_packets(trace: &Trace, out: impl Write, packets: Packets) -> io::Result<Written> {
     let mut writer = Writer {
         trace,
+        texts: Texts(trace),
         arrows: Arrows::new(trace),
+        deflate: (packets == Packets::Deflated).then(Deflate::new),
+        args: Vec::new(),
+        launches: Launches::default(),
         out,
         packets: Vec::with_capacity(FULL + (1 << 16)),
         next_sequence: SHARED,
@@ -60,8 +92,9 @@ pub fn write(trace: &Trace, out: impl Write) -> io::Result<Written> {
     Ok(writer.written)
 }
 
-/// Packets are handed on when there are this many bytes of them.
-const FULL: usize = 1 << 20;
+/// Packets are handed on when there are this many bytes of them. Perfetto asks for packed
+/// ones to stay below 512 KiB; and what was just written is still in the cache.
+const FULL: usize = 256 << 10;
 /// The sequence of facts and descriptions.
 const FACTS: u32 = 1;
 /// The first of those of events.
@@ -70,7 +103,12 @@ const SHARED: u32 = 2;
 /// See the module.
 struct Writer<'a, W> {
     trace: &'a Trace,
+    texts: Texts<'a>,
     arrows: Arrows,
+    deflate: Option<Deflate>,
+    /// The arguments of the event at hand, and what it launched; kept for their memory.
+    args: Vec<Arg<'static>>,
+    launches: Launches,
     out: W,
     packets: Vec<u8>,
     next_sequence: u32,
@@ -115,8 +153,14 @@ impl<W: Write> Writer<'_, W> {
     /// Hands packets on, if there are more than `most` bytes.
     fn flush(&mut self, most: usize) -> io::Result<()> {
         if self.packets.len() > most {
-            self.out.write_all(&self.packets)?;
-            self.written.bytes += self.packets.len() as u64;
+            let bytes = match &mut self.deflate {
+                Some(deflate) => {
+                    deflate.packet(&self.packets, self.written.bytes == 0 && most == 0)
+                }
+                None => &self.packets,
+            };
+            self.out.write_all(bytes)?;
+            self.written.bytes += bytes.len() as u64;
             self.packets.clear();
         }
         Ok(())
@@ -173,25 +217,19 @@ impl<W: Write> Writer<'_, W> {
         self.flush(FULL)
     }
 
-    /// The arguments of an event in the encoder's form, appended to `out`.
-    fn args<'b>(&self, set: Option<crate::trace::ArgsId>, out: &mut Vec<Arg<'b>>) {
-        let args = &self.trace.args;
-        for (name, value) in args.entries(set) {
-            flatten(args, Name::Id(name), value, out);
+    /// Appends the arguments of an event in the encoder's form.
+    #[inline]
+    fn args(&self, set: Option<ArgsId>, out: &mut Vec<Arg<'static>>) {
+        for (name, value) in self.trace.args.entries(set) {
+            out.push(Arg { name: Name::Id(name), value: wire(value) });
         }
-    }
-
-    /// What an event has to do with activities, in the encoder's form.
-    fn launches(&self, event: EventRef) -> Option<flows::Launches> {
-        self.arrows.launches(self.trace, event)
     }
 }
 
-fn flatten<'b>(args: &Args, name: Name<'b>, value: Value, out: &mut Vec<Arg<'b>>) {
-    let at = out.len();
-    out.push(Arg { name, value: Wire::Null });
-    let mut items = 0;
-    let value = match value {
+/// A value in the encoder's form. Lists and dictionaries go by their numbers.
+#[inline]
+fn wire(value: Value) -> Wire<'static> {
+    match value {
         Value::Null => Wire::Null,
         Value::Bool(b) => Wire::Bool(b),
         Value::I64(n) => Wire::I64(n),
@@ -200,6 +238,32 @@ fn flatten<'b>(args: &Args, name: Name<'b>, value: Value, out: &mut Vec<Arg<'b>>
         Value::Str(id) => Wire::Str(id),
         Value::Pointer(p) => Wire::Pointer(p),
         Value::Json(id) => Wire::Json(id),
+        Value::List(list) => Wire::Tree((list.index() as u64) << 1),
+        Value::Dict(dict) => Wire::Tree((dict.index() as u64) << 1 | 1),
+    }
+}
+
+/// Strings and trees of the hub, for the encoder.
+struct Texts<'a>(&'a Trace);
+
+impl Strings for Texts<'_> {
+    #[inline]
+    fn text(&self, id: StrId) -> Text<'_> {
+        self.0.strings.text(id)
+    }
+
+    fn tree<'b>(&'b self, tree: u64, out: &mut Vec<Arg<'b>>) {
+        let id = ListId::at((tree >> 1) as usize);
+        let value = if tree & 1 == 0 { Value::List(id) } else { Value::Dict(id) };
+        flatten(&self.0.args, Name::Bytes(&[]), value, out);
+    }
+}
+
+fn flatten<'b>(args: &Args, name: Name<'b>, value: Value, out: &mut Vec<Arg<'b>>) {
+    let at = out.len();
+    out.push(Arg { name, value: Wire::Null });
+    let mut items = 0;
+    let value = match value {
         Value::List(list) => {
             for item in args.items(list) {
                 items += 1;
@@ -214,6 +278,7 @@ fn flatten<'b>(args: &Args, name: Name<'b>, value: Value, out: &mut Vec<Arg<'b>>
             }
             Wire::Dict(items)
         }
+        value => wire(value),
     };
     out[at].value = value;
 }

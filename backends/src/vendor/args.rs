@@ -48,6 +48,11 @@ impl Args {
         self.push(Extra::new(key, ArgType::F64, value.to_bits()));
     }
 
+    /// An argument that is a text, interned.
+    pub(crate) fn text(&mut self, key: StrId, value: StrId) {
+        self.push(Extra::new(key, ArgType::Str, value.0.into()));
+    }
+
     pub(crate) fn extras(&self) -> &[Extra] {
         &self.list[..self.len]
     }

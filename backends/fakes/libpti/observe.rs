@@ -1,0 +1,92 @@
+//! What Level Zero tells becomes records.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::record::Record;
+use crate::seam::{Call, Event, Nanos, Task, Work, realtime};
+use crate::sizes::kind;
+use crate::{buffers, record, settings, view};
+
+/// Work that is not over, by its end.
+static IN_FLIGHT: Mutex<BTreeMap<(Nanos, u64), Work>> = Mutex::new(BTreeMap::new());
+
+thread_local! {
+    /// When the calls that this thread is in began.
+    static BEGAN: RefCell<Vec<Nanos>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(crate) extern "C" fn observe(event: &Event) {
+    match event {
+        Event::Enter(_) => BEGAN.with_borrow_mut(|stack| stack.push(realtime())),
+        Event::Exit(call) => exit(call),
+        Event::Work(work) => submitted(work),
+        Event::Wait(wait) if view::is_enabled(kind::SYNCHRONIZATION) => {
+            of_thread(&record::wait(wait));
+        }
+        Event::Overhead { kind, start, end, .. } if view::is_enabled(kind::OVERHEAD) => {
+            of_thread(&record::overhead(*kind, *start, *end));
+        }
+        _ => {}
+    }
+}
+
+fn of_thread(record: &Record) {
+    // SAFETY: always succeeds.
+    buffers::write(unsafe { libc::gettid() } as u32, record);
+}
+
+fn exit(call: &Call) {
+    let start = BEGAN.with_borrow_mut(Vec::pop).unwrap_or_default();
+    if view::is_call_enabled(call) {
+        of_thread(&record::call(call, start, realtime()));
+    }
+}
+
+fn submitted(work: &Work) {
+    let wanted = match work.task {
+        Task::Graph => false,
+        Task::Kernel(_) => view::is_enabled(kind::KERNEL),
+        Task::Copy(copy) if copy.peer.is_some() => view::is_enabled(kind::PEER_COPY),
+        Task::Copy(_) => view::is_enabled(kind::COPY),
+        Task::Set { .. } => view::is_enabled(kind::FILL),
+    };
+    if wanted {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let key = (work.end, NUMBER.fetch_add(1, Ordering::Relaxed));
+        IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner).insert(key, *work);
+    }
+}
+
+/// Writes records of all work that is over.
+pub(crate) fn finish() {
+    // A flush must not pass by work that another thread is writing the records of.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut in_flight = IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner);
+    let later = in_flight.split_off(&(realtime(), 0));
+    let over = std::mem::replace(&mut *in_flight, later);
+    drop(in_flight);
+    over.into_values().for_each(finished);
+}
+
+fn finished(mut work: Work) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+    let hit = |fault| {
+        let every = settings::fault_every(fault, 10);
+        every > 0 && count.is_multiple_of(every)
+    };
+    if hit("drop") {
+        return;
+    }
+    if hit("zero-correlation") {
+        work.correlation = 0;
+    }
+    let ahead = if settings::fault("clock-jump") && count > 100 { 3_600_000_000_000 } else { 0 };
+    let times = (work.start + ahead, work.end + ahead);
+    let (start, end) = if hit("zero-times") { (0, 0) } else { times };
+    buffers::write(buffers::DEVICES, &record::work(&work, start, end));
+}

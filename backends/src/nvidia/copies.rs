@@ -1,0 +1,265 @@
+//! Records for another user of CUPTI, copied into buffers of its own: see [`super::share`].
+//!
+//! The other always has one buffer of its that is being filled, as it would have with
+//! CUPTI: Kineto takes it that there are no records if none of its buffers is out, and does
+//! not even flush. So one is asked for when the other enables something, kept between
+//! buffers of ours, and completed when it is full or the other flushes.
+//!
+//! The buffer is nobody's while somebody fills it (a pointer that is swapped out): no lock
+//! is held while the other's functions run.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::clock;
+use super::share::{self, real};
+use super::sys::{BufferCompleted, BufferRequested, SUCCESS, TimestampCallback, kind};
+use crate::vendor::raw::Raw;
+
+/// The buffer that is being filled, when nobody is at it.
+static OPEN: AtomicPtr<Copy> = AtomicPtr::new(ptr::null_mut());
+/// How many threads are at one.
+static COPYING: AtomicU32 = AtomicU32::new(0);
+static COPIED: AtomicU64 = AtomicU64::new(0);
+
+/// How long the other's flush waits for threads that are still copying.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How many records the other got.
+pub(crate) fn copied() -> u64 {
+    COPIED.load(Ordering::Relaxed)
+}
+
+/// Asks the other for a buffer, unless one is open.
+pub(crate) fn open() {
+    if OPEN.load(Ordering::Acquire).is_null()
+        && let Some(mut copy) = Copy::new()
+        && copy.ask()
+    {
+        put_back(copy);
+    }
+}
+
+/// Gives the other what it has got so far.
+pub(crate) fn complete() {
+    let since = Instant::now();
+    while COPYING.load(Ordering::Acquire) > 0 && since.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    if let Some(mut copy) = take() {
+        copy.finish();
+    }
+}
+
+fn take() -> Option<Box<Copy>> {
+    let open = OPEN.swap(ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: whoever swaps it out owns it; it was a box.
+    (!open.is_null()).then(|| unsafe { Box::from_raw(open) })
+}
+
+fn put_back(copy: Box<Copy>) {
+    let copy = Box::into_raw(copy);
+    let empty = ptr::null_mut();
+    if OPEN.compare_exchange(empty, copy, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        // Another thread was faster.
+        // SAFETY: it is ours still.
+        unsafe { Box::from_raw(copy) }.finish();
+    }
+}
+
+/// Copies what the other wants of a buffer of ours into buffers of its own.
+///
+/// # Safety
+/// The buffer has `valid` bytes of records that CUPTI wrote, and nobody writes to it.
+pub(crate) unsafe fn deliver(context: *mut c_void, stream: u32, buffer: *mut u8, valid: usize) {
+    let wanted = share::delivered();
+    if wanted == 0 {
+        return;
+    }
+    COPYING.fetch_add(1, Ordering::AcqRel);
+    if let Some(mut copy) = take().or_else(Copy::new) {
+        (copy.context, copy.stream) = (context as usize, stream);
+        // SAFETY: the caller's promise.
+        unsafe { copy.fill(buffer, valid, wanted) };
+        if !copy.to.is_null() {
+            put_back(copy);
+        }
+    }
+    COPYING.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// A buffer of the other's.
+struct Copy {
+    request: BufferRequested,
+    complete: BufferCompleted,
+    context: usize,
+    stream: u32,
+    to: *mut u8,
+    size: usize,
+    used: usize,
+}
+
+impl Copy {
+    fn new() -> Option<Box<Copy>> {
+        let (request, complete) = share::callbacks()?;
+        let to = ptr::null_mut();
+        Some(Box::new(Copy { request, complete, context: 0, stream: 0, to, size: 0, used: 0 }))
+    }
+
+    /// Returns false if the other gives no buffer.
+    fn ask(&mut self) -> bool {
+        let mut most = 0;
+        // SAFETY: three places to write to.
+        unsafe { (self.request)(&mut self.to, &mut self.size, &mut most) };
+        !self.to.is_null()
+    }
+
+    /// # Safety
+    /// As for [`deliver`].
+    unsafe fn fill(&mut self, buffer: *mut u8, valid: usize, wanted: u64) {
+        let Some(real) = real() else { return };
+        let fit = Fit::now();
+        let mut record: *mut u8 = ptr::null_mut();
+        let mut before: *mut u8 = ptr::null_mut();
+        loop {
+            // SAFETY: the caller's promise.
+            let found = unsafe { (real.next_record)(buffer, valid, &mut record) } == SUCCESS;
+            // A record is as long as the way to the next: no size has to be known.
+            let end = if found { record as usize } else { buffer as usize + valid };
+            if !before.is_null() {
+                let len = end.saturating_sub(before as usize);
+                // SAFETY: `len` bytes of the buffer.
+                let bytes = unsafe { std::slice::from_raw_parts(before, len) };
+                let kind = Raw::new(bytes).u32(0);
+                if wanted & share::bit(kind) != 0 && !self.add(bytes, fit.as_ref()) {
+                    return;
+                }
+            }
+            if !found {
+                return;
+            }
+            before = record;
+        }
+    }
+
+    /// Returns false if the other gives no buffer that it fits into.
+    fn add(&mut self, bytes: &[u8], fit: Option<&Fit>) -> bool {
+        if self.used + bytes.len() > self.size {
+            self.finish();
+            if !self.ask() || self.size < bytes.len() {
+                self.finish();
+                return false;
+            }
+        }
+        // SAFETY: there is room for them, and the buffers are different ones.
+        let copied = unsafe {
+            let to = self.to.add(self.used);
+            ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+            std::slice::from_raw_parts_mut(to, bytes.len())
+        };
+        if let Some(fit) = fit {
+            convert(fit, copied);
+        }
+        self.used += bytes.len();
+        COPIED.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn finish(&mut self) {
+        if !self.to.is_null() {
+            let context = self.context as *mut c_void;
+            // SAFETY: a buffer that the other gave for this.
+            unsafe { (self.complete)(context, self.stream, self.to, self.size, self.used) };
+        }
+        (self.to, self.size, self.used) = (ptr::null_mut(), 0, 0);
+    }
+}
+
+/// The same moment on CUPTI's clock and on another.
+pub(crate) fn both(theirs: TimestampCallback) -> (u64, u64) {
+    let once = || {
+        let before = clock::cupti();
+        // SAFETY: a clock, which may be asked at any time.
+        let their = unsafe { theirs() };
+        let width = clock::cupti().wrapping_sub(before);
+        (width, (before + width / 2, their))
+    };
+    (0..8).map(|_| once()).min_by_key(|(width, _)| *width).map_or((0, 0), |(_, both)| both)
+}
+
+/// From CUPTI's clock to the other's: a line through two moments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fit {
+    from: (u64, u64),
+    rate: f64,
+}
+
+impl Fit {
+    fn now() -> Option<Fit> {
+        let (callback, first) = share::wanted_clock()?;
+        let last = both(callback);
+        Some(Fit::through(first, last))
+    }
+
+    pub(crate) fn through(first: (u64, u64), last: (u64, u64)) -> Fit {
+        let run = last.0.wrapping_sub(first.0) as i64;
+        let rise = last.1.wrapping_sub(first.1) as i64;
+        let rate = if run > 0 && rise > 0 { rise as f64 / run as f64 } else { 1.0 };
+        // From the later one: what is converted is recent.
+        Fit { from: last, rate }
+    }
+
+    pub(crate) fn at(&self, time: u64) -> u64 {
+        let distance = time.wrapping_sub(self.from.0) as i64;
+        self.from.1.wrapping_add_signed((distance as f64 * self.rate) as i64)
+    }
+}
+
+/// Converts the times of a record.
+fn convert(fit: &Fit, record: &mut [u8]) {
+    for at in times(Raw::new(record).u32(0)) {
+        if let Some(field) = record.get_mut(*at..at + 8) {
+            let time = u64::from_ne_bytes(field.try_into().unwrap_or_default());
+            // CUPTI_TIMESTAMP_UNKNOWN stays what it is.
+            if time != 0 {
+                field.copy_from_slice(&fit.at(time).to_ne_bytes());
+            }
+        }
+    }
+}
+
+/// Where records have times (cupti_activity.h; the same from 11.8 to 13.4).
+fn times(kind: u32) -> &'static [usize] {
+    match kind {
+        kind::MEMCPY | kind::MEMSET | kind::MEMCPY2 | kind::UNIFIED_MEMORY_COUNTER => &[16, 24],
+        kind::KERNEL | kind::CONCURRENT_KERNEL => &[16, 24, 32, 120, 128],
+        kind::DRIVER | kind::RUNTIME | kind::SYNCHRONIZATION | kind::GRAPH_TRACE => &[8, 16],
+        kind::OVERHEAD => &[24, 32],
+        kind::CUDA_EVENT => &[40],
+        kind::MEMORY2 => &[32],
+        kind::MEMORY_POOL => &[56],
+        kind::MARKER => &[8],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_converted_and_nothing_else() {
+        // A counter of 2.5 GHz.
+        let fit = Fit::through((1_000_000, 70_000_000), (2_000_000, 72_500_000));
+        assert_eq!((fit.at(2_000_000), fit.at(1_000_000)), (72_500_000, 70_000_000));
+        let mut record = vec![0_u8; 208];
+        record[0] = kind::CONCURRENT_KERNEL as u8;
+        record[16..24].copy_from_slice(&1_500_000_u64.to_ne_bytes());
+        record[40] = 7;
+        convert(&fit, &mut record);
+        let raw = Raw::new(&record);
+        assert_eq!((raw.u64(16), raw.u64(24), raw.u32(40)), (71_250_000, 0, 7));
+    }
+}

@@ -1,0 +1,107 @@
+//! CUPTI's way out of the process after a recording.
+//!
+//! With nothing enabled and nobody subscribed, a launch still costs up to a tenth more than
+//! before there was a CUPTI (H200, CUDA 13.0); only `cuptiFinalize` ends that. It may be
+//! called where a call of the CUDA API ends (cupti_activity.h). So after a recording we
+//! stay subscribed until the next such call of the program, and go there, on its thread. A
+//! program that makes no more calls is not slowed either.
+//!
+//! CUPTI stays
+//! * before 12.6: programs with graphs crashed when it was initialised again;
+//! * if somebody else in the process has ever used it: it would be gone for them, too;
+//! * when the process ends: nobody would notice the difference.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use super::buffers;
+use super::callbacks;
+use super::collect;
+use super::library;
+use super::share;
+use super::subscription;
+use super::sys::{CAPTURE_MODE_RELAXED, Cupti, FLUSH_FORCED};
+use crate::vendor::thread::wait;
+
+/// CUPTI of CUDA 12.6.
+const SAFE_FROM: u32 = 24;
+
+const STAYING: u8 = 0;
+const ASKED: u8 = 1;
+const GOING: u8 = 2;
+static STATE: AtomicU8 = AtomicU8::new(STAYING);
+
+/// How long a recording that starts waits for a CUPTI that is just going.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Ends our subscription, and CUPTI with it if that can be.
+pub(crate) fn ask(cupti: &Cupti, version: u32, subscriber: *mut c_void) {
+    if version < SAFE_FROM || cupti.finalize.is_none() || share::is_used() {
+        subscription::give_up(subscriber);
+        return;
+    }
+    callbacks::watch_ends(cupti, subscriber);
+    STATE.store(ASKED, Ordering::Release);
+}
+
+/// A recording is about to start: nobody goes now.
+pub(crate) fn stay() {
+    let asked = STATE.compare_exchange(ASKED, STAYING, Ordering::AcqRel, Ordering::Acquire);
+    if asked == Err(GOING) {
+        wait(PATIENCE, || STATE.load(Ordering::Acquire) != GOING);
+    }
+}
+
+/// In a forked child, nothing is left to go.
+pub(crate) fn after_fork() {
+    STATE.store(STAYING, Ordering::Relaxed);
+}
+
+/// A call of the CUDA API ends on this thread.
+#[inline]
+pub(crate) fn at_end_of_call() {
+    if STATE.load(Ordering::Relaxed) == ASKED {
+        go();
+    }
+}
+
+#[cold]
+fn go() {
+    if STATE.compare_exchange(ASKED, GOING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        return;
+    }
+    if let (Some(cupti), Some(subscriber)) = (share::real(), subscription::ours()) {
+        match cupti.finalize.filter(|_| !share::is_used()) {
+            None => subscription::give_up(subscriber),
+            Some(finalize) => {
+                // It synchronises, which must not break a capture that is under way.
+                let mode = exchange_capture_mode(CAPTURE_MODE_RELAXED);
+                subscription::forget_ours();
+                // SAFETY: where cupti_activity.h wants it, and we use CUPTI no more.
+                unsafe {
+                    (cupti.flush_all)(FLUSH_FORCED);
+                    (cupti.unsubscribe)(subscriber);
+                    finalize();
+                }
+                exchange_capture_mode(mode);
+                share::gone();
+                collect::gone();
+                // What came after the recording.
+                while let Some(full) = buffers::take_full() {
+                    buffers::recycle(full);
+                }
+            }
+        }
+    }
+    STATE.store(STAYING, Ordering::Release);
+}
+
+/// Sets this thread's mode and returns the one before.
+fn exchange_capture_mode(mut mode: c_int) -> c_int {
+    if let Some(exchange) = library::driver(false).and_then(|cuda| cuda.exchange_capture_mode) {
+        // SAFETY: exchanges a number.
+        unsafe { exchange(&mut mode) };
+    }
+    mode
+}

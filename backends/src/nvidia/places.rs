@@ -1,0 +1,74 @@
+//! Where records belong that are no work of a queue: tracks beside the queues, named as in
+//! traces that come from Kineto's JSON, so that they go back to where Kineto has them.
+
+use std::collections::{HashMap, HashSet};
+
+use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+
+use crate::vendor::raw::Raw;
+
+/// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`: a wait that is for no stream.
+const NO_STREAM: u32 = u32::MAX;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// The devices of contexts, and the streams that are their default one.
+    contexts: HashMap<u32, (u32, Option<u32>)>,
+    described: HashSet<u64>,
+}
+
+/// A track: the argument that puts an event on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Track {
+    /// What recording costs.
+    Overhead,
+    /// Waits: by the stream that they were for.
+    Waits { device: u32, stream: u32, of_stream: bool },
+}
+
+impl Places {
+    /// `CUpti_ActivityContext` to 4: the device and the default stream of a context.
+    pub(crate) fn context(&mut self, raw: Raw<'_>) {
+        self.contexts.insert(raw.u32(4), (raw.u32(8), Some(raw.u16(14).into())));
+    }
+
+    /// Work was done in a context: its device, should there be no record of the context.
+    pub(crate) fn seen(&mut self, context: u32, device: u32) {
+        self.contexts.entry(context).or_insert((device, None));
+    }
+
+    pub(crate) fn device_of(&self, context: u32) -> Option<u32> {
+        self.contexts.get(&context).map(|(device, _)| *device)
+    }
+
+    /// Whether it is the stream of those who choose none.
+    pub(crate) fn is_default(&self, context: u32, stream: u32) -> bool {
+        self.contexts.get(&context).is_some_and(|(_, default)| *default == Some(stream))
+    }
+
+    /// Describes the track if need be. Returns the argument that puts an event on it.
+    pub(crate) fn track(&mut self, track: Track, recorder: &dyn Recorder) -> Extra {
+        // Upper bits of our own ("CT"): others number tracks too.
+        let (id, name) = match track {
+            Track::Overhead => (1 << 40, "Overhead".to_owned()),
+            Track::Waits { device, stream: NO_STREAM, .. } => {
+                (2 << 40 | u64::from(device), format!("GPU {device} waits"))
+            }
+            // Beside the other waits, which would overlap them: a thread waits for a stream
+            // while the stream waits for an event.
+            Track::Waits { device, stream, of_stream } => {
+                let what = if of_stream { "sync" } else { "waits" };
+                let id = (3 + u64::from(of_stream)) << 40 | u64::from(device as u8) << 32;
+                (id | u64::from(stream), format!("GPU {device} stream {stream:02} {what}"))
+            }
+        };
+        let id = 0x4354 << 48 | id;
+        if self.described.insert(id) {
+            let site = recorder.intern(StrId::NONE, name.as_bytes());
+            let head = Record { other: id, site, kind: Kind::Track as u8, ..Record::default() };
+            recorder.push(head, &[]);
+        }
+        Extra::new(StrId::NONE, ArgType::Track, id)
+    }
+}

@@ -1,0 +1,18 @@
+//! What the backends of all vendors have in common.
+//!
+//! | file | what |
+//! |---|---|
+//! | `selection` | `ACTIVITY_TYPES` |
+//! | `raw`, `args`, `kernel` | from a vendor's record to ours |
+//! | `remark` | what a backend says about the recording |
+//! | `thread`, `worker` | threads of ours |
+//! | `finding` | what `kymo doctor` is told |
+
+pub(crate) mod args;
+pub mod finding;
+pub(crate) mod kernel;
+pub(crate) mod raw;
+pub(crate) mod remark;
+pub(crate) mod selection;
+pub(crate) mod thread;
+pub(crate) mod worker;

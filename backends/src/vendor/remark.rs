@@ -1,0 +1,49 @@
+//! What a backend says about the recording itself: facts, and why something is missing.
+
+use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
+
+/// Says on this thread's track, among the facts (`KEY.PID.not_recorded`) and to whoever
+/// records that the activities of a vendor are not recorded. `name` is what people call
+/// them.
+pub(crate) fn not_recorded(recorder: &dyn Recorder, name: &str, key: &str, why: &str) {
+    instant(recorder, Kind::Note, &format!("{name} is not recorded: {why}"));
+    fact(recorder, &format!("{key}.{}.not_recorded", std::process::id()), why);
+}
+
+/// Something that a reader of the trace should know, on this thread's track.
+pub(crate) fn note(recorder: &dyn Recorder, text: &str) {
+    instant(recorder, Kind::Instant, text);
+}
+
+fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
+    let head = Record {
+        time: recorder.now(),
+        site: recorder.intern(StrId::NONE, text.as_bytes()),
+        kind: kind as u8,
+        ..Record::default()
+    };
+    recorder.push(head, &[]);
+}
+
+/// A fact about the recording, as text.
+pub(crate) fn fact(recorder: &dyn Recorder, key: &str, text: &str) {
+    let value = recorder.intern(StrId::NONE, text.as_bytes());
+    state(recorder, key, ArgType::Str, value.0.into());
+}
+
+/// A fact about the recording, as a number.
+pub(crate) fn number(recorder: &dyn Recorder, key: &str, value: u64) {
+    state(recorder, key, ArgType::U64, value);
+}
+
+fn state(recorder: &dyn Recorder, key: &str, ty: ArgType, arg: u64) {
+    let head = Record {
+        time: recorder.now(),
+        arg,
+        site: recorder.intern(StrId::NONE, key.as_bytes()),
+        kind: Kind::Fact as u8,
+        tag: ty as u8,
+        ..Record::default()
+    };
+    recorder.push(head, &[]);
+}

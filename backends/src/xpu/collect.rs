@@ -1,0 +1,259 @@
+//! Start and stop.
+
+use std::ffi::{CStr, c_char};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
+use std::time::Duration;
+
+use kymograph_protos::Recorder;
+
+use super::buffers;
+use super::decode::Decoder;
+use super::layout::Sizes;
+use super::levelzero;
+use super::library::{self, Found};
+use super::selection::Selection;
+use super::session::Session;
+use super::sys::{
+    CLASS_GPU_OPERATION_CORE, Code, GROUP_ALL, LOCAL_PROFILING_NOT_SUPPORTED, NOT_IMPLEMENTED, Pti,
+    SUCCESS, Version, kind,
+};
+use crate::annotate::guarded;
+use crate::nvidia::clock::Clock;
+use crate::source::{Settings, Source};
+use crate::vendor::remark::{fact, not_recorded};
+use crate::vendor::worker::Worker;
+
+/// The source.
+pub static XPU: Xpu = Xpu(());
+
+/// Intel GPUs, as a [`Source`].
+#[derive(Debug)]
+pub struct Xpu(());
+
+static WORKER: Worker = Worker::new();
+/// Whether PTI is being started: it may call the program's `zeInit` meanwhile.
+static STARTING: AtomicBool = AtomicBool::new(false);
+/// Whether the program has initialised Level Zero, or is about to use it through SYCL.
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// The pipeline, for who has no session at hand.
+static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
+/// Whether it was said that a stop took too long.
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// How long the end of the process may be delayed.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Says that this process uses Level Zero: it has just initialised it.
+pub fn initialised() {
+    INITIALISED.store(true, Ordering::Relaxed);
+}
+
+/// Whether nothing is recorded, nor about to be.
+pub fn is_idle() -> bool {
+    !WORKER.is_running() && !STARTING.load(Ordering::Acquire)
+}
+
+/// Loads PTI into a program that links SYCL's runtime: before its `main`, so that SYCL will
+/// find what PTI's constructors put into the environment. Returns whether it is there.
+pub fn before_main(settings: &Settings) -> bool {
+    let wanted = library::uses_sycl() && !Selection::parse(&settings.activity_types).is_empty();
+    // What is wrong with it is said when the recording starts.
+    wanted && library::pti(settings.pti_path.as_deref()).is_ok()
+}
+
+impl Source for Xpu {
+    fn name(&self) -> &'static str {
+        "Intel GPU"
+    }
+
+    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+        if !WORKER.begin() {
+            return;
+        }
+        STARTING.store(true, Ordering::Release);
+        SAID.store(false, Ordering::Relaxed);
+        let _ = RECORDER.set(recorder);
+        let session = guarded(None, || {
+            begin(recorder, settings).unwrap_or_else(|why| {
+                not_recorded(recorder, self.name(), "xpu", &why);
+                None
+            })
+        });
+        match session {
+            Some(session) => {
+                WORKER.run("kymograph-xpu", |worker| session.run(worker));
+            }
+            None => WORKER.cancel(),
+        }
+        STARTING.store(false, Ordering::Release);
+    }
+
+    fn flush(&self, patience: Duration) -> bool {
+        WORKER.flush(patience)
+    }
+
+    fn stop(&self, patience: Duration) -> bool {
+        let done = WORKER.stop(patience);
+        if !done && !patience.is_zero() && !SAID.swap(true, Ordering::Relaxed) {
+            // How much is missing, nobody can know.
+            RECORDER.get().into_iter().for_each(|recorder| {
+                recorder.lost(1);
+                let why = "PTI did not hand over its last records";
+                not_recorded(*recorder, self.name(), "xpu", why);
+            });
+        }
+        done
+    }
+}
+
+/// Sets PTI up. `None` if there is nothing to record here at the moment.
+fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
+    let selection = Selection::parse(&settings.activity_types);
+    if selection.is_empty() {
+        return Ok(None);
+    }
+    // Nothing is initialised in a program that does not use it.
+    let certain = INITIALISED.load(Ordering::Relaxed);
+    if !certain && !library::is_present() {
+        return Ok(None);
+    }
+    let Some(zero) = levelzero::loader(certain) else { return Ok(None) };
+    let found = library::pti(settings.pti_path.as_deref())?;
+    let devices = levelzero::devices(zero)?;
+    let pti = &found.pti;
+    if let Some(available) = pti.local_available {
+        // SAFETY: asks Level Zero, which works, as was just seen.
+        match unsafe { available() } {
+            LOCAL_PROFILING_NOT_SUPPORTED => {
+                let text = "this driver records only what was made after PTI was switched on";
+                fact(recorder, &format!("xpu.{}.limit", std::process::id()), text);
+            }
+            NOT_IMPLEMENTED => {
+                return Err(format!(
+                    "libpti.so beside {} cannot be loaded: it needs libxptifw.so (pip install \
+                     intel-cmplr-lib-rt) and a libze_loader.so.1 of 1.9 or later",
+                    found.path.as_deref().unwrap_or("libpti_view.so".as_ref()).display()
+                ));
+            }
+            _ => {}
+        }
+    }
+    watch_process();
+    buffers::prepare(pti);
+    let sizes = Sizes::learn(pti);
+    // SAFETY: the functions live for ever. The first buffer is asked for in here.
+    let result = unsafe { (pti.set_callbacks)(buffers::requested, buffers::completed) };
+    if result != SUCCESS {
+        return Err(format!("ptiViewSetCallbacks: {}", describe(pti, result)));
+    }
+    let selection = enable(recorder, pti, selection);
+    if selection.is_empty() {
+        return Err("PTI refused to record anything".to_owned());
+    }
+    state_versions(recorder, found);
+    for (index, device) in (0..).zip(&devices) {
+        levelzero::state(recorder, index, device);
+    }
+    let mut decoder = Decoder::new(recorder, Clock::realtime(), devices, settings.all_args);
+    decoder.calls.name_by(pti);
+    if [kind::KERNEL, kind::COPY, kind::PEER_COPY, kind::FILL].iter().all(|k| selection.has(*k)) {
+        decoder.expect_all_work();
+    }
+    Ok(Some(Session::new(recorder, found, selection, sizes, decoder)))
+}
+
+/// Switches on what can be; returns that.
+fn enable(recorder: &dyn Recorder, pti: &Pti, mut selection: Selection) -> Selection {
+    let key = |kind: u32| format!("xpu.{}.kind_not_recorded.{kind}", std::process::id());
+    if selection.has(kind::COMMUNICATION) && !pti_collects_itt() {
+        // Its annotations come to us then, and are recorded as those of ITT.
+        selection = selection.without(kind::COMMUNICATION);
+    }
+    for kind in selection.kinds() {
+        // SAFETY: a number.
+        let result = unsafe { (pti.enable)(kind) };
+        let result = if result == SUCCESS { choose_calls(pti, kind) } else { result };
+        if result != SUCCESS {
+            selection = selection.without(kind);
+            fact(recorder, &key(kind), &describe(pti, result));
+        }
+    }
+    selection
+}
+
+/// Of the calls, those that ask a device for work: all would be very many.
+fn choose_calls(pti: &Pti, kind: u32) -> Code {
+    let choose = match kind {
+        kind::RUNTIME_API => pti.runtime_class,
+        kind::DRIVER_API => pti.driver_class,
+        _ => return SUCCESS,
+    };
+    let Some(choose) = choose else { return SUCCESS };
+    // SAFETY: numbers.
+    match unsafe { choose(1, CLASS_GPU_OPERATION_CORE, GROUP_ALL) } {
+        SUCCESS => SUCCESS,
+        error => {
+            // SAFETY: a number.
+            unsafe { (pti.disable)(kind) };
+            error
+        }
+    }
+}
+
+/// Whether ITT's annotations go to PTI, which is an ITT collector itself: oneCCL tells of
+/// its collectives that way. If they come to us, we record them.
+fn pti_collects_itt() -> bool {
+    // SAFETY: the value is looked at and not kept.
+    unsafe {
+        let value = libc::getenv(c"INTEL_LIBITTNOTIFY64".as_ptr());
+        !value.is_null() && CStr::from_ptr(value).to_string_lossy().contains("libpti")
+    }
+}
+
+fn state_versions(recorder: &dyn Recorder, found: &Found) {
+    let Version { major, minor, patch } = found.version;
+    let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
+    let whose = if found.shared { "the program's" } else { "loaded for the recording" };
+    fact(recorder, "xpu.pti", &format!("{major}.{minor}.{patch} ({path}, {whose})"));
+}
+
+/// Arms what must happen when the process forks or ends, once.
+fn watch_process() {
+    static ARMED: Once = Once::new();
+    ARMED.call_once(|| {
+        // The handler for the end runs before those of PTI, which was loaded before.
+        // SAFETY: functions of the right types that never unwind, in a library that is
+        // never unloaded.
+        unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+            libc::atexit(at_exit);
+        }
+    });
+}
+
+/// Neither Level Zero nor PTI survives a fork.
+extern "C" fn in_child() {
+    WORKER.kill();
+}
+
+extern "C" fn at_exit() {
+    guarded((), || {
+        XPU.stop(EXIT_PATIENCE);
+    });
+}
+
+/// A result of PTI's in words.
+pub(crate) fn describe(pti: &Pti, result: Code) -> String {
+    let text: *const c_char = match pti.result_string {
+        // SAFETY: returns a static C string.
+        Some(string) => unsafe { string(result) },
+        None => std::ptr::null(),
+    };
+    if text.is_null() {
+        return format!("error {result}");
+    }
+    // SAFETY: as above.
+    format!("{} ({result})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
+}

@@ -1,0 +1,208 @@
+//! The thread that reads PTI's buffers.
+
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use kymograph_protos::Recorder;
+
+use super::buffers::{self, Full};
+use super::collect::describe;
+use super::decode::Decoder;
+use super::layout::Sizes;
+use super::library::Found;
+use super::selection::Selection;
+use super::sys::{END_OF_BUFFER, SUCCESS};
+use crate::vendor::raw::Raw;
+use crate::vendor::remark::{fact, number};
+use crate::vendor::worker::Worker;
+
+/// How often finished buffers are looked for.
+const NAP: Duration = Duration::from_millis(10);
+/// How often PTI is asked for buffers that are not full.
+const FLUSH_EVERY: Duration = Duration::from_millis(250);
+/// Records that are decoded before anybody looks whether the pipeline keeps up.
+const BATCH: u32 = 512;
+/// How long a pipeline that does not keep up is waited for.
+const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A recording of this source.
+pub(crate) struct Session {
+    recorder: &'static dyn Recorder,
+    found: &'static Found,
+    selection: Selection,
+    sizes: Sizes,
+    decoder: Decoder,
+    flushed: Instant,
+    discarded: u64,
+    /// Buffers whose records ended in something that PTI could not step over.
+    broken: u64,
+    before: buffers::Counts,
+    refused: Option<i32>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        recorder: &'static dyn Recorder,
+        found: &'static Found,
+        selection: Selection,
+        sizes: Sizes,
+        decoder: Decoder,
+    ) -> Session {
+        Session {
+            recorder,
+            found,
+            selection,
+            sizes,
+            decoder,
+            flushed: Instant::now(),
+            discarded: 0,
+            broken: 0,
+            before: buffers::counts(),
+            refused: None,
+        }
+    }
+
+    /// Until the recording stops.
+    pub(crate) fn run(mut self, worker: &Worker) {
+        while !worker.stopping() {
+            let wanted = worker.wanted();
+            if wanted.is_some() || self.flushed.elapsed() >= FLUSH_EVERY {
+                self.flush();
+            }
+            self.read(false);
+            if let Some(ticket) = wanted {
+                worker.flushed(ticket);
+            }
+            std::thread::park_timeout(NAP);
+        }
+        self.end();
+    }
+
+    fn end(mut self) {
+        let started = Instant::now();
+        self.flush();
+        self.read(false);
+        for kind in self.selection.kinds() {
+            // SAFETY: a number.
+            unsafe { (self.found.pti.disable)(kind) };
+        }
+        self.flush();
+        self.read(true);
+        self.state(started);
+    }
+
+    fn flush(&mut self) {
+        self.flushed = Instant::now();
+        self.decoder.clock.look();
+        // SAFETY: this is not one of PTI's callbacks.
+        let result = unsafe { (self.found.pti.flush_all)() };
+        if result != SUCCESS {
+            self.refused = Some(result);
+        }
+    }
+
+    /// Decodes all buffers that were handed over.
+    fn read(&mut self, last: bool) {
+        while let Some(full) = buffers::take_full() {
+            self.buffer(&full);
+            buffers::recycle(full);
+        }
+        let discarded = buffers::counts().discarded - self.before.discarded;
+        self.recorder.lost(discarded - self.discarded);
+        self.discarded = discarded;
+        self.decoder.settle(last);
+    }
+
+    fn buffer(&mut self, full: &Full) {
+        let mut record: *mut u8 = ptr::null_mut();
+        let (mut count, mut end) = (0_u32, 0);
+        loop {
+            // SAFETY: the buffer is ours now; PTI steps over the records it wrote.
+            let result =
+                unsafe { (self.found.pti.next_record)(full.start, full.used, &mut record) };
+            if result != SUCCESS {
+                // Unknown kinds end a buffer, and so does a record that is not all there.
+                if result != END_OF_BUFFER || end < full.used {
+                    self.cut_short();
+                }
+                break;
+            }
+            let at = (record as usize).wrapping_sub(full.start as usize);
+            // It stands still, or points elsewhere.
+            let Some(left) = full.used.checked_sub(at).filter(|left| *left >= 8 && at >= end)
+            else {
+                self.cut_short();
+                break;
+            };
+            // SAFETY: a record lies within the buffer and begins with its kind.
+            let kind = unsafe { record.cast::<u32>().read_unaligned() };
+            let size = self.sizes.of(kind);
+            if size > left {
+                // Its names may be garbage.
+                self.cut_short();
+                break;
+            }
+            // Of a kind that is not read, nobody knows where it ends.
+            end = if size == 0 { at + 8 } else { at + size };
+            // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
+            // are PTI's C strings.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(record, size.max(8));
+                self.decoder.record(Raw::new(bytes));
+            }
+            count += 1;
+            if count.is_multiple_of(BATCH) {
+                self.keep_pace();
+            }
+        }
+    }
+
+    /// The rest of a buffer cannot be read. How many records that are is unknown: one at
+    /// least.
+    fn cut_short(&mut self) {
+        self.broken += 1;
+        self.recorder.lost(1);
+    }
+
+    /// Waits for the pipeline rather than lose records: the buffers that PTI fills
+    /// meanwhile are bounded, too.
+    fn keep_pace(&self) {
+        let since = Instant::now();
+        while self.recorder.crowded() && since.elapsed() < CROWDED_PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What came of it, in the trace.
+    fn state(&self, stopping: Instant) {
+        let missing = self.decoder.missing().saturating_sub(self.discarded);
+        self.recorder.lost(missing);
+        let counts = self.decoder.counts;
+        let now = buffers::counts();
+        let rows = [
+            ("kernels", counts.kernels),
+            ("copies", counts.copies),
+            ("fills", counts.fills),
+            ("calls", counts.calls),
+            ("waits", counts.waits),
+            ("collectives", counts.collectives),
+            ("overheads", counts.overheads),
+            ("records_skipped", counts.skipped),
+            ("lost.without_times", counts.timeless),
+            ("lost.discarded", self.discarded),
+            ("lost.never_reported", missing),
+            ("buffers", now.completed - self.before.completed),
+            ("buffers_of_others", now.foreign - self.before.foreign),
+            ("buffers_broken", self.broken),
+            ("stop_us", stopping.elapsed().as_micros() as u64),
+        ];
+        let prefix = format!("xpu.{}", std::process::id());
+        for (key, value) in rows {
+            number(self.recorder, &format!("{prefix}.{key}"), value);
+        }
+        if let Some(code) = self.refused {
+            let why = format!("ptiFlushAllViews: {}", describe(&self.found.pti, code));
+            fact(self.recorder, &format!("{prefix}.error"), &why);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Trace files by name, as the commands that convert them read and write them.
+
+use super::progress::{Progress, Watched};
+use super::{Refusal, say, status};
+use kymograph_converters::format::{self, Format};
+use kymograph_converters::packed::Packing;
+use kymograph_converters::trace::{Trace, Warning};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Whether this stands for standard input or output.
+pub(super) fn is_pipe(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Reads a trace; `-` is standard input.
+pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Refusal> {
+    let named = |error: &dyn std::fmt::Display| Refusal(format!("{}: {error}", path.display()));
+    if is_pipe(path) {
+        return format::read(io::stdin().lock(), from).map_err(|error| named(&error));
+    }
+    let file = File::open(path).map_err(|error| named(&error))?;
+    let size = file.metadata().ok().filter(|about| about.is_file()).map(|about| about.len());
+    let progress = Progress::new("reading", &short(path), size);
+    format::read(Watched { file, progress }, from).map_err(|error| named(&error))
+}
+
+/// The format of a file to be written: what was said, or what its name says.
+pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Refusal> {
+    said.or_else(|| Format::of_file(path)).ok_or_else(|| {
+        Refusal(format!("which format {} should have is not clear: say --to", path.display()))
+    })
+}
+
+/// Writes a trace; `-` is standard output. Under a name of its own until it is whole: what
+/// was there before is replaced only then. `plain` leaves packets of Perfetto's as they are.
+pub(super) fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Result<(), Refusal> {
+    if is_pipe(path) {
+        let written = format::write(trace, io::stdout().lock(), to, Packing::Plain);
+        return match written {
+            // Whoever read it has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result.map_err(|error| cannot(path, &error)),
+        };
+    }
+    let packing = match format::packing_of_file(path) {
+        Packing::Packets if plain => Packing::Plain,
+        packing => packing,
+    };
+    whole(path, |file| {
+        let progress = Progress::new("writing", &short(path), None);
+        format::write(trace, Watched { file, progress }, to, packing)
+    })
+}
+
+/// Has a file written under another name, which becomes `path` when it is whole. What is no
+/// regular file, such as `/dev/null`, is written to as it is; of a link, what it leads to.
+pub(super) fn whole(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), Refusal> {
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.metadata().is_ok_and(|about| !about.is_file()) {
+        let file = File::options().write(true).open(path);
+        let written = file.and_then(|mut file| write(&mut file));
+        return written.map_err(|error| cannot(path, &error));
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = File::create(&partial).and_then(|mut file| {
+        write(&mut file)?;
+        file.flush()
+    });
+    written.and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
+        // What is half written is of no use.
+        let _ = std::fs::remove_file(&partial);
+        cannot(path, &error)
+    })
+}
+
+/// Says what readers had to pass over, a line each.
+pub(super) fn say_warnings(trace: &Trace) {
+    for warning in &trace.facts.warnings {
+        say(&describe(warning));
+    }
+}
+
+/// A warning in one line.
+pub(super) fn describe(warning: &Warning) -> String {
+    let times = match warning.count {
+        1 => String::new(),
+        count => format!(" ({} times)", status::grouped(count)),
+    };
+    match warning.offset {
+        Some(offset) => format!("{}{times}, first at byte {offset}", warning.what),
+        None => format!("{}{times}", warning.what),
+    }
+}
+
+/// For `--from` and `--to`.
+pub(super) fn parse_format(text: &str) -> Result<Format, String> {
+    Format::from_name(text).ok_or_else(|| {
+        let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Refusal {
+    Refusal(format!("cannot write {}: {error}", path.display()))
+}
+
+fn short(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

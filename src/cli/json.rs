@@ -1,0 +1,89 @@
+//! Makes JSON of traces for which a daemon's users asked: see [`Wish`].
+
+use super::say;
+use kymograph::control::Wish;
+use kymograph_converters::format::{self, Format};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How soon after a trace its JSON is begun.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Looks for wishes and fulfils them, on a thread of its own, until it is dropped. Then
+/// those that are there are fulfilled first.
+pub(super) struct Json {
+    folder: PathBuf,
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Json {
+    /// Begins with the folder `folder`, which it makes.
+    pub(super) fn in_folder(folder: PathBuf) -> io::Result<Json> {
+        fs::create_dir(&folder)?;
+        Ok(Json { folder, end: None, thread: None })
+    }
+
+    /// Where wishes are noted.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Starts the thread: not before the command was forked.
+    pub(super) fn start(&mut self) {
+        let (end, ended) = mpsc::channel();
+        let folder = self.folder.clone();
+        self.end = Some(end);
+        self.thread = Some(std::thread::spawn(move || {
+            loop {
+                let last = ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout);
+                for wish in Wish::take_all(&folder) {
+                    if let Err(error) = fulfil(&wish) {
+                        let (json, trace) = (wish.json.display(), wish.trace.display());
+                        say(&format!("cannot make {json} of {trace}: {error}"));
+                    }
+                }
+                if last {
+                    return;
+                }
+            }
+        }));
+    }
+}
+
+impl Drop for Json {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The folder may be everybody's (/tmp), and traces are for their owner's eyes: what is
+/// written is a new file that nobody else can have put there, and it becomes the JSON when
+/// it is whole.
+fn fulfil(wish: &Wish) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let file = File::open(&wish.trace).map_err(|error| text(&error))?;
+    let trace = format::read(file, Some(Format::Perfetto)).map_err(|error| text(&error))?;
+    let mut partial = wish.json.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let mut options = File::options();
+    let created = options.write(true).create_new(true).mode(0o600).open(&partial);
+    let mut out = created.map_err(|error| text(&error))?;
+    let packing = format::packing_of_file(&wish.json);
+    let written = format::write(&trace, &mut out, Format::Kineto, packing)
+        .and_then(|()| out.flush())
+        .and_then(|()| fs::rename(&partial, &wish.json));
+    written.map_err(|error| {
+        // What is half written is of no use.
+        let _ = fs::remove_file(&partial);
+        text(&error)
+    })
+}

@@ -1,0 +1,290 @@
+//! The sockets: one request per connection, a thread each, until the trace was fetched.
+//!
+//! A thread each because browsers open connections in advance and say nothing on them.
+
+use super::super::say;
+use super::site::{Answer, Request, Site};
+use kymograph_converters::packed::{Limits, Packing, Unpacked};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+/// What a request's head may have, in bytes and in fields. Browsers send 700 and 15.
+const HEAD: usize = 16 << 10;
+const FIELDS: usize = 64;
+/// How long a head may take, and how long the browser may read nothing.
+const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+const BODY_PATIENCE: Duration = Duration::from_secs(60);
+/// Connections at a time. More than any browser opens.
+const CONNECTIONS: usize = 32;
+
+struct Server {
+    site: Site,
+    file: File,
+    packing: Packing,
+    /// Connections there are, and those of them that send the trace.
+    connections: AtomicUsize,
+    sending: AtomicUsize,
+    warned: AtomicBool,
+    fetched: SyncSender<()>,
+}
+
+/// Serves `file` until it was fetched; `false` if nobody did for `patience`.
+pub(super) fn once(listener: TcpListener, site: Site, file: File, patience: Duration) -> bool {
+    let (fetched, done) = mpsc::sync_channel(1);
+    let server = Arc::new(Server {
+        site,
+        packing: packing(&file),
+        file,
+        connections: AtomicUsize::new(0),
+        sending: AtomicUsize::new(0),
+        warned: AtomicBool::new(false),
+        fetched,
+    });
+    let theirs = Arc::clone(&server);
+    std::thread::spawn(move || accept(&listener, &theirs));
+    loop {
+        match done.recv_timeout(patience) {
+            Ok(()) => return true,
+            // A slow fetch is not to be cut off; it has a patience of its own.
+            Err(RecvTimeoutError::Timeout) if server.sending.load(Ordering::Relaxed) > 0 => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+fn packing(file: &File) -> Packing {
+    let part = Part { file, at: 0, end: 4 };
+    Unpacked::new(part, Limits::default()).map_or(Packing::Plain, |file| file.packing())
+}
+
+fn accept(listener: &TcpListener, server: &Arc<Server>) {
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            // Out of descriptors, say: until some are free.
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        let server = Arc::clone(server);
+        if server.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS {
+            std::thread::spawn(move || {
+                // Whoever is gone needs no answer.
+                if let Ok(true) = server.serve(stream) {
+                    let _ = server.fetched.try_send(());
+                }
+                server.connections.fetch_sub(1, Ordering::Relaxed);
+            });
+        } else {
+            server.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Server {
+    /// Answers one request; whether the end of the trace is now with the browser.
+    fn serve(&self, mut stream: TcpStream) -> io::Result<bool> {
+        let head = read_head(&mut stream)?;
+        stream.set_write_timeout(Some(BODY_PATIENCE))?;
+        let mut fields = [httparse::EMPTY_HEADER; FIELDS];
+        let mut request = httparse::Request::new(&mut fields);
+        let Ok(httparse::Status::Complete(_)) = request.parse(&head) else {
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")?;
+            finish(&stream);
+            return Ok(false);
+        };
+        let fields: Vec<_> =
+            request.headers.iter().map(|field| (field.name, field.value)).collect();
+        let asked = Request {
+            method: request.method.unwrap_or_default(),
+            path: request.path.unwrap_or_default(),
+            fields: &fields,
+        };
+        let length = match self.packing {
+            // How long it is unpacked is known at its end.
+            Packing::Zstd => None,
+            _ => Some(self.file.metadata()?.len()),
+        };
+        let whole = match self.site.answer(asked, length) {
+            Answer::Trace { head, range } => match length {
+                Some(length) => self.send(&mut stream, head, range, length)?,
+                None => self.send_unpacked(&mut stream, head)?,
+            },
+            answer => {
+                stream.write_all(self.without_trace(&answer, length).as_bytes())?;
+                false
+            }
+        };
+        finish(&stream);
+        Ok(whole)
+    }
+
+    /// All answers but the trace.
+    fn without_trace(&self, answer: &Answer, length: Option<u64>) -> String {
+        let empty = |status, more: &str| self.head(status, &format!("Content-Length: 0\r\n{more}"));
+        match answer {
+            Answer::Refuse(why) => {
+                let origin = self.site.origin();
+                if !self.warned.swap(true, Ordering::Relaxed) {
+                    say(&format!("refused a request {why}: only {origin} gets the trace"));
+                }
+                let body = format!("Only pages of {origin} get this trace.\n");
+                format!(
+                    "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
+                     Connection: close\r\n\r\n{body}",
+                    body.len()
+                )
+            }
+            Answer::Preflight => self.head(
+                "204 No Content",
+                "Access-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
+                 Access-Control-Allow-Headers: *\r\n\
+                 Access-Control-Allow-Private-Network: true\r\n",
+            ),
+            Answer::NotFound => empty("404 Not Found", ""),
+            Answer::Method => empty("405 Method Not Allowed", "Allow: GET, HEAD, OPTIONS\r\n"),
+            Answer::Range | Answer::Trace { .. } => {
+                let range = format!("Content-Range: bytes */{}\r\n", length.unwrap_or(0));
+                empty("416 Range Not Satisfiable", &range)
+            }
+        }
+    }
+
+    /// A head that the UI may read, up to its end.
+    fn head(&self, status: &str, more: &str) -> String {
+        format!(
+            "HTTP/1.1 {status}\r\nAccess-Control-Allow-Origin: {}\r\nVary: Origin\r\n\
+             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+             Connection: close\r\n{more}\r\n",
+            self.site.origin()
+        )
+    }
+
+    /// Sends the file, or a part of it, as it is.
+    fn send(
+        &self,
+        stream: &mut TcpStream,
+        head: bool,
+        range: Option<(u64, u64)>,
+        length: u64,
+    ) -> io::Result<bool> {
+        let (start, end) = range.unwrap_or((0, length));
+        let (status, part) = match range {
+            None => ("200 OK", String::new()),
+            Some(_) => (
+                "206 Partial Content",
+                format!("Content-Range: bytes {start}-{}/{length}\r\n", end - 1),
+            ),
+        };
+        let more = format!(
+            "Content-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\n\
+             Access-Control-Expose-Headers: Content-Range\r\nContent-Length: {}\r\n{part}",
+            end - start
+        );
+        stream.write_all(self.head(status, &more).as_bytes())?;
+        if head {
+            return Ok(false);
+        }
+        let part = Part { file: &self.file, at: start, end };
+        let sent = self.sending(part, |bytes| stream.write_all(bytes))?;
+        if sent < end - start {
+            // The promised length does not come, which the browser sees.
+            say("the file was cut while it was read; run `kymo open` again");
+            return Ok(false);
+        }
+        Ok(end == length)
+    }
+
+    /// Sends the file unpacked, in chunks: the UI does not read zstd.
+    fn send_unpacked(&self, stream: &mut TcpStream, head: bool) -> io::Result<bool> {
+        let more = "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n";
+        stream.write_all(self.head("200 OK", more).as_bytes())?;
+        if head {
+            return Ok(false);
+        }
+        let part = Part { file: &self.file, at: 0, end: self.file.metadata()?.len() };
+        let unpacked = Unpacked::new(part, Limits::default())?;
+        self.sending(unpacked, |bytes| {
+            write!(stream, "{:x}\r\n", bytes.len())?;
+            stream.write_all(bytes)?;
+            stream.write_all(b"\r\n")
+        })?;
+        stream.write_all(b"0\r\n\r\n")?;
+        Ok(true)
+    }
+
+    /// Hands on all of `from`; how much that was.
+    fn sending(
+        &self,
+        mut from: impl Read,
+        mut to: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        self.sending.fetch_add(1, Ordering::Relaxed);
+        let mut buffer = vec![0; 256 << 10];
+        let mut sent = 0;
+        let result = loop {
+            match from.read(&mut buffer) {
+                Ok(0) => break Ok(sent),
+                // A packed recording that was killed: up to there it is whole.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break Ok(sent),
+                Err(error) => {
+                    say(&format!("cannot read the trace: {error}"));
+                    break Err(error);
+                }
+                Ok(read) => match to(&buffer[..read]) {
+                    Ok(()) => sent += read as u64,
+                    Err(error) => break Err(error),
+                },
+            }
+        };
+        self.sending.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+}
+
+/// A request up to the empty line.
+fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + HEAD_PATIENCE;
+    let mut head = Vec::new();
+    let mut buffer = [0; 2048];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || head.len() > HEAD {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => head.extend_from_slice(&buffer[..read]),
+        }
+    }
+    Ok(head)
+}
+
+/// Ends a connection such that the browser gets all of it: closing while something it sent
+/// is unread would throw away what it has not read.
+fn finish(stream: &TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
+    let _ = io::copy(&mut stream.take(1 << 20), &mut io::sink());
+}
+
+/// A part of a file, read without moving the position that other connections share.
+struct Part<'f> {
+    file: &'f File,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = (self.end - self.at).min(buffer.len() as u64) as usize;
+        let read = self.file.read_at(&mut buffer[..most], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,75 @@
+//! The options that say which part of a trace is wanted.
+
+use clap::Args;
+use kymograph_converters::trace::{Filter, Nanos, Trace};
+
+/// Which part of a trace. Without any of these, all of it.
+#[derive(Args)]
+#[command(next_help_heading = "Part of the trace")]
+pub(super) struct Part {
+    /// Only what happens between two times after the trace's beginning, such as
+    /// `1.5s..2s` or `100ms..`.
+    #[arg(long, value_name = "A..B", value_parser = parse_range)]
+    time_range: Option<(i64, i64)>,
+    /// Only events of these categories, such as cpu_op or kernel. `*` stands for anything.
+    /// May be given several times.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    category: Vec<String>,
+    /// Only processes with these ids or names, and what they had devices do. `*` stands for
+    /// anything. May be given several times.
+    #[arg(long, value_name = "PID|NAME", value_delimiter = ',')]
+    process: Vec<String>,
+    /// Only processes of these ranks of a distributed job. May be given several times.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    rank: Vec<i64>,
+}
+
+impl Part {
+    /// That part.
+    pub(super) fn of(&self, trace: Trace) -> Trace {
+        let all = self.category.is_empty() && self.process.is_empty() && self.rank.is_empty();
+        if all && self.time_range.is_none() {
+            return trace;
+        }
+        let start = trace.time_span().map_or(Nanos(0), |(start, _)| start);
+        trace.filtered(&Filter {
+            times: self.time_range.map(|(from, to)| (start + Nanos(from), start + Nanos(to))),
+            categories: self.category.clone(),
+            processes: self.process.clone(),
+            ranks: self.rank.clone(),
+        })
+    }
+}
+
+fn parse_range(text: &str) -> Result<(i64, i64), String> {
+    let (from, to) = text.split_once("..").ok_or("two times with `..` between them")?;
+    let from = if from.is_empty() { 0 } else { parse_time(from)? };
+    let to = if to.is_empty() { i64::MAX } else { parse_time(to)? };
+    if from < to { Ok((from, to)) } else { Err("the second time must be after the first".into()) }
+}
+
+fn parse_time(text: &str) -> Result<i64, String> {
+    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let found = units.iter().find_map(|(unit, nanos)| {
+        let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+        (number.is_finite() && number >= 0.0).then_some(number * nanos)
+    });
+    found
+        .map(|nanos| nanos as i64)
+        .ok_or_else(|| format!("`{text}` is no time such as 1.5s or 20ms"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_understood() {
+        assert_eq!(parse_range("1.5s..2s"), Ok((1_500_000_000, 2_000_000_000)));
+        assert_eq!(parse_range("100ms.."), Ok((100_000_000, i64::MAX)));
+        assert_eq!(parse_range("..7ns"), Ok((0, 7)));
+        for wrong in ["", "1s", "1..2", "2s..1s", "-1s..2s", "NaNs..1s"] {
+            assert!(parse_range(wrong).is_err(), "{wrong}");
+        }
+    }
+}

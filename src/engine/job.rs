@@ -1,0 +1,78 @@
+//! Where this process runs, and as which rank of a distributed job: facts by which traces
+//! are put together later.
+//!
+//! The environment is read from `/proc/self/environ`, as it was when the program started:
+//! `getenv` on our thread could meet the program's own `setenv`. So ranks are found that a
+//! launcher (torchrun, mpirun, srun) gave to the processes it started; not those that a
+//! program gives to its forked children.
+
+use std::fs;
+
+/// A fact's name, and the variables that launchers state it in; the first that is there
+/// counts. torchrun and DeepSpeed, Open MPI, MPICH and its kin, Slurm.
+const NUMBERS: [(&str, [&str; 4]); 3] = [
+    ("rank", ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"]),
+    ("world_size", ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"]),
+    (
+        "local_rank",
+        ["LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"],
+    ),
+];
+
+/// What is known about the machine: its name, and what no other start of it or of another
+/// machine has.
+pub fn machine() -> Vec<(&'static str, String)> {
+    let read = |(key, path)| {
+        let text = fs::read_to_string(path).ok()?;
+        Some((key, text.trim().to_owned())).filter(|(_, text)| !text.is_empty())
+    };
+    [
+        ("kymograph.host", "/proc/sys/kernel/hostname"),
+        ("kymograph.boot_id", "/proc/sys/kernel/random/boot_id"),
+    ]
+    .into_iter()
+    .filter_map(read)
+    .collect()
+}
+
+/// The rank of this process and the like.
+pub fn place() -> Vec<(&'static str, i64)> {
+    place_in(&fs::read("/proc/self/environ").unwrap_or_default())
+}
+
+fn place_in(environment: &[u8]) -> Vec<(&'static str, i64)> {
+    let variables = || {
+        environment.split(|byte| *byte == 0).filter_map(|variable| {
+            let (name, value) = std::str::from_utf8(variable).ok()?.split_once('=')?;
+            Some((name, value.parse::<i64>().ok().filter(|number| *number >= 0)?))
+        })
+    };
+    // Slurm also describes a job to a shell in it, which is no rank of anything.
+    let launched = |name: &str| !name.starts_with("SLURM") || has(environment, b"SLURM_STEP_ID");
+    let value = |names: &[&str]| {
+        let named = |name: &&str| variables().find(|(n, _)| n == name).map(|(_, value)| value);
+        names.iter().filter(|name| launched(name)).find_map(named)
+    };
+    NUMBERS.iter().filter_map(|(fact, names)| Some((*fact, value(names)?))).collect()
+}
+
+fn has(environment: &[u8], name: &[u8]) -> bool {
+    let is_it = |variable: &[u8]| variable.split(|byte| *byte == b'=').next() == Some(name);
+    environment.split(|byte| *byte == 0).any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_say_which_rank_a_process_is() {
+        let torchrun = b"HOME=/root\0RANK=3\0LOCAL_RANK=1\0WORLD_SIZE=16\0SLURM_PROCID=0\0";
+        assert_eq!(place_in(torchrun), [("rank", 3), ("world_size", 16), ("local_rank", 1)]);
+        let mpi = b"OMPI_COMM_WORLD_RANK=2\0OMPI_COMM_WORLD_SIZE=4";
+        assert_eq!(place_in(mpi), [("rank", 2), ("world_size", 4)]);
+        assert_eq!(place_in(b"SLURM_PROCID=5\0SLURM_STEP_ID=0\0"), [("rank", 5)]);
+        assert_eq!(place_in(b"SLURM_PROCID=5\0SLURM_JOB_ID=77\0"), []);
+        assert_eq!(place_in(b"RANK=first\0RANKS=1\0\xff=\0WORLD_SIZE=-1"), []);
+    }
+}

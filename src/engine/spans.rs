@@ -1,0 +1,378 @@
+//! Ranges of the program, where devices worked for them.
+//!
+//! A range on a thread (of `record_function`, NVTX or ITT, or a scope) is shown on every
+//! queue that worked for it too: from the beginning of the first to the end of the last
+//! activity that was launched inside of it on that thread. Ranges in ranges stay so.
+//!
+//! ```text
+//! thread      [ step  [ forward  ↓ ↓ ]  [ backward  ↓ ] ]
+//! queue                          ▒▒▒ ▒▒▒▒              ▒▒▒▒▒
+//! its ranges                    [ step                      ]
+//!                               [ forward ]            [back]
+//! ```
+//! What a thread did waits in a **line** and is gone over again, in order, once the work of
+//! the launch at its head is known. A track belongs to one queue and one thread, whose
+//! launches a queue works off in their order: so beginnings and ends can be written as they
+//! come up, however long the range around them lasts, and they nest. Only ranges with a
+//! launch in them ever wait; operators of frameworks ([`OPERATOR`]) are not shown.
+//!
+//! Memory is bounded: when too many launches wait, the oldest are gone over with what is
+//! known of them. Launches of which nothing was ever seen, and beginnings that were moved to
+//! the end of the range before (kernels of one queue may overlap), are counted.
+//!
+//! [`OPERATOR`]: kymograph_protos::record::OPERATOR
+
+use std::collections::{HashMap, VecDeque};
+
+use kymograph_protos::StrId;
+use kymograph_protos::packet::Name;
+
+/// Launches that may wait, in all lines.
+const MOST_WAITING: usize = 1 << 17;
+/// Activities whose launch is still in its thread's queue, for each half of [`EARLY_NANOS`].
+const MOST_EARLY: usize = 1 << 16;
+/// Ranges in each other that are shown.
+const DEEPEST: usize = 200;
+/// How long nothing new is heard of a launch before it counts as done: it may be of a graph,
+/// whose activities come one after the other.
+const QUIET_NANOS: u64 = 1_000_000_000;
+/// How long a launch may be silent when later ones of its thread are not. Longer than
+/// collectives usually wait for each other.
+const SILENT_NANOS: u64 = 10_000_000_000;
+/// How long an activity waits for its launch to be read, at least.
+const EARLY_NANOS: u64 = 500_000_000;
+
+/// See the module. Times are nanoseconds on the trace's clock.
+#[derive(Debug, Default)]
+pub struct Spans {
+    /// `gpu_user_annotation`; none: nothing is shown.
+    category: StrId,
+    /// Whether any range is open or any line waits: otherwise work is not looked at.
+    active: bool,
+    /// By their number less one; and the numbers of those that are free.
+    lines: Vec<Line>,
+    free: Vec<u32>,
+    last_line: u32,
+    waiting: HashMap<u64, Launch>,
+    launches: u64,
+    /// Work without a known launch, the newer half first.
+    early: [HashMap<u64, Work>; 2],
+    early_since: u64,
+    /// Launches in ranges of which nothing was seen.
+    pub without_work: u64,
+    /// Beginnings that were moved.
+    pub moved: u64,
+}
+
+/// What one thread did. No thread's: one without a serial number.
+#[derive(Debug, Default)]
+struct Line {
+    /// Tells its tracks from those of a line that had its number before.
+    serial: u32,
+    steps: VecDeque<Step>,
+    /// Ranges that are open after the last step, and after those that were gone over.
+    depth: usize,
+    open: Vec<Range>,
+    tracks: Vec<Track>,
+    /// The latest launch that was heard of.
+    heard: u64,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Step {
+    Begin(Range),
+    /// The correlation id.
+    Launch(u64),
+    /// The innermost range of this side ends.
+    End(StrId),
+}
+
+/// A range, and the queues that worked for it: until when.
+#[derive(Debug)]
+struct Range {
+    site: StrId,
+    bytes: Option<Box<[u8]>>,
+    /// The nesting stack of ranges that cross others, which are apart from those.
+    side: StrId,
+    queues: Vec<(u32, u64)>,
+}
+
+#[derive(Debug)]
+struct Track {
+    queue: u32,
+    side: StrId,
+    /// Where it has come to.
+    time: u64,
+}
+
+#[derive(Debug)]
+struct Launch {
+    line: u32,
+    number: u64,
+    since: u64,
+    work: Work,
+}
+
+/// What became of a launch: when which queue worked for it.
+#[derive(Debug, Default)]
+struct Work {
+    first: Option<(u32, u64, u64)>,
+    /// On further queues: of graphs.
+    more: Vec<(u32, u64, u64)>,
+}
+
+impl Work {
+    fn add(&mut self, (queue, start, end): (u32, u64, u64)) {
+        let Some(first) = &mut self.first else {
+            self.first = Some((queue, start, end));
+            return;
+        };
+        match std::iter::once(first).chain(&mut self.more).find(|(q, ..)| *q == queue) {
+            Some((_, from, to)) => (*from, *to) = (start.min(*from), end.max(*to)),
+            None => self.more.push((queue, start, end)),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (u32, u64, u64)> {
+        self.first.iter().chain(&self.more).copied()
+    }
+}
+
+/// What is to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Edge<'a> {
+    pub begins: bool,
+    pub time: u64,
+    pub queue: u32,
+    /// Together with the queue: which track.
+    pub line: u32,
+    pub side: StrId,
+    /// Whether that was never written to.
+    pub is_new_track: bool,
+    pub name: Name<'a>,
+}
+
+impl Spans {
+    /// `category`: of the slices; none: nothing is shown.
+    pub fn new(category: StrId) -> Spans {
+        Spans { category, ..Spans::default() }
+    }
+
+    pub fn category(&self) -> StrId {
+        self.category
+    }
+
+    /// A range begins on the thread of `line`, which gets one if it is 0. Returns whether
+    /// the range is to be ended, too.
+    pub fn begin(
+        &mut self,
+        line: &mut u32,
+        site: StrId,
+        bytes: Option<Box<[u8]>>,
+        side: StrId,
+    ) -> bool {
+        if self.category.is_none() {
+            return false;
+        }
+        if *line == 0 {
+            *line = self.free.pop().unwrap_or_else(|| {
+                self.lines.push(Line::default());
+                self.lines.len() as u32
+            });
+        }
+        let line = &mut self.lines[*line as usize - 1];
+        if line.depth >= DEEPEST {
+            return false;
+        }
+        if line.serial == 0 {
+            self.last_line += 1;
+            line.serial = self.last_line;
+        }
+        self.active = true;
+        line.depth += 1;
+        line.steps.push_back(Step::Begin(Range { site, bytes, side, queues: Vec::new() }));
+        true
+    }
+
+    /// The innermost range of this side ends.
+    pub fn end(&mut self, line: u32, side: StrId) {
+        let line = &mut self.lines[line as usize - 1];
+        line.depth = line.depth.saturating_sub(1);
+        // Most ranges launch nothing.
+        match line.steps.back() {
+            Some(Step::Begin(range)) if range.side == side => drop(line.steps.pop_back()),
+            _ => line.steps.push_back(Step::End(side)),
+        }
+    }
+
+    /// The thread of `line` asked for work; it may have none.
+    pub fn launch(&mut self, line: u32, correlation: u64, now: u64) {
+        let Some(index) = line.checked_sub(1) else { return };
+        let of = &mut self.lines[index as usize];
+        if of.depth == 0 {
+            return;
+        }
+        if self.waiting.len() >= MOST_WAITING * 2 {
+            self.without_work += 1;
+            return;
+        }
+        self.launches += 1;
+        let mut work = Work::default();
+        for early in &mut self.early {
+            early.remove(&correlation).iter().flat_map(Work::all).for_each(|part| work.add(part));
+        }
+        if work.first.is_some() {
+            of.heard = self.launches;
+        }
+        of.steps.push_back(Step::Launch(correlation));
+        let launch = Launch { line, number: self.launches, since: now, work };
+        self.waiting.insert(correlation, launch);
+    }
+
+    /// A queue worked for a launch.
+    #[inline]
+    pub fn work(&mut self, correlation: u64, queue: u32, times: (u64, u64), now: u64) {
+        if self.active {
+            self.heard(correlation, (queue, times.0, times.1), now);
+        }
+    }
+
+    fn heard(&mut self, correlation: u64, part: (u32, u64, u64), now: u64) {
+        match self.waiting.get_mut(&correlation) {
+            Some(launch) => {
+                launch.work.add(part);
+                launch.since = now;
+                let line = &mut self.lines[launch.line as usize - 1];
+                line.heard = line.heard.max(launch.number);
+            }
+            None if self.early[0].len() < MOST_EARLY => {
+                self.early[0].entry(correlation).or_default().add(part);
+            }
+            None => {}
+        }
+    }
+
+    /// The thread of `line` has ended.
+    pub fn thread_ended(&mut self, line: u32) {
+        if let Some(line) = line.checked_sub(1) {
+            self.lines[line as usize].ended = true;
+        }
+    }
+
+    /// Goes over what needs to wait no longer; `all`: over everything.
+    pub fn settle(&mut self, now: u64, all: bool, mut write: impl FnMut(Edge<'_>)) {
+        if !self.active {
+            return;
+        }
+        if now.saturating_sub(self.early_since) >= EARLY_NANOS {
+            self.early_since = now;
+            self.early.swap(0, 1);
+            self.early[0].clear();
+        }
+        let mut lines = std::mem::take(&mut self.lines);
+        for (line, number) in lines.iter_mut().zip(1..) {
+            while let Some(step) = line.steps.pop_front() {
+                if let Step::Launch(correlation) = step
+                    && !(all || self.is_settled(correlation, line.heard, now))
+                {
+                    line.steps.push_front(step);
+                    break;
+                }
+                self.step(line, step, &mut write);
+            }
+            if all || line.ended {
+                let left = if line.steps.is_empty() { line.open.len() } else { 0 };
+                (0..left).for_each(|_| line.close(None, &mut write));
+            }
+            if line.ended && line.steps.is_empty() {
+                *line = Line::default();
+                self.free.push(number);
+            }
+        }
+        self.active = lines.iter().any(|line| line.depth > 0 || !line.steps.is_empty());
+        self.lines = lines;
+    }
+
+    fn is_settled(&self, correlation: u64, heard: u64, now: u64) -> bool {
+        if self.waiting.len() > MOST_WAITING {
+            return true;
+        }
+        self.waiting.get(&correlation).is_none_or(|launch| {
+            let age = now.saturating_sub(launch.since);
+            match launch.work.first {
+                Some(_) => age >= QUIET_NANOS,
+                None => age >= SILENT_NANOS && heard > launch.number,
+            }
+        })
+    }
+
+    fn step(&mut self, line: &mut Line, step: Step, write: &mut impl FnMut(Edge<'_>)) {
+        match step {
+            Step::Begin(range) => line.open.push(range),
+            Step::End(side) => line.close(Some(side), write),
+            Step::Launch(correlation) => {
+                let work = self.waiting.remove(&correlation).map(|l| l.work).unwrap_or_default();
+                self.without_work += u64::from(work.first.is_none());
+                work.all().for_each(|part| self.moved += line.worked(part, write));
+            }
+        }
+    }
+}
+
+impl Line {
+    /// A queue worked for the open ranges. Returns how many beginnings were moved.
+    fn worked(
+        &mut self,
+        (queue, start, end): (u32, u64, u64),
+        write: &mut impl FnMut(Edge<'_>),
+    ) -> u64 {
+        let mut moved = 0;
+        for range in &mut self.open {
+            match range.queues.iter_mut().find(|(q, _)| *q == queue) {
+                Some((_, until)) => *until = end.max(*until),
+                None => {
+                    let (track, is_new_track) = track(&mut self.tracks, queue, range.side);
+                    moved += u64::from(start < track.time);
+                    track.time = start.max(track.time);
+                    range.queues.push((queue, end.max(track.time)));
+                    write(range.edge(true, self.serial, track, is_new_track));
+                }
+            }
+        }
+        moved
+    }
+
+    /// The innermost range (of a side) ends: on every queue after those inside of it.
+    fn close(&mut self, side: Option<StrId>, write: &mut impl FnMut(Edge<'_>)) {
+        let is_meant = |range: &Range| side.is_none_or(|side| side == range.side);
+        let Some(at) = self.open.iter().rposition(is_meant) else { return };
+        let range = self.open.remove(at);
+        for (queue, until) in &range.queues {
+            let (track, _) = track(&mut self.tracks, *queue, range.side);
+            track.time = track.time.max(*until);
+            write(range.edge(false, self.serial, track, false));
+        }
+    }
+}
+
+impl Range {
+    fn edge(&self, begins: bool, line: u32, track: &Track, is_new_track: bool) -> Edge<'_> {
+        let name = self.bytes.as_deref().map_or(Name::Id(self.site), Name::Bytes);
+        let Track { queue, side, time } = *track;
+        Edge { begins, time, queue, line, side, is_new_track, name }
+    }
+}
+
+/// The track of a queue, and whether it is new.
+fn track(tracks: &mut Vec<Track>, queue: u32, side: StrId) -> (&mut Track, bool) {
+    let known = tracks.iter().position(|t| t.queue == queue && t.side == side);
+    let at = known.unwrap_or(tracks.len());
+    if known.is_none() {
+        tracks.push(Track { queue, side, time: 0 });
+    }
+    (&mut tracks[at], known.is_none())
+}
+
+#[cfg(test)]
+mod tests;

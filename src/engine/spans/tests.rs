@@ -1,0 +1,154 @@
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn spans() -> Spans {
+    Spans::new(StrId(99))
+}
+
+fn begin(spans: &mut Spans, line: &mut u32, name: u32) {
+    assert!(spans.begin(line, StrId(name), None, StrId::NONE));
+}
+
+/// What is written: `+name time queue` and `-name time queue`.
+fn settle(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
+    let mut written = Vec::new();
+    spans.settle(now, all, |edge| {
+        let Name::Id(StrId(name)) = edge.name else { panic!("no bytes here") };
+        let sign = if edge.begins { '+' } else { '-' };
+        written.push(format!("{sign}{name} {} q{}", edge.time, edge.queue));
+    });
+    written
+}
+
+#[test]
+fn ranges_nest_on_each_queue_as_they_do_on_their_thread() {
+    let (mut spans, mut line) = (spans(), 0);
+    begin(&mut spans, &mut line, 1);
+    begin(&mut spans, &mut line, 2);
+    spans.launch(line, 10, 0);
+    spans.launch(line, 11, 0);
+    spans.end(line, StrId::NONE);
+    begin(&mut spans, &mut line, 3);
+    spans.launch(line, 12, 0);
+    spans.end(line, StrId::NONE);
+    spans.end(line, StrId::NONE);
+    for (launch, queue, start, end) in [(10, 7, 100, 200), (11, 8, 150, 400), (12, 7, 300, 350)] {
+        spans.work(launch, queue, (start, end), 0);
+    }
+    assert!(settle(&mut spans, SECOND / 2, false).is_empty());
+    let expected = [
+        "+1 100 q7",
+        "+2 100 q7",
+        "+1 150 q8",
+        "+2 150 q8",
+        "-2 200 q7",
+        "-2 400 q8",
+        "+3 300 q7",
+        "-3 350 q7",
+        "-1 350 q7",
+        "-1 400 q8",
+    ];
+    assert_eq!(settle(&mut spans, SECOND, false), expected);
+    assert_eq!((spans.waiting.len(), spans.active), (0, false));
+}
+
+/// A range that lasts as long as the program is there from its first activity on.
+#[test]
+fn the_outermost_need_not_end() {
+    let (mut spans, mut line) = (spans(), 0);
+    begin(&mut spans, &mut line, 1);
+    for n in 1..=1000 {
+        begin(&mut spans, &mut line, 2);
+        spans.launch(line, n, n * SECOND);
+        spans.work(n, 7, (n * 10, n * 10 + 5), n * SECOND);
+        spans.end(line, StrId::NONE);
+        let written = settle(&mut spans, (n + 1) * SECOND, false);
+        assert_eq!(written.len(), if n == 1 { 3 } else { 2 });
+        assert!(spans.waiting.is_empty() && spans.lines[line as usize - 1].steps.is_empty());
+    }
+    assert_eq!(settle(&mut spans, 0, true), ["-1 10005 q7"]);
+}
+
+#[test]
+fn work_may_be_read_before_its_launch_and_of_graphs_in_parts() {
+    let (mut spans, mut line) = (spans(), 0);
+    begin(&mut spans, &mut line, 1);
+    spans.work(10, 7, (100, 200), 0);
+    assert!(settle(&mut spans, SECOND / 2, false).is_empty());
+    spans.work(10, 7, (50, 80), SECOND / 2);
+    spans.launch(line, 10, SECOND / 2);
+    spans.work(10, 7, (300, 310), SECOND);
+    spans.end(line, StrId::NONE);
+    assert!(settle(&mut spans, SECOND * 3 / 2, false).is_empty(), "more may come");
+    assert_eq!(settle(&mut spans, SECOND * 2, false), ["+1 50 q7", "-1 310 q7"]);
+}
+
+#[test]
+fn a_launch_without_work_holds_the_others_up_only_for_a_while() {
+    let (mut spans, mut line) = (spans(), 0);
+    begin(&mut spans, &mut line, 1);
+    spans.launch(line, 10, 0);
+    assert!(settle(&mut spans, 1000 * SECOND, false).is_empty(), "it may still run");
+    spans.launch(line, 11, 0);
+    spans.work(11, 7, (1, 2), 0);
+    assert_eq!(settle(&mut spans, 10 * SECOND, false), ["+1 1 q7"]);
+    assert_eq!(spans.without_work, 1);
+}
+
+#[test]
+fn what_overlaps_on_a_queue_is_moved_and_counted() {
+    let (mut spans, mut line) = (spans(), 0);
+    for (n, times) in [(1, (10, 20)), (2, (15, 30))] {
+        begin(&mut spans, &mut line, n);
+        spans.launch(line, n.into(), 0);
+        spans.work(n.into(), 7, times, 0);
+        spans.end(line, StrId::NONE);
+    }
+    let expected = ["+1 10 q7", "-1 20 q7", "+2 20 q7", "-2 30 q7"];
+    assert_eq!(settle(&mut spans, 0, true), expected);
+    assert_eq!(spans.moved, 1);
+}
+
+#[test]
+fn ranges_that_cross_have_tracks_of_their_own() {
+    let (mut spans, mut line) = (spans(), 0);
+    begin(&mut spans, &mut line, 1);
+    assert!(spans.begin(&mut line, StrId(2), None, StrId(5)));
+    spans.launch(line, 1, 0);
+    spans.end(line, StrId::NONE);
+    spans.launch(line, 2, 0);
+    spans.end(line, StrId(5));
+    spans.work(1, 7, (10, 20), 0);
+    spans.work(2, 7, (20, 30), 0);
+    let mut sides = Vec::new();
+    spans.settle(0, true, |edge| sides.push((edge.begins, edge.side.0, edge.time)));
+    let expected = [(true, 0, 10), (true, 5, 10), (false, 0, 20), (false, 5, 30)];
+    assert_eq!(sides, expected);
+}
+
+#[test]
+fn memory_is_bounded() {
+    let (mut spans, mut line) = (spans(), 0);
+    begin(&mut spans, &mut line, 1);
+    let launches = MOST_WAITING as u64 * 3;
+    for n in 0..launches {
+        spans.work(launches + n, 7, (1, 2), 0);
+        spans.launch(line, n, 0);
+    }
+    assert!(spans.early[0].len() <= MOST_EARLY && spans.waiting.len() <= MOST_WAITING * 2);
+    settle(&mut spans, 0, false);
+    assert!(spans.waiting.len() <= MOST_WAITING);
+    settle(&mut spans, 0, true);
+    assert_eq!(spans.without_work, launches);
+}
+
+#[test]
+fn nothing_where_it_is_not_wanted_and_without_ranges() {
+    let (mut spans, mut line) = (Spans::new(StrId::NONE), 0);
+    assert!(!spans.begin(&mut line, StrId(1), None, StrId::NONE));
+    let mut spans = Spans::new(StrId(1));
+    spans.launch(0, 1, 0);
+    spans.work(1, 7, (1, 2), 0);
+    assert!(spans.early[0].is_empty() && spans.waiting.is_empty());
+}

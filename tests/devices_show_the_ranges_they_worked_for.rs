@@ -1,0 +1,115 @@
+//! What a program calls `step` or `forward` is seen on the streams that worked for it: as
+//! long as the kernels that were launched inside of it, ranges in ranges.
+
+mod cuda;
+
+use cuda::fakes::Machine;
+use cuda::record;
+
+/// Ranges on devices, with what lies around them, and the kernels that begin and end with
+/// them.
+const RANGES: &str = "
+    SELECT t.name AS track, s.depth, s.name, p.name AS around,
+           group_concat(DISTINCT g.name) AS begins, group_concat(DISTINCT h.name) AS ends
+    FROM slice s JOIN track t ON t.id = s.track_id LEFT JOIN slice p ON p.id = s.parent_id
+    LEFT JOIN gpu_slice g ON g.ts = s.ts LEFT JOIN gpu_slice h ON h.ts + h.dur = s.ts + s.dur
+    WHERE s.category = 'gpu_user_annotation'
+    GROUP BY s.id ORDER BY 1, s.ts, s.depth";
+
+const STEP: &str = "\
+    push step\n\
+    push forward\n\
+    kernel a\n\
+    push attention\n\
+    kernel b dur=3us\n\
+    kernel c dur=2us\n\
+    pop\n\
+    pop\n\
+    push aten::add, seq = 7, op_id = 8\n\
+    kernel d\n\
+    pop\n\
+    push optimizer, op_id = 9\n\
+    kernel e stream=13 dur=5us\n\
+    push nothing\n\
+    call cudaMalloc\n\
+    pop\n\
+    pop\n\
+    pop\n\
+    kernel outside\n\
+    sync\n";
+
+#[test]
+fn ranges_lie_in_ranges_on_every_stream() {
+    for version in ["11.8", "12.6", "13.1"] {
+        let recorded = record(&Machine::with(version), STEP, &[]);
+        recorded.ended(0);
+        recorded.trace.assert_clean();
+        assert_eq!(
+            recorded.trace.table(RANGES),
+            "track                        depth  name       around   begins  ends\n\
+             GPU 0 stream 07 annotations  0      step       NULL     a       d\n\
+             GPU 0 stream 07 annotations  1      forward    step     a       c\n\
+             GPU 0 stream 07 annotations  2      attention  forward  b       c\n\
+             GPU 0 stream 13 annotations  0      step       NULL     e       e\n\
+             GPU 0 stream 13 annotations  1      optimizer  step     e       e\n",
+            "{version}"
+        );
+    }
+}
+
+/// Where Kineto writes them: on the rows of the streams.
+#[test]
+fn they_are_kinetos_in_its_json() {
+    let recorded = record(&Machine::with("12.6"), STEP, &[]);
+    let place = r#""pid": 0, "tid": 13"#;
+    let lines = recorded.json_lines(&[r#""cat": "gpu_user_annotation""#]);
+    assert!(lines.iter().all(|line| line.contains(r#""ph": "X""#)), "{lines:#?}");
+    let at = |place: &str| lines.iter().filter(|line| line.contains(place)).count();
+    assert_eq!((lines.len(), at(place), at(r#""pid": 0, "tid": 7"#)), (5, 2, 3), "{lines:#?}");
+}
+
+#[test]
+fn threads_and_graphs() {
+    let part = "push part\nlaunch 5\nkernel k\npop\nsync\n";
+    let script = format!("graph 5\nkernel a\nkernel b dur=9us\nend\nthread\n{part}thread\n{part}");
+    let recorded = record(&Machine::with("12.9"), &script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let covered = "SELECT count(*) AS kernels, count(DISTINCT s.id) AS ranges FROM slice s
+                   JOIN gpu_slice g ON g.ts BETWEEN s.ts AND s.ts + s.dur
+                   WHERE s.category = 'gpu_user_annotation' AND g.name = 'b'
+                     AND g.ts + g.dur <= s.ts + s.dur";
+    let ranges = "SELECT count(*) FROM slice WHERE category = 'gpu_user_annotation'";
+    assert_eq!(recorded.trace.one_i64(ranges), 2);
+    assert!(recorded.trace.table(covered).ends_with(" 2\n"), "{}", recorded.trace.table(covered));
+}
+
+/// However many there are: the one around them all does not keep the others waiting.
+#[test]
+fn a_thousand_steps_in_a_run() {
+    let step = "push step\nrepeat 20\nkernel k dur=50\nend\npop\n";
+    let script = format!("push run\n{}pop\nsync\n", step.repeat(1000));
+    let recorded = record(&Machine::with("13.1"), &script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let ranges = "SELECT s.name, p.name AS around, count(*) AS n, sum(s.dur > 0) AS finished
+                  FROM slice s LEFT JOIN slice p ON p.id = s.parent_id
+                  WHERE s.category = 'gpu_user_annotation' GROUP BY 1 ORDER BY 1";
+    assert_eq!(
+        recorded.trace.table(ranges),
+        "name  around  n     finished\n\
+         run   NULL    1     1\n\
+         step  run     1000  1000\n"
+    );
+    let fact = |key: &str| recorded.facts.iter().find(|(name, _)| name.ends_with(key)).unwrap().1;
+    assert_eq!((&**fact("launches_without_work"), &**fact("device_ranges_moved")), ("0", "0"));
+}
+
+#[test]
+fn they_are_left_out_on_request() {
+    let types = ["--", "--set", "ACTIVITY_TYPES=kernel,cuda_runtime"];
+    let recorded = record(&Machine::with("12.6"), STEP, &types);
+    recorded.trace.assert_clean();
+    assert_eq!(recorded.trace.one_i64("SELECT count(*) FROM slice WHERE name = 'step'"), 1);
+    assert_eq!(recorded.kernels(), 6);
+}

@@ -1,0 +1,120 @@
+//! Scripts of work on Intel GPUs, recorded on machines without one.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+#[path = "../cuda/mod.rs"]
+pub(crate) mod cuda;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(crate) use cuda::Recorded;
+
+/// A machine with an Intel GPU that is not there: a folder with the fake libraries under the
+/// names of the real ones.
+pub(crate) struct Machine {
+    folder: tempfile::TempDir,
+    version: String,
+    faults: Vec<String>,
+    devices: u32,
+    sycl: bool,
+}
+
+/// The file name that PTI of this version has.
+fn soname(version: &str) -> &'static str {
+    if version.starts_with("0.") { "libpti_view.so.0" } else { "libpti_view.so.1" }
+}
+
+impl Machine {
+    /// A machine with Level Zero and PTI of this version.
+    pub(crate) fn with(version: &str) -> Machine {
+        let machine = Machine::without_pti(version);
+        std::fs::copy(example("libfake_libpti.so"), machine.pti()).unwrap();
+        machine
+    }
+
+    pub(crate) fn without_pti(version: &str) -> Machine {
+        let machine = Machine::bare(version);
+        let zero = machine.folder.path().join("libze_loader.so.1");
+        std::fs::copy(example("libfake_libze.so"), zero).unwrap();
+        machine
+    }
+
+    /// A machine that has neither.
+    pub(crate) fn bare(version: &str) -> Machine {
+        let folder = tempfile::tempdir().unwrap();
+        let (version, faults) = (version.to_owned(), Vec::new());
+        Machine { folder, version, faults, devices: 1, sycl: false }
+    }
+
+    /// Adds to `FAKE_PTI_FAULT`.
+    pub(crate) fn fault(mut self, fault: &str) -> Machine {
+        self.faults.push(fault.to_owned());
+        self
+    }
+
+    pub(crate) fn devices(mut self, devices: u32) -> Machine {
+        self.devices = devices;
+        self
+    }
+
+    /// Programs on it are linked with SYCL's runtime (which is a library that does nothing).
+    pub(crate) fn sycl(mut self) -> Machine {
+        let sycl = self.folder.path().join("libsycl.so.8");
+        std::fs::copy(example("libfake_libze.so"), sycl).unwrap();
+        self.sycl = true;
+        self
+    }
+
+    /// Takes a function out of PTI: nobody asks for what it is called now.
+    pub(crate) fn without(self, function: &str) -> Machine {
+        let mut bytes = std::fs::read(self.pti()).unwrap();
+        let name = format!("\0{function}\0").into_bytes();
+        let places: Vec<_> =
+            (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(&name)).collect();
+        assert!(!places.is_empty(), "the fake PTI never had {function}");
+        places.into_iter().for_each(|at| bytes[at + 1] = b'X');
+        std::fs::write(self.pti(), bytes).unwrap();
+        self
+    }
+
+    pub(crate) fn pti(&self) -> PathBuf {
+        self.folder.path().join(soname(&self.version))
+    }
+
+    /// Lets a command run on this machine.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        command.env("LD_LIBRARY_PATH", self.folder.path());
+        command.env("FAKE_PTI_VERSION", &self.version);
+        command.env("FAKE_PTI_FAULT", self.faults.join(","));
+        command.env("FAKE_XPU_DEVICES", self.devices.to_string());
+        if self.sycl {
+            command.env("LD_PRELOAD", "libsycl.so.8");
+        }
+        let others = ["XPTI_SUBSCRIBERS", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
+        for name in others.into_iter().chain(["NVTX_INJECTION64_PATH"]) {
+            command.env_remove(name);
+        }
+    }
+
+    /// Records the fake program with this script; `arguments` are the program's, and after
+    /// `--` those of `kymo record`.
+    pub(crate) fn record(&self, script: &str, arguments: &[&str]) -> Recorded {
+        let path = self.folder.path().join("script");
+        std::fs::write(&path, script).unwrap();
+        let interface = if self.sycl { "--sycl" } else { "--xpu" };
+        let arguments = [&[interface], arguments].concat();
+        let program = example("fake_cuda_program");
+        cuda::record_on(|command| self.prepare(command), &program, &path, &arguments)
+    }
+}
+
+/// Something of `kymograph-backends` that cargo builds beside its tests.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
+    let path = profile.join("examples").join(name);
+    assert!(path.exists(), "no {name}: run cargo build -p kymograph-backends --examples");
+    path
+}
