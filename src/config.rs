@@ -94,9 +94,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("MODE", "OCTAL", "",
         "Permissions of the output, such as 0600. Unset: 0666 less the umask.",
         |c, v| { c.mode = value::optional(v, value::mode)?; Ok(()) }),
-    option!("COMPRESS", "auto|none|gzip|zstd", "auto",
-        "Compression of the output; auto goes by its extension.",
-        |c, v| { c.compress = value::choice(v, &[("auto", Compress::Auto), ("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd)])?; Ok(()) }),
+    option!("COMPRESS", "auto|none|gzip|zstd|packets", "auto",
+        "Compression of the output; auto goes by its extension. packets: inside of the trace, which needs no extension, and can be followed, cut and joined.",
+        |c, v| { c.compress = value::choice(v, &[("auto", Compress::Auto), ("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd), ("packets", Compress::Packets)])?; Ok(()) }),
     option!("DURATION", "DURATION", "",
         "Stop recording after this long; the program goes on. Unset: until it ends.",
         |c, v| { c.duration = value::optional(v, value::duration)?; Ok(()) }),
@@ -217,6 +217,8 @@ pub enum Compress {
     Gzip,
     /// zstd, one frame per flush.
     Zstd,
+    /// zlib, in packets that hold packets.
+    Packets,
 }
 
 /// Whether a Python program that imports PyTorch is made to tell of its operators.

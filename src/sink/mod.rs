@@ -24,6 +24,7 @@ mod file;
 mod gzip;
 mod memory;
 mod numbered;
+mod packed;
 mod quiet;
 mod stream;
 
