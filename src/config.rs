@@ -163,6 +163,12 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("WAIT", "0|1", "0",
         "Record nothing until somebody asks for a trace (`kymo trigger`).",
         |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
+    option!("SIGNAL", "NAME", "",
+        "A signal that asks for a trace of DURATION (1s when unset), such as USR2; not if the program handles it.",
+        |c, v| { c.signal = value::optional(v, value::signal)?; Ok(()) }),
+    option!("KINETO_CONFIG", "PATH|default", "",
+        "Kineto's own configuration file, of which ACTIVITY_TYPES and how often a daemon is asked are taken over; default is what $KINETO_CONFIG names, else /etc/libkineto.conf. Unset: it is not read.",
+        |c, v| { c.kineto_config = value::optional(v, value::path)?; Ok(()) }),
     option!("SOCKETS", "PATH", "",
         "Folder in which `kymo ps` and `kymo trigger` find the processes that they can ask. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
         |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
@@ -295,6 +301,10 @@ pub struct Config {
     pub daemon: Daemon,
     /// `WAIT`.
     pub wait: bool,
+    /// `SIGNAL`, its number.
+    pub signal: Option<i32>,
+    /// `KINETO_CONFIG`.
+    pub kineto_config: Option<PathBuf>,
     /// `SOCKETS`.
     pub sockets: Option<PathBuf>,
     /// `TRACE_DIRS`; empty when unset.
@@ -336,6 +346,8 @@ impl Default for Config {
             control: None,
             daemon: Daemon::NONE,
             wait: false,
+            signal: None,
+            kineto_config: None,
             sockets: None,
             trace_dirs: Vec::new(),
             json_notes: None,

@@ -32,6 +32,19 @@ pub(crate) fn forget_categories() {
     }
 }
 
+/// Has the trace say something of itself. The text is kept for good.
+pub(crate) fn state(key: &str, text: &str) {
+    let fact = Record {
+        time: PIPELINE.now(),
+        arg: PIPELINE.intern(StrId::NONE, text.as_bytes()).0.into(),
+        site: PIPELINE.intern(StrId::NONE, key.as_bytes()),
+        kind: Kind::Fact as u8,
+        tag: ArgType::Str as u8,
+        ..Record::default()
+    };
+    PIPELINE.push(fact, &[]);
+}
+
 /// Switches a category on or off, until the recording ends or another one starts.
 pub(crate) fn set_enabled(category: StrId, on: bool) {
     KNOWN[category.0 as usize & 0xffff].store(if on { ON } else { OFF }, Ordering::Relaxed);

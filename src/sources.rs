@@ -1,5 +1,7 @@
 //! The backends that are told when a recording starts and stops.
 
+mod children;
+
 use std::time::{Duration, Instant};
 
 use kymograph_backends::nvidia::NVIDIA;
@@ -8,6 +10,7 @@ use kymograph_backends::xpu::XPU;
 
 use crate::config::Config;
 use crate::recorder::PIPELINE;
+pub use children::{Membership, take_part};
 
 static SOURCES: [&dyn Source; 2] = [&NVIDIA, &XPU];
 
@@ -18,6 +21,7 @@ pub(crate) fn start(config: &Config) {
     for source in SOURCES {
         source.start(&PIPELINE, &settings);
     }
+    children::start();
 }
 
 /// What concerns them of the configuration.
@@ -38,6 +42,7 @@ pub(crate) fn flush(patience: Duration) {
 
 /// Stops them; returns whether all have stopped. What they have to say is pushed then.
 pub(crate) fn stop(patience: Duration) -> bool {
+    children::stop();
     each(patience, |source, left| source.stop(left))
 }
 

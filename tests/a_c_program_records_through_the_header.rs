@@ -265,6 +265,8 @@ fn exported(library: &Path) -> Vec<String> {
         "__itt_api_init",
         "xptiTraceInit",
         "xptiTraceFinish",
+        "zeInit",
+        "zeInitDrivers",
         "_exit",
         "_Exit",
         "execve",

@@ -14,6 +14,11 @@ pub(super) fn path(value: &OsStr) -> Result<PathBuf, String> {
     Ok(value.into())
 }
 
+pub(super) fn signal(value: &OsStr) -> Result<i32, String> {
+    let number = crate::control::signal::number(text(value)?);
+    number.ok_or_else(|| "expected USR1, USR2, PROF, URG or IO".to_owned())
+}
+
 /// `None` for an empty value.
 pub(super) fn optional<'v, T>(
     value: &'v OsStr,

@@ -241,8 +241,10 @@ fn status_lines(status: &Status) -> String {
     let rank = rank.map_or(String::new(), |(_, rank)| format!("rank={rank}\n"));
     let daemon =
         status.daemon.as_ref().map_or(String::new(), |it| format!("\ndaemon={}", flat(it)));
+    let problems: String =
+        status.problems.iter().map(|problem| format!("problem={}\n", flat(problem))).collect();
     format!(
-        "{rank}pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
+        "{problems}{rank}pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
         std::process::id(),
         status.steps,
         env!("CARGO_PKG_VERSION")

@@ -74,6 +74,8 @@ fn start() {
     });
 }
 
+pub(crate) use python::state_facts;
+
 /// Starts the recording if `kymo record` runs this process and it has not started yet:
 /// for events that come by another way than an annotation library. Returns whether `kymo
 /// record` runs this process.

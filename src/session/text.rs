@@ -72,6 +72,36 @@ pub fn parse(
     base: &Config,
     now: Now,
 ) -> Result<Parsed, Refusal> {
+    let mut config = base.clone();
+    let (mut draft, problems) = read(text, dialect, &mut config)?;
+    draft.apply(&mut config);
+    let poll = draft.poll;
+    Ok(Parsed { request: draft.finish(origin, config, now)?, poll, problems })
+}
+
+/// Takes over what a text of Kineto's syntax says that is not about one trace: what to
+/// record, and how often a daemon is asked. Returns what was not understood.
+///
+/// # Errors
+/// As [`parse`]; `config` is as it was then.
+pub fn apply(text: &[u8], config: &mut Config) -> Result<Vec<String>, Refusal> {
+    let mut new = config.clone();
+    let (mut draft, problems) = read(text, Dialect::Kineto, &mut new)?;
+    draft.log_file = None;
+    draft.apply(&mut new);
+    if let Some(poll) = draft.poll {
+        new.daemon.poll = poll.clamp(Duration::from_secs(1), Duration::from_secs(30));
+    }
+    *config = new;
+    Ok(problems)
+}
+
+/// Reads all lines. Options go to `config`.
+fn read(
+    text: &[u8],
+    dialect: Dialect,
+    config: &mut Config,
+) -> Result<(Draft, Vec<String>), Refusal> {
     let malformed = |why: String| Err(Refusal::Malformed(why));
     if text.len() > LONGEST {
         return malformed(format!("the request has {} bytes; {LONGEST} are enough", text.len()));
@@ -80,7 +110,6 @@ pub fn parse(
         return malformed("the request is not UTF-8 text".to_owned());
     };
     let mut draft = Draft::new(dialect);
-    let mut config = base.clone();
     let mut problems = Vec::new();
     for (number, line) in text.split('\n').enumerate() {
         let number = number + 1;
@@ -106,9 +135,7 @@ pub fn parse(
             return malformed(format!("line {number}: {key}={value}: {why}"));
         }
     }
-    draft.apply(&mut config);
-    let poll = draft.poll;
-    Ok(Parsed { request: draft.finish(origin, config, now)?, poll, problems })
+    Ok((draft, problems))
 }
 
 /// The key and value of a line, if it is not empty.
@@ -356,6 +383,19 @@ mod tests {
         assert!(matches!(window, Window::Iterations { start: 0, roundup: 10, count: 3, .. }));
         let window = kineto("PROFILE_START_ITERATION_ROUNDUP=10").unwrap().request.window;
         assert!(matches!(window, Window::Time { .. }));
+    }
+
+    #[test]
+    fn a_file_of_kinetos_is_taken_over_or_not_at_all() {
+        let mut config = Config::default();
+        let text = b"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=9\nACTIVITY_TYPES=kernel\nX=1";
+        assert_eq!(apply(text, &mut config).unwrap().len(), 1);
+        assert_eq!(config.daemon.poll, Duration::from_secs(9));
+        assert_eq!(config.activity_types, "kernel");
+        assert_eq!(config.output, Config::default().output);
+        let before = config.clone();
+        assert!(apply(b"ACTIVITY_TYPES=cpu_op\nnonsense", &mut config).is_err());
+        assert_eq!(config, before);
     }
 
     /// Kineto: AsyncActivityProfilerHandlerTest.AcceptConfigIgnoresDisabled.
