@@ -18,6 +18,7 @@ mod chapter;
 mod context;
 mod device;
 mod edges;
+mod facts;
 pub(crate) mod identity;
 pub(crate) mod job;
 mod keep;
@@ -36,7 +37,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kymograph_protos::packet::{self, Fact};
+use kymograph_protos::packet;
 use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
@@ -59,8 +60,8 @@ use watch::Watch;
 
 /// Slots turned into packets before the next lane gets its turn.
 const BATCH: usize = 1 << 15;
-/// Slots of one lane that are turned into packets in one pass, unless all must be.
-const TURN: usize = 8 * BATCH;
+/// Batches of one lane that are turned into packets in one pass, unless all must be.
+const TURN: usize = 8;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
 /// How long sources may take when others close the recording.
@@ -198,8 +199,13 @@ impl Engine {
                 // SAFETY: no locks are held.
                 unsafe { libc::exit(0) };
             }
-            if due || matches!(request, Request::Flush(_)) {
-                self.pass(Pass::Flush);
+            let asked = matches!(request, Request::Flush(_));
+            if due || asked {
+                if asked {
+                    self.pass_all()
+                } else {
+                    self.pass(Pass::Flush)
+                }
                 self.leaves(Pass::Flush);
                 self.write();
                 self.rotate();
@@ -221,18 +227,6 @@ impl Engine {
         self.process.describe(&mut self.out, &self.clocks);
         self.introduce();
         self.write();
-    }
-
-    /// Where this process runs: what joins its trace with those of others.
-    fn state_place(&mut self) {
-        let machine = job::machine();
-        let prefix = format!("kymograph.{}", self.process.pid);
-        let place = job::place().into_iter();
-        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
-        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
-        let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
-        let facts: Vec<_> = machine.chain(place).collect();
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
     }
 
     fn end(mut self) {
@@ -264,7 +258,19 @@ impl Engine {
         shared.ended(summary, edges);
     }
 
-    /// Empties all queues.
+    /// Empties all queues of what was in them when it was called.
+    fn pass_all(&mut self) {
+        // Who records as fast as that must not keep it from ending.
+        let most = self.buffer as usize / size_of::<Slot>() / (TURN << 10) + 1;
+        for _ in 0..most {
+            self.pass(Pass::Flush);
+            if !self.behind {
+                break;
+            }
+        }
+    }
+
+    /// Empties all queues, as far as no lane keeps the others waiting.
     fn pass(&mut self, pass: Pass) {
         if self.anchored.elapsed() >= clock::ANCHOR_INTERVAL {
             self.anchored = Instant::now();
@@ -304,9 +310,8 @@ impl Engine {
         let batch = self.flight.as_ref().map_or(BATCH, Flight::batch);
         // A thread that records as fast as it is drained must not keep the others waiting.
         let mut turn = match pass {
-            Pass::Normal => TURN,
-            Pass::Flush => TURN.max(self.buffer as usize / size_of::<Slot>()),
             Pass::Last => usize::MAX,
+            _ => TURN * batch,
         };
         loop {
             scratch.clear();
@@ -547,49 +552,6 @@ impl Engine {
             bytes: self.bytes,
             write_errors: self.write_errors,
             failure: self.failure.as_ref().map(ToString::to_string),
-        }
-    }
-
-    /// The counts that people ask for, in the trace itself.
-    fn state_facts(&mut self) {
-        let summary = self.summary();
-        let number = |n: u64| Fact::Number(n as i64);
-        let prefix = format!("kymograph.{}", self.process.pid);
-        let rows = [
-            ("events", self.totals.events),
-            ("lost", summary.lost),
-            ("reentrant", summary.reentrant),
-            ("truncated_strings", summary.truncated),
-            ("unmatched_ends", summary.unmatched_ends),
-            ("misnested", summary.misnested),
-            ("clamped_times", summary.clamped),
-            ("unknown_records", summary.unknown),
-            ("launches_without_work", self.process.spans.without_work),
-            ("device_ranges_moved", self.process.spans.moved),
-        ];
-        let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
-        let facts: Vec<_> =
-            keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        let window = self.shared.window.bounds(&self.converter);
-        if !window.is_all() {
-            let (opened, closed) = window.nanos(&self.converter);
-            let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
-            let facts = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        }
-        for (key, value) in self.shared.facts() {
-            let key = format!("{prefix}.{key}");
-            let facts = [(key.as_str(), Fact::Text(&value))];
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        }
-        let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
-        let lanes: Vec<_> = lanes
-            .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))
-            .collect();
-        let facts: Vec<_> = lanes.iter().map(|(k, n)| (k.as_str(), number(*n))).collect();
-        if !facts.is_empty() {
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
         }
     }
 }
