@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How soon after a trace its JSON is begun.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Looks for wishes and fulfils them, on a thread of its own, until it is dropped. Then
 /// those that are there are fulfilled first.
@@ -35,7 +35,7 @@ impl Json {
     }
 
     /// Starts the thread: not before the command was forked.
-    pub(super) fn start(&mut self) {
+    pub(super) fn start(mut self) -> Json {
         let (end, ended) = mpsc::channel();
         let folder = self.folder.clone();
         self.end = Some(end);
@@ -53,6 +53,7 @@ impl Json {
                 }
             }
         }));
+        self
     }
 }
 

@@ -16,6 +16,8 @@ static RANGES: AtomicU64 = AtomicU64::new(1);
 
 /// Category of NVTX's default domain.
 pub(crate) static NVTX: Interned = Interned::known(b"nvtx");
+/// Category of ROCTX.
+pub(crate) static ROCTX: Interned = Interned::known(b"roctx");
 /// Category of what ITT says outside every domain.
 pub(crate) static ITT: Interned = Interned::known(b"itt");
 
@@ -36,6 +38,7 @@ pub(crate) fn start(recorder: &'static dyn Recorder) -> &'static Session {
     let session = SESSION.get_or_init(|| Session { recorder });
     session.settle(&NVTX);
     session.settle(&ITT);
+    session.settle(&ROCTX);
     session
 }
 
@@ -73,6 +76,11 @@ impl Session {
     #[inline(always)]
     pub(crate) fn live(&self, category: StrId) -> bool {
         !PAUSED.load(Ordering::Relaxed) && self.recorder.enabled(category)
+    }
+
+    /// Whether they are recorded now or may be later.
+    pub(crate) fn may_live(&self, category: StrId) -> bool {
+        self.recorder.may_be_enabled(category)
     }
 
     /// The id of a text, or none.
