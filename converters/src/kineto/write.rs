@@ -5,7 +5,8 @@ use std::io;
 
 use super::own;
 use crate::chrome::{
-    LAUNCH_ARROWS, METADATA_EVENTS, METADATA_TIME, Style, first_time, write_in, write_text,
+    GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_TIME, Style, first_time, write_in,
+    write_text,
 };
 use crate::trace::{Job, StrId, Trace, Value};
 
@@ -34,7 +35,7 @@ pub(crate) struct Members {
 const PERIOD: i64 = 7_889_238 * 1_000_000_000;
 
 /// Members that this writer makes, or that are not for the file.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "schemaVersion",
     "displayTimeUnit",
     "baseTimeNanoseconds",
@@ -42,6 +43,7 @@ const OWN: [&str; 7] = [
     METADATA_EVENTS,
     METADATA_TIME,
     LAUNCH_ARROWS,
+    GPU_ROWS,
 ];
 
 pub(crate) fn members(trace: &Trace, style: Style) -> Members {
