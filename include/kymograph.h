@@ -86,6 +86,21 @@ bool kymo_start(const char *options);
  * Threads: any; of several calls one ends it. Not in signal handlers. */
 bool kymo_stop(kymo_summary *summary);
 
+/* As kymo_start, but what is recorded is discarded until kymo_open, by its timestamps: so the
+ * beginning of what is to be recorded does not suffer from what sources (CUDA, say) do when
+ * they are switched on. What began before kymo_open and ends later is in the trace, with its
+ * own times and an argument `straddles`. */
+bool kymo_prepare(const char *options);
+bool kymo_open(void);
+
+/* Records nothing until kymo_resume; slices that have begun may end meanwhile. Costs
+ * microseconds. False if there is no recording that kymo_start or kymo_prepare started. */
+bool kymo_pause(void);
+bool kymo_resume(void);
+
+/* Has the trace say something of itself: it gets the key kymograph.<pid>.<key>. */
+bool kymo_metadata(const char *key, const char *value);
+
 /* Writes everything recorded so far, by whoever started it, to the output, and waits until
  * that is done, at most so many milliseconds. Returns whether it is done.
  *
@@ -133,6 +148,33 @@ bool kymo_arm(const char *options);
  *
  * Threads: any, usually one. Not in signal handlers. */
 void kymo_step(void);
+
+/* Which iterations to record: cycles of waiting, warming up (sources are on, nothing is kept)
+ * and recording, each into a trace of its own. Set `size` to sizeof(kymo_schedule). */
+typedef struct kymo_schedule {
+    size_t size;
+    uint64_t skip_first;      /* iterations before the first cycle */
+    uint64_t wait;            /* of a cycle, in which nothing happens */
+    uint64_t warmup;          /* of a cycle, in which sources are on */
+    uint64_t active;          /* of a cycle, that are recorded; at least 1 */
+    uint64_t repeat;          /* how many cycles; 0 for no end */
+    uint64_t skip_first_wait; /* 1: the first cycle has no wait */
+} kymo_schedule;
+
+/* Called with each trace, by kymo_step or kymo_session_finish. */
+typedef void (*kymo_trace_ready)(void *user, const char *path, const kymo_summary *summary);
+
+/* Records the iterations that `schedule` chooses (NULL: each), which begin now and with every
+ * kymo_step. The first trace has the name that `options` say, further ones get their number
+ * before the extension. A session that runs already ends first. Under `kymo record` all is
+ * recorded anyway: true, and nothing happens. False as for kymo_start.
+ *
+ * Threads: any. Not in signal handlers. */
+bool kymo_session_start(const char *options, const kymo_schedule *schedule,
+                        kymo_trace_ready on_trace_ready, void *user);
+
+/* Ends it, and writes what is being recorded; returns how many traces there are. */
+uint64_t kymo_session_finish(void);
 
 /* ---- Names ---------------------------------------------------------------------------- */
 

@@ -6,16 +6,14 @@
 //! [`guard`]; none trusts a pointer to be non-null, a string to be UTF-8 or a handle to be
 //! one that it gave.
 
-mod control;
 mod failure;
 mod header;
 mod pushes;
+mod recording;
+mod session;
 
-use std::ffi::{OsStr, c_char, c_int};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{c_char, c_int};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::time::Duration;
 
 use kymograph_protos::record::{ArgType, Kind, Record};
 use kymograph_protos::{Recorder, StrId};
@@ -24,134 +22,19 @@ use crate::__private::COMPILED_IN;
 use crate::api::draft::Draft;
 use crate::api::range::unique;
 use crate::api::{Flow, Track, category, names};
-use crate::flight::Target;
 use crate::guard::guard;
 use crate::intern::INTERNER;
 use crate::recorder::PIPELINE;
-use crate::recording::{self, Recording};
-use crate::{Config, clock, queue};
+use crate::{clock, queue};
 
-use header::{Arg, CSummary, add, bytes, category as category_of, name, registered};
+use header::{Arg, add, bytes, category as category_of, name, registered};
 use pushes::Pushes;
-
-/// The recording that `kymo_start` started.
-static OURS: AtomicPtr<Recording> = AtomicPtr::new(ptr::null_mut());
-/// Whether `kymo_start` found the recording of `kymo record` and left it at that.
-static ADOPTED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Apart from the queue's own thread-local, which the fast path of the Rust API must
     /// reach in one step; only C callers need this one. Constant and without a destructor
     /// like that, so that it can be used while a thread ends.
     static PUSHES: Pushes = const { Pushes::new() };
-}
-
-/// # Safety
-/// `options` is null or a C string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kymo_start(options: *const c_char) -> bool {
-    guard(false, || {
-        // SAFETY: the caller's promise.
-        match start(unsafe { bytes(options) }) {
-            Ok(()) => true,
-            Err(why) => {
-                failure::set(why);
-                false
-            }
-        }
-    })
-}
-
-/// The options that a caller gives; none: those of the environment.
-fn config(options: Option<&[u8]>) -> Result<Config, String> {
-    let (config, problems) = match options {
-        None => Config::from_env(),
-        Some(text) => Config::parse_text(str::from_utf8(text).map_err(|e| e.to_string())?),
-    };
-    match problems.as_slice() {
-        [] => Ok(config),
-        _ => Err(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
-    }
-}
-
-fn start(options: Option<&[u8]>) -> Result<(), String> {
-    let config = config(options)?;
-    // Who runs this program under `kymo record` asked first.
-    #[cfg(feature = "inject")]
-    if crate::inject::start_if_wanted() && Recording::is_running() {
-        ADOPTED.store(true, Ordering::Relaxed);
-        return Ok(());
-    }
-    let recording = Recording::start(config).map_err(|error| error.to_string())?;
-    let before = OURS.swap(Box::into_raw(Box::new(recording)), Ordering::AcqRel);
-    if !before.is_null() {
-        // SAFETY: made by `Box::into_raw`, and whoever swaps a pointer out owns it. That
-        // recording ended by itself, or is a parent's.
-        drop(unsafe { Box::from_raw(before) });
-    }
-    Ok(())
-}
-
-/// # Safety
-/// `summary` is null or points to a `kymo_summary` whose size is set.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
-    guard(false, || {
-        let ours = OURS.swap(ptr::null_mut(), Ordering::AcqRel);
-        if ours.is_null() && ADOPTED.swap(false, Ordering::Relaxed) {
-            let done = recording::flush_active(recording::PATIENCE);
-            // SAFETY: the caller's promise.
-            unsafe { CSummary::write(summary, &recording::active_summary().unwrap_or_default()) };
-            return done;
-        }
-        if ours.is_null() {
-            failure::set("there is no recording that kymo_start started");
-            return false;
-        }
-        // SAFETY: as in `start`.
-        let recording = unsafe { Box::from_raw(ours) };
-        // A forked child has the parent's handle, and perhaps a recording of its own.
-        let done = if recording.is_of_this_process() {
-            recording.stop()
-        } else {
-            recording::stop_active(recording::PATIENCE).unwrap_or_default()
-        };
-        // SAFETY: the caller's promise.
-        unsafe { CSummary::write(summary, &done) };
-        if let Some(why) = &done.failure {
-            failure::set(format!("the trace is not complete: {why}"));
-        }
-        done.failure.is_none()
-    })
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn kymo_flush(milliseconds: u32) -> bool {
-    guard(false, || recording::flush_active(Duration::from_millis(milliseconds.into())))
-}
-
-/// # Safety
-/// `path` is null or a C string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn kymo_dump(path: *const c_char, milliseconds: u32) -> bool {
-    guard(false, || {
-        // SAFETY: the caller's promise.
-        let path = unsafe { bytes(path) };
-        let target = path.map_or(Target::Next, |path| Target::Path(OsStr::from_bytes(path).into()));
-        let patience = Duration::from_millis(milliseconds.into());
-        match recording::dump_active(target, "asked by the program", patience) {
-            Ok(_) => true,
-            Err(error) => {
-                failure::set(error.to_string());
-                false
-            }
-        }
-    })
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn kymo_is_recording() -> bool {
-    guard(false, Recording::is_running)
 }
 
 /// # Safety

@@ -116,6 +116,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("ACTIVITY_TYPES", "LIST", "",
         "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, which HIP's are too, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA and HIP.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
+    option!("GPU_COUNTERS", "DURATION", "",
+        "How often utilisation, memory, power, clocks, temperature and throughput of the NVIDIA GPUs that are used are sampled; 10ms at least. Unset: never.",
+        |c, v| { c.gpu_counters = value::optional(v, value::sampling)?; Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
         |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
@@ -152,6 +155,12 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("WAIT", "0|1", "0",
         "Record nothing until somebody asks for a trace (`kymo trigger`).",
         |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
+    option!("SIGNAL", "NAME", "",
+        "A signal that asks for a trace of DURATION (1s when unset), such as USR2; not if the program handles it.",
+        |c, v| { c.signal = value::optional(v, value::signal)?; Ok(()) }),
+    option!("KINETO_CONFIG", "PATH|default", "",
+        "Kineto's own configuration file, of which ACTIVITY_TYPES and how often a daemon is asked are taken over; default is what $KINETO_CONFIG names, else /etc/libkineto.conf. Unset: it is not read.",
+        |c, v| { c.kineto_config = value::optional(v, value::path)?; Ok(()) }),
     option!("SOCKETS", "PATH", "",
         "Folder in which `kymo ps` and `kymo trigger` find the processes that they can ask. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
         |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
@@ -260,6 +269,8 @@ pub struct Config {
     pub pytorch: PyTorch,
     /// `ACTIVITY_TYPES`.
     pub activity_types: String,
+    /// `GPU_COUNTERS`.
+    pub gpu_counters: Option<Duration>,
     /// `ALL_ARGS`.
     pub all_args: bool,
     /// `CUPTI_PATH`.
@@ -276,6 +287,10 @@ pub struct Config {
     pub daemon: Daemon,
     /// `WAIT`.
     pub wait: bool,
+    /// `SIGNAL`, its number.
+    pub signal: Option<i32>,
+    /// `KINETO_CONFIG`.
+    pub kineto_config: Option<PathBuf>,
     /// `SOCKETS`.
     pub sockets: Option<PathBuf>,
     /// `TRACE_DIRS`; empty when unset.
@@ -306,6 +321,7 @@ impl Default for Config {
             process_name: None,
             pytorch: PyTorch::Auto,
             activity_types: String::new(),
+            gpu_counters: None,
             all_args: false,
             cupti_path: None,
             cupti_finalize: true,
@@ -314,6 +330,8 @@ impl Default for Config {
             control: None,
             daemon: Daemon::NONE,
             wait: false,
+            signal: None,
+            kineto_config: None,
             sockets: None,
             trace_dirs: Vec::new(),
             json_notes: None,

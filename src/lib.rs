@@ -35,7 +35,7 @@ pub use config::Config;
 pub use error::Error;
 pub use flight::Dump;
 pub use kymograph_protos::CounterUnit;
-pub use recording::{Recording, Stats, Summary, ThreadStats};
+pub use recording::{Ready, Recording, Session, Stats, Summary, ThreadStats};
 
 /// The pipeline as backends see it, for tests and for sources of records that live outside
 /// this crate.

@@ -9,7 +9,7 @@ use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
 use crate::clock;
 use crate::intern::INTERNER;
 use crate::queue::{POOL, PRODUCER};
-use crate::recording;
+use crate::{control, recording};
 
 /// The pipeline of this process.
 pub static PIPELINE: Pipeline = Pipeline;
@@ -30,6 +30,19 @@ pub(crate) fn forget_categories() {
     for id in 0..=INTERNER.count().min(KNOWN.len() as u32 - 1) {
         KNOWN[id as usize].store(0, Ordering::Relaxed);
     }
+}
+
+/// Has the trace say something of itself. The text is kept for good.
+pub(crate) fn state(key: &str, text: &str) {
+    let fact = Record {
+        time: PIPELINE.now(),
+        arg: PIPELINE.intern(StrId::NONE, text.as_bytes()).0.into(),
+        site: PIPELINE.intern(StrId::NONE, key.as_bytes()),
+        kind: Kind::Fact as u8,
+        tag: ArgType::Str as u8,
+        ..Record::default()
+    };
+    PIPELINE.push(fact, &[]);
 }
 
 /// Switches a category on or off, until the recording ends or another one starts.
@@ -76,6 +89,12 @@ impl Recorder for Pipeline {
             OFF => false,
             _ => ask(category),
         }
+    }
+
+    fn may_be_enabled(&self, category: StrId) -> bool {
+        let name = INTERNER.text(category).bytes;
+        let later = || control::desk().is_some_and(|d| d.config().categories.matches(name));
+        self.enabled(category) || later()
     }
 
     fn lost(&self, events: u64) {

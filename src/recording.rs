@@ -2,6 +2,7 @@
 
 mod active;
 mod demand;
+mod session;
 mod shared;
 mod stats;
 mod window;
@@ -28,6 +29,7 @@ use crate::{category, recorder, sources};
 use active::{active, deactivate};
 use demand::Program;
 pub(crate) use demand::prepare;
+pub use session::{Ready, Session};
 pub(crate) use shared::{Request, Shared};
 use shared::{lock, lock_until, wait};
 pub use stats::{Stats, Summary, ThreadStats};
@@ -78,6 +80,20 @@ impl Recording {
     /// The output cannot be written, a recording is running already, or there is no memory
     /// for its buffers. Nothing has started then.
     pub fn start(config: Config) -> Result<Recording, Error> {
+        Recording::begin(config, Window::all())
+    }
+
+    /// Gets ready to record: sources are on, and what they say is discarded until
+    /// [`Recording::open`]. So the beginning of what is to be recorded does not suffer from
+    /// what sources do when they start.
+    ///
+    /// # Errors
+    /// As [`Recording::start`].
+    pub fn prepare(config: Config) -> Result<Recording, Error> {
+        Recording::begin(config, Window::closed())
+    }
+
+    fn begin(config: Config, window: Window) -> Result<Recording, Error> {
         let program = Program::begin()?;
         let _changing = Changing::begin()?;
         let (sink, page) = match &config.control {
@@ -88,7 +104,7 @@ impl Recording {
             None => (sink::open(&config)?, None),
         };
         let first = choose_clock(&config);
-        program.records(launch(config, sink, page, first))
+        program.records(launch(config, sink, page, first, window))
     }
 
     /// Starts recording into `sink`; `config.output` is not used, so that forked children
@@ -101,7 +117,32 @@ impl Recording {
         let _changing = Changing::begin()?;
         let first = choose_clock(&config);
         let config = Config { fork: ForkPolicy::Silent, ..config };
-        program.records(launch(config, Box::new(sink), None, first))
+        program.records(launch(config, Box::new(sink), None, first, Window::all()))
+    }
+
+    /// After [`Recording::prepare`]: what happens from now on belongs to the trace, by its
+    /// timestamps. What began before and has not ended does so too, with its own times, and
+    /// an argument `straddles` says so.
+    pub fn open(&self) {
+        self.shared.window.decide(|| (Some(Side::Opens), ()));
+    }
+
+    /// Records nothing until [`Recording::resume`]; slices that have begun may end
+    /// meanwhile. Costs microseconds: sources stay on. Categories are then as the
+    /// configuration says, whatever [`crate::Category::set_enabled`] was told before.
+    pub fn pause(&self) {
+        self.shared.set_paused(true);
+    }
+
+    /// Goes on after [`Recording::pause`].
+    pub fn resume(&self) {
+        self.shared.set_paused(false);
+    }
+
+    /// Has the trace say something of itself: it gets the key `kymograph.<pid>.<key>`. The
+    /// key `trace_id` is where tools look for the id of the trace.
+    pub fn add_metadata(&self, key: &str, value: &str) {
+        self.shared.state(key, value);
     }
 
     /// Whether this process is being recorded.
@@ -207,8 +248,9 @@ fn launch(
     sink: Box<dyn Sink>,
     page: Option<Arc<Page>>,
     first: Anchor,
+    window: Window,
 ) -> Result<Recording, Error> {
-    let shared = set_up(config, Window::all())?;
+    let shared = set_up(config, window)?;
     let theirs = shared.clone();
     let run: Job = Box::new(move |attend| run(&theirs, sink, page, first, attend));
     let started = match control::desk() {
@@ -345,6 +387,10 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         return Summary::default();
     }
     let deadline = Instant::now() + patience;
+    // Only a window that somebody opened has an end.
+    if shared.window.is_limited() {
+        shared.window.decide(|| (Some(Side::Closes), ()));
+    }
     // While the engine still empties the queues.
     sources::stop(patience);
     shared.recording_ends();
@@ -394,7 +440,9 @@ pub(crate) fn wants(category: &[u8]) -> Option<bool> {
         // It may be recorded later; that is said to everybody when it begins.
         return wanted.or_else(|| control::desk().map(|_| false));
     };
-    (!shared.ending.load(Ordering::Acquire)).then(|| shared.config.categories.matches(category))
+    let wanted =
+        || !shared.paused.load(Ordering::Acquire) && shared.config.categories.matches(category);
+    (!shared.ending.load(Ordering::Acquire)).then(wanted)
 }
 
 /// In a forked child, on its only thread: the recording is the parent's. Returns how it
@@ -414,11 +462,11 @@ pub(crate) fn start_in_child(config: &Config, first: Anchor) -> Result<(), Error
         Some(path) => {
             let page = Arc::new(Page::open(path)?);
             let sink = sink::open_shared(config, page.clone())?;
-            launch(config.clone(), sink, Some(page), first)?
+            launch(config.clone(), sink, Some(page), first, Window::all())?
         }
         None => {
             let path = config.output_path(std::process::id(), true);
-            launch(config.clone(), sink::open_file(config, &path)?, None, first)?
+            launch(config.clone(), sink::open_file(config, &path)?, None, first, Window::all())?
         }
     };
     // Nobody holds it: it ends with the process.

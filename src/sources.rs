@@ -1,16 +1,20 @@
 //! The backends that are told when a recording starts and stops.
 
+mod children;
+
 use std::time::{Duration, Instant};
 
 use kymograph_backends::amd::AMD;
+use kymograph_backends::hpu::HPU;
 use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
 use kymograph_backends::xpu::XPU;
 
 use crate::config::Config;
 use crate::recorder::PIPELINE;
+pub use children::{Membership, take_part};
 
-static SOURCES: [&dyn Source; 3] = [&NVIDIA, &AMD, &XPU];
+static SOURCES: [&dyn Source; 4] = [&NVIDIA, &AMD, &XPU, &HPU];
 
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.
@@ -19,6 +23,7 @@ pub(crate) fn start(config: &Config) {
     for source in SOURCES {
         source.start(&PIPELINE, &settings);
     }
+    children::start();
 }
 
 /// What concerns them of the configuration.
@@ -28,6 +33,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         cupti_path: config.cupti_path.clone(),
         cupti_finalize: config.cupti_finalize,
         pti_path: config.pti_path.clone(),
+        gpu_counters: config.gpu_counters,
         all_args: config.all_args,
     }
 }
@@ -39,6 +45,7 @@ pub(crate) fn flush(patience: Duration) {
 
 /// Stops them; returns whether all have stopped. What they have to say is pushed then.
 pub(crate) fn stop(patience: Duration) -> bool {
+    children::stop();
     each(patience, |source, left| source.stop(left))
 }
 

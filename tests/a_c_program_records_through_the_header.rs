@@ -187,6 +187,30 @@ fn under_kymo_record_a_program_that_records_itself_joins_in() {
 }
 
 #[test]
+fn sessions_have_a_schedule_or_are_opened_and_paused() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native::compile("cc", "-std=c11", "tests/data/c/sessions.c", folder.path());
+    let output = native::run(&program, &folder.path().join("schedule.pftrace"));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "ready schedule.pftrace 0\nready schedule.2.pftrace 0\n2 traces\n"
+    );
+    for name in ["schedule.pftrace", "schedule.2.pftrace"] {
+        let trace = Trace::open(folder.path().join(name));
+        trace.assert_clean();
+        let steps = "SELECT COUNT(*) FROM slice WHERE name GLOB 'ProfilerStep#*' AND dur > 0";
+        assert_eq!(trace.one_i64(steps), 2);
+    }
+    let window = folder.path().join("window.pftrace");
+    native::run(&program, &window);
+    let trace = Trace::open(window);
+    trace.assert_clean();
+    assert_eq!(trace.strings("SELECT name FROM slice ORDER BY ts"), ["inside", "resumed"]);
+    let colour = "SELECT str_value FROM metadata WHERE name GLOB '*.colour'";
+    assert_eq!(trace.strings(colour), ["blue"]);
+}
+
+#[test]
 fn the_header_stands_alone_in_every_dialect() {
     let folder = tempfile::tempdir().unwrap();
     for (compiler, language, standard, more) in [
@@ -239,6 +263,10 @@ fn exported(library: &Path) -> Vec<String> {
         "InitializeInjectionNvtx2",
         "InitializeInjectionNvtxExtension",
         "__itt_api_init",
+        "xptiTraceInit",
+        "xptiTraceFinish",
+        "zeInit",
+        "zeInitDrivers",
         "_exit",
         "_Exit",
         "execve",

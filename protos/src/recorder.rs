@@ -36,6 +36,12 @@ pub trait Recorder: Send + Sync {
     /// wanted at all at this moment. Cheap: one load.
     fn enabled(&self, category: StrId) -> bool;
 
+    /// Whether they are wanted now or may be later, for programs that ask once and remember
+    /// the answer.
+    fn may_be_enabled(&self, category: StrId) -> bool {
+        self.enabled(category)
+    }
+
     /// Counts `events` that were lost before they could be pushed: in a vendor's buffers.
     fn lost(&self, _events: u64) {}
 

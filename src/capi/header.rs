@@ -68,8 +68,21 @@ impl CSummary {
         }
         // SAFETY: not null, and its first field is set.
         let size = unsafe { (&raw const (*to).size).read_unaligned() };
-        let all = CSummary {
-            size,
+        let all = CSummary { size, ..CSummary::of(s) };
+        // SAFETY: `size` bytes are writable, and ours are at least as many as are copied.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                (&raw const all).cast::<u8>(),
+                to.cast(),
+                size.min(size_of::<CSummary>()),
+            );
+        }
+    }
+
+    /// All of it.
+    pub fn of(s: &Summary) -> CSummary {
+        CSummary {
+            size: size_of::<CSummary>(),
             events: s.events,
             lost: s.lost,
             reentrant: s.reentrant,
@@ -81,14 +94,6 @@ impl CSummary {
             threads: s.threads,
             bytes: s.bytes,
             write_errors: s.write_errors,
-        };
-        // SAFETY: `size` bytes are writable, and ours are at least as many as are copied.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                (&raw const all).cast::<u8>(),
-                to.cast(),
-                size.min(size_of::<CSummary>()),
-            );
         }
     }
 }

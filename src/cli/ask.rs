@@ -6,7 +6,6 @@ use kymograph::control;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a process may take to answer what needs no waiting.
@@ -16,15 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Process {
     pub pid: u32,
-    /// As its launcher counts: `RANK` and the like.
-    pub rank: Option<u32>,
     pub command: String,
     path: std::path::PathBuf,
 }
-
-/// Variables that say which of many a process is, by who sets them: torchrun, SLURM, Open
-/// MPI, MPICH and Intel MPI.
-const RANKS: [&str; 4] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
 
 /// All of them. Sockets that processes left behind when they were killed are removed.
 pub(super) fn processes() -> Result<Vec<Process>, Refusal> {
@@ -35,7 +28,7 @@ pub(super) fn processes() -> Result<Vec<Process>, Refusal> {
     let mut processes = Vec::new();
     for (pid, path) in control::sockets(&config) {
         match UnixStream::connect(&path) {
-            Ok(_) => processes.push(Process { pid, rank: rank(pid), command: command(pid), path }),
+            Ok(_) => processes.push(Process { pid, command: command(pid), path }),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 let _ = std::fs::remove_file(&path);
             }
@@ -43,17 +36,6 @@ pub(super) fn processes() -> Result<Vec<Process>, Refusal> {
         }
     }
     Ok(processes)
-}
-
-fn rank(pid: u32) -> Option<u32> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let value = |name: &str| {
-        environment.split(|byte| *byte == 0).find_map(|entry| {
-            let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-            str::from_utf8(value).ok()?.parse().ok()
-        })
-    };
-    RANKS.into_iter().find_map(value)
 }
 
 fn command(pid: u32) -> String {
@@ -74,7 +56,7 @@ pub(super) struct Conversation {
 impl Process {
     /// Asks; `lines` say what.
     pub(super) fn ask(&self, lines: &str) -> io::Result<Conversation> {
-        let mut stream = connect(&self.path)?;
+        let mut stream = UnixStream::connect(&self.path)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(lines.as_bytes())?;
         stream.write_all(b"\n\n")?;
@@ -97,10 +79,6 @@ impl Process {
         }
         status
     }
-}
-
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    UnixStream::connect(path)
 }
 
 impl Conversation {

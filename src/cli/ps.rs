@@ -41,7 +41,7 @@ pub(super) const NONE: &str = "no process can be asked for traces: start one wit
 fn row(process: &Process) -> String {
     let status = process.status();
     let field = |key: &str| status.get(key).map_or("?", String::as_str);
-    let rank = process.rank.map_or("-".to_owned(), |rank| rank.to_string());
+    let rank = status.get("rank").map_or("-", String::as_str);
     format!(
         "{:>8} {:>5} {:<15} {:>8}  {}\n",
         process.pid,

@@ -100,7 +100,10 @@ impl Which {
         }
         let missing = |pid: &&u32| processes.iter().all(|process| process.pid != **pid);
         let missing: Vec<u32> = self.pid.iter().filter(missing).copied().collect();
-        let ranked = |process: &Process| process.rank.is_some_and(|rank| self.rank.contains(&rank));
+        let ranked = |process: &Process| {
+            let rank = || process.status().get("rank")?.parse().ok();
+            !self.rank.is_empty() && rank().is_some_and(|rank| self.rank.contains(&rank))
+        };
         processes.retain(|p| self.all || self.pid.contains(&p.pid) || ranked(p));
         if processes.is_empty() && missing.is_empty() {
             return Err(Refusal(ps::NONE.to_owned()));

@@ -14,6 +14,11 @@ pub(super) fn path(value: &OsStr) -> Result<PathBuf, String> {
     Ok(value.into())
 }
 
+pub(super) fn signal(value: &OsStr) -> Result<i32, String> {
+    let number = crate::control::signal::number(text(value)?);
+    number.ok_or_else(|| "expected USR1, USR2, PROF, URG or IO".to_owned())
+}
+
 /// `None` for an empty value.
 pub(super) fn optional<'v, T>(
     value: &'v OsStr,
@@ -101,6 +106,14 @@ pub(super) fn flush(value: &OsStr) -> Result<Duration, String> {
         return Err("expected a duration from 1ms to 1s".to_owned());
     }
     Ok(flush)
+}
+
+pub(super) fn sampling(value: &OsStr) -> Result<Duration, String> {
+    let interval = duration(value)?;
+    if interval < Duration::from_millis(10) {
+        return Err("expected a duration of 10ms or more".to_owned());
+    }
+    Ok(interval)
 }
 
 pub(super) fn policy(value: &OsStr) -> Result<Policy, String> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::desk::{Desk, Status};
 use super::held::Held;
+use crate::engine::job;
 use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
 
 /// How much a client may say.
@@ -202,10 +203,14 @@ fn status_lines(status: &Status) -> String {
         (None, phase, _) => format!("{phase:?}"),
     };
     let (done, of) = status.progress.unwrap_or_default();
+    let rank = job::place().into_iter().find(|(key, _)| *key == "rank");
+    let rank = rank.map_or(String::new(), |(_, rank)| format!("rank={rank}\n"));
     let daemon =
         status.daemon.as_ref().map_or(String::new(), |it| format!("\ndaemon={}", flat(it)));
+    let problems: String =
+        status.problems.iter().map(|problem| format!("problem={}\n", flat(problem))).collect();
     format!(
-        "pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
+        "{problems}{rank}pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
         std::process::id(),
         status.steps,
         env!("CARGO_PKG_VERSION")

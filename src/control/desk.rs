@@ -31,6 +31,8 @@ const REMEMBERED: usize = 16;
 /// See the module.
 pub struct Desk {
     config: Config,
+    /// What was wrong with that, a line each.
+    problems: Vec<String>,
     state: Mutex<State>,
     /// Something changed that somebody may wait for.
     changed: Condvar,
@@ -76,6 +78,8 @@ pub struct Status {
     pub program: Option<Phase>,
     /// Whether a request waits for its start.
     pub pending: bool,
+    /// What was wrong with the configuration, a line each.
+    pub problems: Vec<String>,
     /// How often the program called `step()`.
     pub steps: u64,
     /// How far the request that is served has come, of how much: nanoseconds, or steps.
@@ -121,9 +125,10 @@ fn give(answers: Answers) {
 
 impl Desk {
     /// A desk of a process that is traced as `config` says unless a request says otherwise.
-    pub(super) fn new(config: Config) -> std::io::Result<Desk> {
+    pub(super) fn new(config: Config, problems: Vec<String>) -> std::io::Result<Desk> {
         Ok(Desk {
             config,
+            problems,
             state: Mutex::default(),
             changed: Condvar::new(),
             wake: Pipe::new()?,
@@ -171,6 +176,7 @@ impl Desk {
             phase: machine.phase(),
             program: machine.program(),
             pending: machine.pending().is_some(),
+            problems: self.problems.clone(),
             steps: machine.steps(),
             progress: machine.progress(now()),
             daemon: state.daemon.clone(),

@@ -132,9 +132,13 @@ impl Pipe {
         let _ = self.writer.write(&[0]);
     }
 
-    /// Empties it.
-    pub fn drain(&self) {
-        while self.reader.read(&mut [0; 64]).is_ok_and(|n| n > 0) {}
+    /// Empties it; whether there was anything in it.
+    pub fn drain(&self) -> bool {
+        let mut woken = false;
+        while self.reader.read(&mut [0; 64]).is_ok_and(|n| n > 0) {
+            woken = true;
+        }
+        woken
     }
 }
 

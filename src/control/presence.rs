@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::background::Background;
 use super::desk::Desk;
 use super::dynolog;
+use super::signal::Signal;
 use super::socket::Socket;
 use super::trigger::Trigger;
 use crate::config::Config;
@@ -35,7 +36,9 @@ pub fn arm(config: Config) -> Result<(), Error> {
         return Ok(());
     }
     let failed = |source| Error::Socket { source };
-    let new = Arc::new(Desk::new(config).map_err(failed)?);
+    let mut config = config;
+    let problems = super::kineto::apply(&mut config);
+    let new = Arc::new(Desk::new(config, problems).map_err(failed)?);
     let leaked = Box::into_raw(Box::new(new.clone()));
     let taken = DESK.compare_exchange(ptr::null_mut(), leaked, Ordering::AcqRel, Ordering::Acquire);
     if taken.is_err() {
@@ -55,6 +58,9 @@ fn triggers(config: &Config) -> io::Result<Vec<Box<dyn Trigger>>> {
     let mut triggers: Vec<Box<dyn Trigger>> = vec![Box::new(Socket::open(config)?)];
     if !config.daemon.name.is_empty() {
         triggers.push(Box::new(dynolog::Client::new(config.daemon.clone(), Instant::now())));
+    }
+    if let Some(signal) = config.signal.and_then(Signal::handle) {
+        triggers.push(Box::new(signal));
     }
     Ok(triggers)
 }

@@ -3,9 +3,9 @@
 //! | began | ended | in the trace |
 //! |---|---|---|
 //! | before the window opened | before | – |
-//! | before | in it, or later, or not at all | with its own times, and `kymograph.straddles` = `start` |
+//! | before | in it, or later, or not at all | with its own times, and `straddles` = `start` |
 //! | in it | in it | as ever |
-//! | in it | later | with its own times, and `kymograph.straddles` = `end` |
+//! | in it | later | with its own times, and `straddles` = `end` |
 //! | in it | not before the engine was done | as a slice that did not end |
 //! | after it closed | | – |
 //!
@@ -86,7 +86,8 @@ impl Context<'_> {
         let (opens, closes) = self.bounds.nanos(self.converter);
         let lasts = matches!(kind, Kind::Device | Kind::Scope);
         let end = if lasts { head.other } else { head.time };
-        if head.time >= closes || end < opens {
+        let paused = self.bounds.paused && self.window.is_paused_at(head.time);
+        if head.time >= closes || end < opens || paused {
             return false;
         }
         if head.time < opens {
@@ -250,5 +251,5 @@ impl Thread {
 /// Says of a slice which edge it crosses.
 pub fn mark(decoded: &mut Decoded, edge: &'static str) {
     let text = |text| INTERNER.intern_static(StrId::NONE, StrId::NONE, text);
-    decoded.add(text("kymograph.straddles"), ArgType::Str, text(edge).0.into());
+    decoded.add(text("straddles"), ArgType::Str, text(edge).0.into());
 }

@@ -15,6 +15,7 @@ mod levelzero;
 mod python;
 mod rocm;
 mod roctx;
+mod synapse;
 
 use std::ffi::{CStr, c_int};
 use std::sync::{Once, OnceLock};
@@ -65,7 +66,9 @@ fn start() {
         let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
         // Best effort: it can be recorded all the same.
         let _ = control::arm(config.clone());
-        if config.wait {
+        // Not started by `kymo`, but with a daemon: as Kineto, it is there to be asked.
+        let asked = config.control.is_none() && !config.daemon.name.is_empty();
+        if config.wait || asked {
             return;
         }
         if let Ok(recording) = Recording::start(config) {
@@ -75,6 +78,8 @@ fn start() {
         }
     });
 }
+
+pub(crate) use python::state_facts;
 
 /// Starts the recording if `kymo record` runs this process and it has not started yet:
 /// for events that come by another way than an annotation library. Returns whether `kymo

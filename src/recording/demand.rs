@@ -84,6 +84,8 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         shared.state(key, value);
     }
     sources::start(&shared.config);
+    #[cfg(feature = "inject")]
+    crate::inject::state_facts();
     Ok(Prepared { shared, sink, first })
 }
 

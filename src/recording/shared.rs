@@ -17,6 +17,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(super) pid: u32,
     pub(super) ending: AtomicBool,
+    pub(super) paused: AtomicBool,
     /// What belongs to the trace.
     pub(crate) window: Window,
     pub(super) inbox: Mutex<Inbox>,
@@ -62,6 +63,7 @@ impl Shared {
             config,
             pid: std::process::id(),
             ending: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             window,
             inbox: Mutex::default(),
             wake: Condvar::new(),
@@ -124,6 +126,23 @@ impl Shared {
         let mut stats = lock(&self.stats);
         stats.total = total;
         stats.threads = threads();
+    }
+
+    /// Records nothing for a while, or goes on.
+    pub(super) fn set_paused(&self, paused: bool) {
+        if self.ending.load(Ordering::Acquire)
+            || self.paused.swap(paused, Ordering::AcqRel) == paused
+        {
+            return;
+        }
+        if paused {
+            category::switch(|_| false);
+            self.window.pause();
+        } else {
+            self.window.resume();
+            category::switch(|name| self.config.categories.matches(name.as_bytes()));
+        }
+        recorder::forget_categories();
     }
 
     /// Nothing is recorded from now on.

@@ -12,7 +12,8 @@
 //!                               all of them, since T is later than what was drained before
 //! ```
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::clock::{self, Converter};
@@ -70,6 +71,11 @@ impl Edge {
 pub(crate) struct Window {
     opens: Edge,
     closes: Edge,
+    /// Holes in it, in nanoseconds: from, to. Only for what devices do: what the program
+    /// does is not recorded then.
+    pauses: Mutex<Vec<(u64, u64)>>,
+    /// Whether there ever was a pause.
+    paused: AtomicBool,
 }
 
 /// The window, as the engine sees it in a pass. In ticks.
@@ -77,6 +83,8 @@ pub(crate) struct Window {
 pub(crate) struct Bounds {
     pub opens: u64,
     pub closes: u64,
+    /// Whether it has holes.
+    pub paused: bool,
 }
 
 impl Bounds {
@@ -87,7 +95,7 @@ impl Bounds {
 
     /// Whether everything is in it.
     pub fn is_all(&self) -> bool {
-        self.opens == 0 && self.closes == NEVER
+        self.opens == 0 && self.closes == NEVER && !self.paused
     }
 
     /// The edges in nanoseconds.
@@ -103,12 +111,47 @@ impl Bounds {
 impl Window {
     /// All that is recorded.
     pub fn all() -> Window {
-        Window { opens: Edge::at(0), closes: Edge::at(NEVER) }
+        Window::between(0)
     }
 
     /// Nothing, until it is opened.
     pub fn closed() -> Window {
-        Window { opens: Edge::at(NEVER), closes: Edge::at(NEVER) }
+        Window::between(NEVER)
+    }
+
+    fn between(opens: u64) -> Window {
+        Window {
+            opens: Edge::at(opens),
+            closes: Edge::at(NEVER),
+            pauses: Mutex::default(),
+            paused: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether it was made [`Window::closed`].
+    pub fn is_limited(&self) -> bool {
+        self.opens.ticks.load(Ordering::SeqCst) != 0
+    }
+
+    /// From now on what devices do is left out.
+    pub fn pause(&self) {
+        let now = clock::system(libc::CLOCK_BOOTTIME);
+        super::shared::lock(&self.pauses).push((now, NEVER));
+        self.paused.store(true, Ordering::Release);
+    }
+
+    /// And from now on not any more.
+    pub fn resume(&self) {
+        if let Some(pause) = super::shared::lock(&self.pauses).last_mut() {
+            pause.1 = clock::system(libc::CLOCK_BOOTTIME);
+        }
+    }
+
+    /// Whether what began at this time, in nanoseconds, began in a pause.
+    pub fn is_paused_at(&self, time: u64) -> bool {
+        let pauses = super::shared::lock(&self.pauses);
+        let after = pauses.partition_point(|(from, _)| *from <= time);
+        after > 0 && time < pauses[after - 1].1
     }
 
     /// The engine's thread: it opens at this time of `CLOCK_BOOTTIME`, past or future.
@@ -142,7 +185,11 @@ impl Window {
 
     /// The engine's thread, after it drained what it is going to judge.
     pub fn bounds(&self, converter: &Converter) -> Bounds {
-        Bounds { opens: self.opens.get(converter), closes: self.closes.get(converter) }
+        Bounds {
+            opens: self.opens.get(converter),
+            closes: self.closes.get(converter),
+            paused: self.paused.load(Ordering::Acquire),
+        }
     }
 }
 

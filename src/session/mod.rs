@@ -21,8 +21,9 @@ mod request;
 mod schedule;
 mod text;
 
+pub use crate::sources::{Membership, take_part};
 pub use keys::{KEYS, Key};
 pub use machine::{Action, Machine, Now, Phase, Ticket};
 pub use request::{Done, Origin, Outcome, Refusal, Request, Start, Window};
 pub use schedule::{Schedule, ScheduleAction};
-pub use text::{Dialect, Parsed, check_output, parse};
+pub use text::{Dialect, Parsed, apply, check_output, parse};

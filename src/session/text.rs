@@ -72,6 +72,38 @@ pub fn parse(
     base: &Config,
     now: Now,
 ) -> Result<Parsed, Refusal> {
+    let mut config = base.clone();
+    let trusted = origin != Origin::Daemon;
+    let (mut draft, problems) = read(text, dialect, trusted, &mut config)?;
+    draft.apply(&mut config);
+    let poll = draft.poll;
+    Ok(Parsed { request: draft.finish(origin, config, now)?, poll, problems })
+}
+
+/// Takes over what a text of Kineto's syntax says that is not about one trace: what to
+/// record, and how often a daemon is asked. Returns what was not understood.
+///
+/// # Errors
+/// As [`parse`]; `config` is as it was then.
+pub fn apply(text: &[u8], config: &mut Config) -> Result<Vec<String>, Refusal> {
+    let mut new = config.clone();
+    let (mut draft, problems) = read(text, Dialect::Kineto, true, &mut new)?;
+    draft.log_file = None;
+    draft.apply(&mut new);
+    if let Some(poll) = draft.poll {
+        new.daemon.poll = poll.clamp(Duration::from_secs(1), Duration::from_secs(30));
+    }
+    *config = new;
+    Ok(problems)
+}
+
+/// Reads all lines. Options go to `config`: all if whoever wrote them is trusted.
+fn read(
+    text: &[u8],
+    dialect: Dialect,
+    trusted: bool,
+    config: &mut Config,
+) -> Result<(Draft, Vec<String>), Refusal> {
     let malformed = |why: String| Err(Refusal::Malformed(why));
     if text.len() > LONGEST {
         return malformed(format!("the request has {} bytes; {LONGEST} are enough", text.len()));
@@ -80,7 +112,6 @@ pub fn parse(
         return malformed("the request is not UTF-8 text".to_owned());
     };
     let mut draft = Draft::new(dialect);
-    let mut config = base.clone();
     let mut problems = Vec::new();
     for (number, line) in text.split('\n').enumerate() {
         let number = number + 1;
@@ -95,6 +126,10 @@ pub fn parse(
         });
         let result = match known {
             Some(known) => (known.set)(&mut draft, value),
+            None if !trusted && !is_for_anybody(key) => {
+                problems.push(format!("line {number}: {key} is not taken from a daemon"));
+                Ok(())
+            }
             None => {
                 // A wrong option is not worth losing the trace for.
                 problems
@@ -106,9 +141,13 @@ pub fn parse(
             return malformed(format!("line {number}: {key}={value}: {why}"));
         }
     }
-    draft.apply(&mut config);
-    let poll = draft.poll;
-    Ok(Parsed { request: draft.finish(origin, config, now)?, poll, problems })
+    Ok((draft, problems))
+}
+
+/// Whether anybody may set this option of ours: all who reach a daemon can ask it, over the
+/// network. Others name libraries to load, let threads wait, or take memory.
+fn is_for_anybody(key: &str) -> bool {
+    ["ALL_ARGS", "CATEGORIES", "COMPRESS"].iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
 /// The key and value of a line, if it is not empty.
@@ -358,6 +397,19 @@ mod tests {
         assert!(matches!(window, Window::Time { .. }));
     }
 
+    #[test]
+    fn a_file_of_kinetos_is_taken_over_or_not_at_all() {
+        let mut config = Config::default();
+        let text = b"ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=9\nACTIVITY_TYPES=kernel\nX=1";
+        assert_eq!(apply(text, &mut config).unwrap().len(), 1);
+        assert_eq!(config.daemon.poll, Duration::from_secs(9));
+        assert_eq!(config.activity_types, "kernel");
+        assert_eq!(config.output, Config::default().output);
+        let before = config.clone();
+        assert!(apply(b"ACTIVITY_TYPES=cpu_op\nnonsense", &mut config).is_err());
+        assert_eq!(config, before);
+    }
+
     /// Kineto: AsyncActivityProfilerHandlerTest.AcceptConfigIgnoresDisabled.
     #[test]
     fn accept_config_ignores_disabled() {
@@ -367,12 +419,35 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_reported_and_do_no_harm() {
-        let parsed = kineto("FOO=bar\nACTIVITIES_DURATION_SECS=2\nBUFER=1M").unwrap();
+        let parsed = ours("FOO=bar\nTIME=2s\nBUFER=1M").unwrap();
         let [first, second] = parsed.problems.as_slice() else {
             panic!("{:?}", parsed.problems);
         };
         assert!(first.starts_with("line 1: FOO: no such option"), "{first}");
         assert!(second.contains("did you mean BUFFER?"), "{second}");
+        let parsed = kineto("FOO=bar\nACTIVITIES_DURATION_SECS=2").unwrap();
+        assert_eq!(parsed.problems, ["line 1: FOO is not taken from a daemon"]);
+    }
+
+    /// Whoever reaches a daemon over the network must not choose what is loaded, where to,
+    /// how much, or how long the program waits.
+    #[test]
+    fn a_daemon_cannot_set_what_could_do_harm() {
+        let base = Config::default();
+        for option in crate::config::OPTIONS {
+            for value in ["/tmp/evil", "1000000M", "stall:10m", "1", "silent"] {
+                // Read as Kineto's: a key of both means theirs.
+                if KEYS.iter().any(|key| key.name == option.key) || is_for_anybody(option.key) {
+                    continue;
+                }
+                let parsed = kineto(&format!("{}={value}", option.key)).unwrap();
+                assert_eq!(parsed.request.config, base, "{}={value}", option.key);
+                assert_eq!(parsed.problems.len(), 1);
+            }
+        }
+        let parsed = kineto("CATEGORIES=model\ncompress=zstd").unwrap();
+        assert_eq!(parsed.problems, Vec::<String>::new());
+        assert_ne!(parsed.request.config, base);
     }
 
     #[test]

@@ -160,6 +160,13 @@ impl Program {
         self.child.wait().unwrap().success()
     }
 
+    /// Lets it end; the number after `word` in what it says last.
+    pub(crate) fn end_and_hear(mut self, word: &str) -> u32 {
+        drop(self.stdin.take());
+        self.hear("ended");
+        self.hear(word)
+    }
+
     /// Kills it, without a chance to say goodbye.
     pub(crate) fn kill(mut self) {
         // SAFETY: no pointers; a process of this test that nobody has waited for.

@@ -78,6 +78,11 @@ impl Session {
         !PAUSED.load(Ordering::Relaxed) && self.recorder.enabled(category)
     }
 
+    /// Whether they are recorded now or may be later.
+    pub(crate) fn may_live(&self, category: StrId) -> bool {
+        self.recorder.may_be_enabled(category)
+    }
+
     /// The id of a text, or none.
     #[inline(always)]
     pub(crate) fn intern(&self, category: StrId, text: &[u8]) -> StrId {

@@ -3,13 +3,14 @@
 //! | file | what |
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
-//! | `raw`, `args`, `kernel` | from a vendor's record to ours |
+//! | `raw`, `args`, `kernel`, `intern` | from a vendor's record to ours |
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
 
 pub(crate) mod args;
 pub mod finding;
+pub(crate) mod intern;
 pub(crate) mod kernel;
 #[cfg(test)]
 pub(crate) mod notes;

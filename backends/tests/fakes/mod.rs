@@ -92,6 +92,13 @@ impl Machine {
         self
     }
 
+    /// Adds NVML.
+    pub(crate) fn nvml(self) -> Machine {
+        let library = self.folder.path().join("libnvidia-ml.so.1");
+        std::fs::copy(example("libfake_libnvml.so"), library).expect("a copy");
+        self
+    }
+
     pub(crate) fn devices(mut self, devices: u32) -> Machine {
         self.devices = devices;
         self

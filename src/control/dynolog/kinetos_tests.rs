@@ -27,7 +27,7 @@ impl Process {
         config.trace_dirs = vec![folder.to_owned()];
         let daemon = Peer::at(&config.daemon);
         let mut client = Client::new(config.daemon.clone(), Instant::now() - SPREAD);
-        let desk = Desk::new(config).unwrap();
+        let desk = Desk::new(config, Vec::new()).unwrap();
         client.attend(&desk);
         let (_, from) = daemon.question().expect("asked at once: it is due");
         Process { client, desk, daemon, from }

@@ -16,12 +16,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use kymograph_protos::record::{ArgType, Kind, Record};
-use kymograph_protos::{Recorder, StrId};
-
 use crate::config::{Config, PyTorch};
 use crate::guard::guard;
-use crate::recorder::PIPELINE;
+use crate::recorder;
 use crate::recording::Recording;
 
 /// What runs in the program.
@@ -396,18 +393,10 @@ fn note(text: String) {
 }
 
 /// States in the trace what became of it. A process that records nothing states nothing.
-pub(super) fn state_facts() {
+pub(crate) fn state_facts() {
     let Some(text) = OUTCOME.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
         return;
     };
     let key = format!("kymograph.{}.pytorch", std::process::id());
-    let fact = Record {
-        time: PIPELINE.now(),
-        arg: PIPELINE.intern(StrId::NONE, text.as_bytes()).0.into(),
-        site: PIPELINE.intern(StrId::NONE, key.as_bytes()),
-        kind: Kind::Fact as u8,
-        tag: ArgType::Str as u8,
-        ..Record::default()
-    };
-    PIPELINE.push(fact, &[]);
+    recorder::state(&key, &text);
 }

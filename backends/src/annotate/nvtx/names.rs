@@ -237,7 +237,7 @@ pub(crate) unsafe extern "C" fn resource_destroy(_: *mut c_void) {}
 /// The program initialises NVTX early; that was done before this could be called.
 pub(crate) unsafe extern "C" fn nvtx_initialize(_: *const c_void) {}
 
-/// Whether events of a domain are recorded at this moment.
+/// Whether events of a domain are recorded, now or later: nvtx for Python asks once.
 pub(crate) unsafe extern "C" fn domain_is_enabled(domain: Domain) -> u8 {
-    guard(1, || session().map_or(1, |s| u8::from(s.live(category(s, domain)))))
+    guard(1, || session().map_or(1, |s| u8::from(s.may_live(category(s, domain)))))
 }

@@ -1,0 +1,52 @@
+//! `SIGNAL`: a signal asks for a trace, unless the program handles it itself.
+
+mod control;
+mod kymo;
+
+use std::path::Path;
+use std::time::Instant;
+
+use control::{PATIENCE, Place, Program};
+
+fn start(place: &Place, args: &[&str]) -> Program {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/control/signals.py");
+    let mut command = place.kymo(&["record", "--wait", "--set", "SIGNAL=USR2", "--"]);
+    command.arg(judge::venv_python()).arg(script).args(args);
+    command.env("KYMOGRAPH_DURATION", "100ms").env("KYMOGRAPH_OUTPUT", place.path("t.pftrace"));
+    Program::start(command)
+}
+
+fn send(program: &Program) {
+    // SAFETY: no pointers; a process of this test that nobody has waited for.
+    assert_eq!(unsafe { libc::kill(program.pid as libc::pid_t, libc::SIGUSR2) }, 0);
+}
+
+#[test]
+fn each_signal_gets_a_trace() {
+    let place = Place::new();
+    let program = start(&place, &[]);
+    for number in 1..=2 {
+        send(&program);
+        let path = place.path(&format!("t.{number}.pftrace"));
+        let deadline = Instant::now() + PATIENCE;
+        while !path.exists() {
+            assert!(Instant::now() < deadline, "no {}", path.display());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        place.wait_for(program.pid, "WaitForRequest");
+        let trace = control::open(&path);
+        assert!(trace.one_i64("SELECT COUNT(*) FROM slice WHERE name = 'work'") > 0);
+    }
+    assert!(program.end());
+}
+
+#[test]
+fn a_handler_of_the_program_stays() {
+    let place = Place::new();
+    let program = start(&place, &["before"]);
+    send(&program);
+    place.run(&["trigger", "--duration", "10ms", "-o", "asked.pftrace"]).trace();
+    let said = program.end_and_hear("handled");
+    assert_eq!(said, 1);
+    assert!(!place.path("t.1.pftrace").exists());
+}
