@@ -14,6 +14,7 @@ mod settings;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Where the settings are, for `settings`.
 const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
 const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";
 
