@@ -2,7 +2,8 @@
 
 use kymograph_protos::{ArgType, Extra, Recorder, StrId};
 
-use super::layout::{self, Event};
+use super::layout::{self, DATA_TYPE, Event, OPERATION};
+use super::texts::Texts;
 use crate::vendor::args::Args;
 
 macro_rules! keys {
@@ -50,9 +51,21 @@ impl Keys {
     }
 
     /// What an event says of itself; `all` also what others follow from.
-    pub(crate) fn describe(&self, event: &Event<'_>, all: bool, args: &mut Args) {
-        self.text(args, self.recipe_name, event.recipe_name());
-        self.text(args, self.data_type, event.data_type());
+    pub(crate) fn describe(
+        &self,
+        event: &Event<'_>,
+        texts: &mut Texts,
+        all: bool,
+        args: &mut Args,
+    ) {
+        let own = [(self.recipe_name, event.recipe_name()), (self.data_type, Some(DATA_TYPE))];
+        for (key, at) in own {
+            let Some(at) = at else { continue };
+            let text = texts.get(self.recorder, event.pointer(at), || event.text(at));
+            if !text.id.is_none() {
+                args.push(Extra::new(key, ArgType::Str, text.id.0.into()));
+            }
+        }
         for (key, value) in event.extras() {
             let key = self.intern(key);
             match value {
@@ -70,7 +83,7 @@ impl Keys {
                     self.text(args, key, format!("{handle:#x}").as_bytes());
                 }
             }
-            if !event.operation().is_empty() {
+            if !event.text(OPERATION).is_empty() {
                 self.text(args, self.event_name, event.name());
             }
         }

@@ -13,15 +13,16 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 use super::args::Keys;
 use super::clock::Clock;
 use super::engines::{Engines, Role, stage};
-use super::layout::{Event, Trace};
+use super::layout::{Event, NAME, OPERATION, Trace};
+use super::texts::Texts;
 use crate::vendor::args::Args;
 
 /// What a call is named that launches a recipe.
 const LAUNCH: &[u8] = b"enqueueWithExternalEvents";
-/// What only tells that an engine wrote a result: noise, as in Habana's own profiler.
-const NOISE: &[u8] = b"write to mem";
 /// Upper bits of our ids of ranges and tracks ("HP"): other sources number theirs too.
 const OURS: u64 = 0x4850 << 48;
+/// Queues that are at hand.
+const RECENT: usize = 64;
 /// Events that are decoded before anybody looks whether the pipeline keeps up.
 const BATCH: u64 = 512;
 
@@ -49,6 +50,8 @@ pub(crate) struct Decoder {
     keys: Keys,
     all_args: bool,
     queues: HashMap<(u32, u32, u32), u32>,
+    /// The queues before, by the lower bits of their engines' numbers.
+    recent: [((u32, u32, u32), u32); RECENT],
     tracks: HashMap<u32, u64>,
     ranges: u64,
     launches: u64,
@@ -62,6 +65,7 @@ struct Reading<'a> {
     clock: Clock,
     scale: u64,
     device: u32,
+    texts: Texts,
     /// Launches by recipe: when, on which stream, and their id; in the order of time.
     launches: HashMap<u16, Vec<(u64, u64, u64)>>,
 }
@@ -86,6 +90,7 @@ impl Decoder {
             keys: Keys::new(recorder),
             all_args,
             queues: HashMap::new(),
+            recent: [((u32::MAX, 0, 0), 0); RECENT],
             tracks: HashMap::new(),
             ranges: 0,
             launches: 0,
@@ -101,6 +106,7 @@ impl Decoder {
             clock,
             scale,
             device,
+            texts: Texts::new(),
             launches: HashMap::new(),
         };
         // Calls first: activities look for theirs.
@@ -167,7 +173,11 @@ impl Decoder {
         }
         let (start, end) = (reading.clock.nanos(start), reading.clock.nanos(end));
         let finished = Finished { event, start, end };
-        if host { self.call(reading, &finished) } else { self.activity(reading, &finished) }
+        if host {
+            self.call(reading, &finished);
+        } else {
+            self.activity(reading, &finished);
+        }
     }
 
     fn timeless(&mut self) {
@@ -180,7 +190,7 @@ impl Decoder {
         self.counts.calls += 1;
         let event = &finished.event;
         let mut args = Args::new();
-        self.keys.describe(event, self.all_args, &mut args);
+        self.keys.describe(event, &mut reading.texts, self.all_args, &mut args);
         if contains(event.name(), LAUNCH) {
             self.launches += 1;
             let launches = reading.launches.entry(event.recipe()).or_default();
@@ -231,15 +241,17 @@ impl Decoder {
     }
 
     /// Something that a device did.
-    fn activity(&mut self, reading: &Reading<'_>, finished: &Finished<'_>) {
+    fn activity(&mut self, reading: &mut Reading<'_>, finished: &Finished<'_>) {
         let event = &finished.event;
-        if contains(event.name(), NOISE) {
+        let mut text = |at| reading.texts.get(self.recorder, event.pointer(at), || event.text(at));
+        let (name, operation) = (text(NAME), text(OPERATION));
+        if name.noise {
             self.counts.noise += 1;
             return;
         }
-        let name = if event.operation().is_empty() { event.name() } else { event.operation() };
+        let name = if operation.id.is_none() { name } else { operation };
         let (ty, index) = event.engine();
-        let stage = stage(reading.engines.role(ty), name);
+        let stage = stage(reading.engines.role(ty), name.operation);
         match stage {
             Stage::Kernel => self.counts.kernels += 1,
             Stage::MemoryTransfer => self.counts.copies += 1,
@@ -251,13 +263,13 @@ impl Decoder {
         let slot = DeviceSlot { queue, gpu, stage: stage as u8, ..DeviceSlot::default() };
         let mut args = Args::new();
         args.slot(slot.extras());
-        self.keys.describe(event, self.all_args, &mut args);
-        let name = if name.is_empty() { b"<unknown>" } else { name };
+        self.keys.describe(event, &mut reading.texts, self.all_args, &mut args);
+        let site = if name.id.is_none() { self.keys.intern(b"<unknown>") } else { name.id };
         let head = Record {
             time: finished.start,
             other: finished.end,
             arg: reading.launch(event, finished.start).map_or(0, |id| Vendor::Habana.call(id)),
-            site: self.keys.intern(name),
+            site,
             kind: Kind::Device as u8,
             tag: NANOS,
             ..Record::default()
@@ -268,6 +280,10 @@ impl Decoder {
     /// The queue that is an engine.
     fn queue(&mut self, reading: &Reading<'_>, engine: (u32, u32)) -> u32 {
         let key = (reading.device, engine.0, engine.1);
+        let slot = (engine.0.wrapping_mul(31) ^ engine.1) as usize % RECENT;
+        if self.recent[slot].0 == key {
+            return self.recent[slot].1;
+        }
         let next = Vendor::Habana.queue(self.queues.len() as u32);
         let queue = *self.queues.entry(key).or_insert(next);
         if queue == next {
@@ -284,6 +300,7 @@ impl Decoder {
             };
             self.recorder.push(head, args.extras());
         }
+        self.recent[slot] = (key, queue);
         queue
     }
 }
@@ -292,7 +309,8 @@ impl Reading<'_> {
     /// The launch that an activity belongs to: the last one of its recipe before it, of its
     /// stream if both say theirs.
     fn launch(&self, event: &Event<'_>, start: u64) -> Option<u64> {
-        let launches = self.launches.get(&event.recipe()).filter(|_| event.recipe() != 0)?;
+        let recipe = Some(event.recipe()).filter(|recipe| *recipe != 0)?;
+        let launches = self.launches.get(&recipe)?;
         let before = &launches[..launches.partition_point(|launch| launch.0 <= start)];
         let stream = event.stream();
         let here = |launch: &&(u64, u64, u64)| stream == 0 || launch.1 == 0 || launch.1 == stream;

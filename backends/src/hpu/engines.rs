@@ -12,11 +12,16 @@ use super::layout::{Event, Trace};
 /// Types and engines of a trace at most: a number that lies must not cost memory.
 const MOST: usize = 1 << 16;
 
+/// Numbers of types below this are small.
+const SMALL: u32 = 256;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Engines {
     types: HashMap<u32, Vec<u8>>,
     engines: HashMap<(u32, u32), Vec<u8>>,
+    /// Roles of the types with small numbers, which all are.
+    roles: Vec<Role>,
 }
 
 /// What an engine is there for.
@@ -36,6 +41,7 @@ impl Engines {
         for event in trace.events().filter(|event| event.kind() == b'M') {
             engines.add(&event);
         }
+        engines.roles = (0..SMALL).map(|ty| engines.find_role(ty)).collect();
         engines
     }
 
@@ -53,7 +59,12 @@ impl Engines {
     }
 
     /// What engines of a type are there for.
+    #[inline]
     pub(crate) fn role(&self, ty: u32) -> Role {
+        self.roles.get(ty as usize).copied().unwrap_or_else(|| self.find_role(ty))
+    }
+
+    fn find_role(&self, ty: u32) -> Role {
         let name = self.types.get(&ty).map(|name| plain(name)).unwrap_or_default();
         let has = |part: &str| name.contains(part);
         match () {
@@ -82,15 +93,34 @@ fn plain(name: &[u8]) -> String {
     String::from_utf8_lossy(name).trim_matches(['*', ' ']).to_owned()
 }
 
+/// What an activity is called that its engine does not tell the kind of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Operation {
+    Copy,
+    Set,
+    Transpose,
+    #[default]
+    Other,
+}
+
+impl Operation {
+    pub(crate) fn of(name: &[u8]) -> Operation {
+        match name {
+            b"DmaTranspose" => Operation::Transpose,
+            _ if name.starts_with(b"memset") => Operation::Set,
+            _ if name.starts_with(b"memcpy") => Operation::Copy,
+            _ => Operation::Other,
+        }
+    }
+}
+
 /// What an activity of a device is.
-pub(crate) fn stage(role: Role, operation: &[u8]) -> Stage {
-    match role {
-        _ if operation == b"DmaTranspose" => Stage::Kernel,
-        Role::Compute => Stage::Kernel,
-        _ if operation.starts_with(b"memset") => Stage::MemorySet,
-        Role::Copy => Stage::MemoryTransfer,
-        _ if operation.starts_with(b"memcpy") => Stage::MemoryTransfer,
-        Role::Network => Stage::Communication,
-        Role::Host | Role::Other => Stage::Other,
+pub(crate) fn stage(role: Role, operation: Operation) -> Stage {
+    match (role, operation) {
+        (Role::Compute, _) | (_, Operation::Transpose) => Stage::Kernel,
+        (_, Operation::Set) => Stage::MemorySet,
+        (Role::Copy, _) | (_, Operation::Copy) => Stage::MemoryTransfer,
+        (Role::Network, _) => Stage::Communication,
+        (Role::Host | Role::Other, _) => Stage::Other,
     }
 }

@@ -47,6 +47,12 @@ impl Layout {
 // Both end where a 16-byte `long double` may follow.
 const _: () = assert!((Layout::New.stride() | Layout::Old.stride()) & 15 == 0);
 
+/// Where addresses of strings lie in an event.
+pub(crate) const NAME: usize = 0;
+pub(crate) const DATA_TYPE: usize = 80;
+pub(crate) const OPERATION: usize = 88;
+const RECIPE_NAME: usize = 104;
+
 /// Bytes of an extra argument: key* 0, type 8 (0 u64, 1 char*, 2 double), value 16.
 const EXTRA: usize = 24;
 /// Events by which a layout is recognised.
@@ -147,10 +153,15 @@ impl<'a> Event<'a> {
     }
 
     pub(crate) fn name(&self) -> &'a [u8] {
-        self.text(0)
+        self.text(NAME)
     }
 
-    fn text(&self, at: usize) -> &'a [u8] {
+    /// The address of a string, whose field lies there, and its bytes.
+    pub(crate) fn pointer(&self, at: usize) -> u64 {
+        self.raw.u64(at)
+    }
+
+    pub(crate) fn text(&self, at: usize) -> &'a [u8] {
         self.trace.text(self.raw.u64(at)).unwrap_or_default()
     }
 
@@ -185,15 +196,7 @@ impl<'a> Event<'a> {
 
     /// What metadata names.
     pub(crate) fn named(&self) -> &'a [u8] {
-        self.text(80)
-    }
-
-    pub(crate) fn data_type(&self) -> &'a [u8] {
-        self.text(80)
-    }
-
-    pub(crate) fn operation(&self) -> &'a [u8] {
-        self.text(88)
+        self.text(DATA_TYPE)
     }
 
     fn is_new(&self) -> bool {
@@ -205,8 +208,9 @@ impl<'a> Event<'a> {
         if self.is_new() { self.raw.u16(96) } else { 0 }
     }
 
-    pub(crate) fn recipe_name(&self) -> &'a [u8] {
-        if self.is_new() { self.text(104) } else { &[] }
+    /// Where the address of the recipe's name lies, if it has one.
+    pub(crate) fn recipe_name(&self) -> Option<usize> {
+        self.is_new().then_some(RECIPE_NAME)
     }
 
     pub(crate) fn stream(&self) -> u64 {

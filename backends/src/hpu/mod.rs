@@ -18,7 +18,7 @@
 //! | `float80`, `layout` | events as they lie in the trace's buffer |
 //! | `clock` | Synapse's clock |
 //! | `engines` | what engines there are |
-//! | `decode`, `args` | events become records |
+//! | `decode`, `args`, `texts` | events become records |
 //! | `collect`, `session` | start and stop, and the thread in between |
 //! | `probe` | what `kymo doctor` says |
 //! | `replay` | traces without a library, for benchmarks |
@@ -35,6 +35,7 @@ mod probe;
 pub mod replay;
 mod session;
 mod sys;
+mod texts;
 
 pub use collect::{HPU, Hpu, acquired, is_idle, opening, released};
 pub use library::{acquire, acquire_by_module, acquire_by_type, destroy, initialize, release};

@@ -93,7 +93,7 @@ impl Replay {
     pub fn decode(&mut self) -> usize {
         let bytes = as_bytes(&mut self.buffer);
         if let Ok(trace) = Trace::new(bytes, self.events) {
-            let clock = Clock::new(Both(0, 0), None);
+            let clock = Clock::new(Both(0, 0, 0), None);
             self.decoder.trace(&trace, 0, clock, 1000);
         }
         self.events - self.metadata
