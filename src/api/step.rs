@@ -30,20 +30,13 @@ pub fn step() {
         // As with a first event: a forked child, and a program under `kymo record`.
         recording::is_wanted();
     }
-    let desk = control::desk();
-    if Recording::is_running() {
-        let _turn = TURN.try_lock();
-        end_step();
-        if let Some(desk) = desk {
-            desk.step(number);
-        }
-        begin_range(number);
-    } else {
-        OPEN.store(0, Ordering::Relaxed);
-        if let Some(desk) = desk {
-            desk.step(number);
-        }
+    // In this order: an iteration's range is in the window that opens or closes with it.
+    let _turn = TURN.try_lock();
+    end_step();
+    if let Some(desk) = control::desk() {
+        desk.step(number);
     }
+    begin_range(number);
 }
 
 /// How often [`step`] was called.
@@ -54,7 +47,7 @@ pub fn steps() -> u64 {
 /// Ends the range of the iteration that runs: its recording ends before the next begins.
 pub(crate) fn end_step() {
     let id = OPEN.swap(0, Ordering::Relaxed);
-    if id != 0 {
+    if id != 0 && Recording::is_running() {
         Draft::new(Kind::RangeEnd, StrId::NONE).other(id).push();
     }
 }

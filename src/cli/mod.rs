@@ -10,6 +10,7 @@ mod demo;
 mod destination;
 mod doctor;
 mod elf;
+mod export;
 mod files;
 mod follow;
 mod info;
@@ -76,6 +77,7 @@ enum Subcommands {
     Stop(trigger::Stop),
     Convert(convert::Convert),
     Merge(merge::Merge),
+    Export(export::Export),
     Info(info::Info),
     Open(open::Open),
     Demo(demo::Demo),
@@ -118,6 +120,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Stop(stop) => stop.run(),
         Subcommands::Convert(convert) => convert.run(),
         Subcommands::Merge(merge) => merge.run(),
+        Subcommands::Export(export) => export.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),

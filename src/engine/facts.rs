@@ -40,6 +40,7 @@ impl Engine {
             ("unknown_records", summary.unknown),
             ("launches_without_work", self.process.spans.without_work),
             ("device_ranges_moved", self.process.spans.moved),
+            ("gpu_counters_lost", self.process.gpu_counters.lost),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =

@@ -16,6 +16,7 @@
 
 mod chapter;
 mod context;
+mod counters;
 mod device;
 mod edges;
 mod facts;
@@ -126,9 +127,9 @@ impl Engine {
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         // A flight recorder forgets where they began.
-        if config.records("gpu_user_annotation") && config.flight.is_none() {
+        if config.records("gpu_user_annotation") {
             process.spans =
-                Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
+                Spans::new(INTERNER.intern_patiently(StrId::NONE, b"gpu_user_annotation"));
         }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
@@ -289,8 +290,12 @@ impl Engine {
                 t.rename(&name);
             }
         }
+        // A chapter may have turned meanwhile, and its sequence with it.
+        self.process.describe(&mut self.out, &self.clocks);
+        let mut context = self.context();
+        context.write_gpu_counters();
         if pass == Pass::Flush {
-            self.context().settle_spans(false);
+            context.settle_spans(false);
         }
     }
 
