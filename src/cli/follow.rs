@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,9 +28,10 @@ const CHUNK: usize = 1 << 20;
 /// How often the file is looked at, and how long to wait before another attempt to connect.
 const INTERVAL: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// How long `kymo` waits when the recording is over and nothing moves; and for a server when
-/// that has everything.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long `kymo` waits when the recording is over and nothing moves: for a place that it
+/// never reached, for one that it did, and for a server that has everything.
+const NOBODY: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 const LOADING: Duration = Duration::from_secs(600);
 /// No length of a file.
 const NOT_OVER: u64 = u64::MAX;
@@ -42,6 +43,7 @@ pub(super) struct Follow {
     /// The length of the file when it is finished.
     end: Arc<AtomicU64>,
     sent: Arc<AtomicU64>,
+    ever: Arc<AtomicBool>,
     name: String,
 }
 
@@ -54,6 +56,8 @@ struct Follower {
     reached: Option<Reached>,
     /// Bytes that it has.
     sent: Arc<AtomicU64>,
+    /// Whether it was ever reached.
+    ever: Arc<AtomicBool>,
     /// Before the next attempt to connect.
     pause: Duration,
     /// What went wrong last.
@@ -68,7 +72,7 @@ impl Follow {
         page: &Arc<Page>,
     ) -> io::Result<Follow> {
         let end = Arc::new(AtomicU64::new(NOT_OVER));
-        let (sent, trouble) = (Arc::new(AtomicU64::new(0)), Arc::default());
+        let (sent, ever, trouble) = (Arc::default(), Arc::default(), Arc::default());
         let name = destination.name();
         let mut follower = Follower {
             file: File::open(path)?,
@@ -76,12 +80,13 @@ impl Follow {
             page: page.clone(),
             end: end.clone(),
             reached: None,
-            sent: sent.clone(),
+            sent: Arc::clone(&sent),
+            ever: Arc::clone(&ever),
             pause: INTERVAL,
             trouble: Arc::clone(&trouble),
         };
         let thread = thread::Builder::new().name("follow".into()).spawn(move || follower.run())?;
-        Ok(Follow { thread, end, sent, trouble, name })
+        Ok(Follow { thread, end, sent, ever, trouble, name })
     }
 
     /// The file is finished and `length` bytes long: waits until the server has all of it,
@@ -95,7 +100,12 @@ impl Follow {
             if sent != before {
                 (before, since) = (sent, Instant::now());
             }
-            if since.elapsed() > if sent == length { LOADING } else { PATIENCE } {
+            let patience = match self.ever.load(Ordering::Relaxed) {
+                true if sent == length => LOADING,
+                true => PATIENCE,
+                false => NOBODY,
+            };
+            if since.elapsed() > patience {
                 // Its thread ends with this process.
                 let trouble = self.trouble.lock().map_or_else(|_| String::new(), |t| t.clone());
                 let why = if trouble.is_empty() { "it does not answer" } else { &trouble };
@@ -144,7 +154,9 @@ impl Follower {
             Some(reached) => reached,
             None => {
                 self.sent.store(0, Ordering::Relaxed);
-                self.reached.insert(self.destination.reach()?)
+                let reached = self.destination.reach()?;
+                self.ever.store(true, Ordering::Relaxed);
+                self.reached.insert(reached)
             }
         };
         let mut sent = self.sent.load(Ordering::Relaxed);

@@ -290,6 +290,8 @@ impl Engine {
                 t.rename(&name);
             }
         }
+        // A chapter may have turned meanwhile, and its sequence with it.
+        self.process.describe(&mut self.out, &self.clocks);
         let mut context = self.context();
         context.write_gpu_counters();
         if pass == Pass::Flush {
