@@ -62,6 +62,7 @@ typedef struct kymo_summary {
     uint64_t threads;        /* threads that recorded something */
     uint64_t bytes;          /* size of the trace before compression */
     uint64_t write_errors;   /* attempts to write that failed */
+    uint64_t discarded;      /* events that a flight recorder kept, and had to let go */
 } kymo_summary;
 
 /* Starts recording. `options` are lines of KEY=VALUE, such as

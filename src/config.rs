@@ -11,6 +11,7 @@
 mod daemon;
 mod dump_on;
 mod filter;
+mod rotate;
 mod value;
 
 use std::ffi::OsStr;
@@ -21,6 +22,7 @@ use std::time::Duration;
 pub use daemon::Daemon;
 pub use dump_on::{DumpOn, Slow};
 pub use filter::CategoryFilter;
+pub use rotate::Rotate;
 
 /// The longest flush interval: what a SIGKILL may lose at most.
 pub const MAX_FLUSH: Duration = Duration::from_secs(1);
@@ -92,12 +94,18 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("MODE", "OCTAL", "",
         "Permissions of the output, such as 0600. Unset: 0666 less the umask.",
         |c, v| { c.mode = value::optional(v, value::mode)?; Ok(()) }),
-    option!("COMPRESS", "auto|none|gzip|zstd", "auto",
-        "Compression of the output; auto goes by its extension.",
-        |c, v| { c.compress = value::choice(v, &[("auto", Compress::Auto), ("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd)])?; Ok(()) }),
+    option!("COMPRESS", "auto|none|gzip|zstd|packets", "auto",
+        "Compression of the output; auto goes by its extension. packets: inside of the trace, which needs no extension, and can be followed, cut and joined.",
+        |c, v| { c.compress = value::choice(v, &[("auto", Compress::Auto), ("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd), ("packets", Compress::Packets)])?; Ok(()) }),
     option!("DURATION", "DURATION", "",
         "Stop recording after this long; the program goes on. Unset: until it ends.",
         |c, v| { c.duration = value::optional(v, value::duration)?; Ok(()) }),
+    option!("ROTATE", "SIZE|DURATION", "",
+        "Cut the trace into OUTPUT.1, OUTPUT.2 … before the extension, each a trace of its own: whenever one is this large or lasts this long, such as 100M, 10m, or 100M,10m. Not for a flight recorder.",
+        |c, v| { c.rotate = value::optional(v, |v| Rotate::parse(value::text(v)?))?; Ok(()) }),
+    option!("KEEP", "NUMBER", "",
+        "How many of the numbered files (parts, dumps) are kept, at least 2; older ones are removed. Unset: all.",
+        |c, v| { c.keep = value::optional(v, value::keep)?; Ok(()) }),
     option!("FLIGHT", "DURATION", "",
         "Flight recorder: keep only the last so much in memory, and write it when asked to (see DUMP_ON). Unset: everything is written as it comes.",
         |c, v| { c.flight = value::optional(v, value::duration)?; Ok(()) }),
@@ -125,6 +133,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
+    option!("ALSO", "PATH,…", "",
+        "Further places that get the same trace: files, or pipes. Under `kymo record` a pipe whose reader goes away is sent everything anew when there is another; elsewhere a place that fails is given up, which is counted.",
+        |c, v| { c.also = value::text(v)?.split(',').filter(|path| !path.is_empty()).map(PathBuf::from).collect(); Ok(()) }),
     option!("CUPTI_FINALIZE", "0|1", "1",
         "Take CUPTI out of the process after a recording (from CUDA 12.6 on, if nothing else uses it): left in, it slows every launch down a little.",
         |c, v| { c.cupti_finalize = value::boolean(v)?; Ok(()) }),
@@ -215,6 +226,8 @@ pub enum Compress {
     Gzip,
     /// zstd, one frame per flush.
     Zstd,
+    /// zlib, in packets that hold packets.
+    Packets,
 }
 
 /// Whether a Python program that imports PyTorch is made to tell of its operators.
@@ -257,6 +270,10 @@ pub struct Config {
     pub compress: Compress,
     /// `DURATION`.
     pub duration: Option<Duration>,
+    /// `ROTATE`.
+    pub rotate: Option<Rotate>,
+    /// `KEEP`.
+    pub keep: Option<u32>,
     /// `FLIGHT`.
     pub flight: Option<Duration>,
     /// `FLIGHT_MEMORY`, in bytes, for all processes of a recording.
@@ -275,6 +292,8 @@ pub struct Config {
     pub all_args: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
+    /// `ALSO`.
+    pub also: Vec<PathBuf>,
     /// `CUPTI_FINALIZE`.
     pub cupti_finalize: bool,
     /// `PTI_PATH`.
@@ -315,6 +334,8 @@ impl Default for Config {
             mode: None,
             compress: Compress::Auto,
             duration: None,
+            rotate: None,
+            keep: None,
             flight: None,
             flight_memory: 0,
             dump_on: DumpOn::default(),
@@ -324,6 +345,7 @@ impl Default for Config {
             gpu_counters: None,
             all_args: false,
             cupti_path: None,
+            also: Vec::new(),
             cupti_finalize: true,
             pti_path: None,
             trace_processor: None,

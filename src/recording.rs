@@ -22,7 +22,7 @@ use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::{self, Job, Page};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::flight::{Dump, Target};
+use crate::flight::{Dump, Ordered, Target};
 use crate::queue;
 use crate::sink::{self, Sink};
 use crate::{category, recorder, sources};
@@ -336,6 +336,14 @@ pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
     // A flight recorder has more to write than what came since the last flush.
     let patience = patience.max(shared.config.closing_time());
     Some(stop(&shared, shared.pid, patience))
+}
+
+/// Has the flight recorder of this process write what it holds into the next numbered file.
+/// Does not wait for it.
+pub(crate) fn order_dump(why: &str, patience: Duration) -> Result<Ordered, Error> {
+    let ours = active().filter(|shared| shared.pid == std::process::id());
+    let order = |shared: Arc<Shared>| shared.order(Target::Next, why, Instant::now() + patience);
+    ours.map_or(Err(Error::NoFlight), order)
 }
 
 /// Has the flight recorder of this process write what it holds, and waits for it.

@@ -80,7 +80,8 @@ fn the_server_has_what_the_file_has_also_if_it_died_once() {
     let mut second = Server::start(port);
     recorded.steps(10_000);
     let said = recorded.end();
-    assert!(said.contains("loaded into the trace processor at http://127.0.0.1:"), "{said}");
+    let done = format!("the trace processor at http://127.0.0.1:{port} has the whole trace");
+    assert!(said.contains(&done), "{said}");
     let trace = Trace::open(&path);
     trace.assert_clean();
     assert_eq!(trace.rows(STEPS), second.rows(STEPS));
@@ -99,7 +100,7 @@ fn nobody_there_costs_nothing_but_a_sentence() {
         let mut recorded = Recorded::start(folder.path(), &format!("http://{address}"));
         recorded.steps(1000);
         let said = recorded.end();
-        assert!(said.contains(&format!("{address} does not have the trace: ")), "{said}");
+        assert!(said.contains(&format!("{address} does not have the whole trace: ")), "{said}");
         let trace = Trace::open(folder.path().join("t.pftrace"));
         trace.assert_clean();
         assert_eq!(trace.rows(STEPS)[0][0], 1000);
@@ -111,7 +112,7 @@ fn what_cannot_work_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     for (options, why) in [
         (["--to-trace-processor=ftp://x/y", "-o", "t.pftrace"], "expected http://HOST:PORT"),
-        (["--to-trace-processor", "-o", "t.pftrace.gz"], "cannot be compressed"),
+        (["--to-trace-processor", "-o", "t.pftrace.gz"], "a gzip file is not final"),
     ] {
         let mut command = kymo::kymo();
         command.arg("record").args(options).args(["--", "touch", "ran"]);

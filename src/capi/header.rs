@@ -55,6 +55,7 @@ pub struct CSummary {
     threads: u64,
     bytes: u64,
     write_errors: u64,
+    discarded: u64,
 }
 
 impl CSummary {
@@ -94,6 +95,7 @@ impl CSummary {
             threads: s.threads,
             bytes: s.bytes,
             write_errors: s.write_errors,
+            discarded: s.discarded,
         }
     }
 }

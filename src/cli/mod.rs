@@ -7,6 +7,7 @@ mod ask;
 mod command;
 mod convert;
 mod demo;
+mod destination;
 mod doctor;
 mod elf;
 mod export;

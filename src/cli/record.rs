@@ -5,6 +5,7 @@
 //! the processes wrote is a valid trace also if `kymo` is killed meanwhile.
 
 use super::command::{self, Environment};
+use super::destination::Destination;
 use super::follow::Follow;
 use super::json::Json;
 use super::launch;
@@ -52,12 +53,18 @@ pub(super) struct Record {
     category: Vec<String>,
     #[arg(long, value_name = "DURATION", help = help("DURATION"))]
     duration: Option<String>,
-    #[arg(long, value_name = "DURATION", help = help("FLIGHT"))]
+    #[arg(long, value_name = "DURATION", conflicts_with = "wait", help = help("FLIGHT"))]
     flight: Option<String>,
     #[arg(long, value_name = "SIZE", help = help("FLIGHT_MEMORY"))]
     memory: Option<String>,
     #[arg(long, value_name = "LIST", help = help("DUMP_ON"))]
     dump_on: Option<String>,
+    #[arg(long, value_name = "SIZE|DURATION", conflicts_with = "flight", help = help("ROTATE"))]
+    rotate: Option<String>,
+    #[arg(long, value_name = "NUMBER", help = help("KEEP"))]
+    keep: Option<String>,
+    #[arg(long, value_name = "PATH", help = help("ALSO"))]
+    also: Option<String>,
     #[arg(long, value_name = "URL", help = help("TRACE_PROCESSOR"))]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "http://127.0.0.1:9001")]
     to_trace_processor: Option<String>,
@@ -123,7 +130,7 @@ impl Record {
         let library = library::find(&config)?;
         config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
         refuse_other_files(&config.output)?;
-        let server = trace_processor(&config)?;
+        let destinations = destinations(&config)?;
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let place = Place::create()?;
@@ -138,8 +145,8 @@ impl Record {
         }
         let running = launch::start(&self.words()?, &environment.into_c())?;
         // Not before: the child of a process with threads could do little before `exec`.
-        let follow = server.map(|server| Follow::start(server, &config.output, page));
-        let follow = follow.transpose()?;
+        let follow = |to| Follow::start(to, &config.output, page);
+        let follow = destinations.into_iter().map(follow).collect::<Result<Vec<_>, _>>()?;
         let mut line = Line::new(self.quiet);
         let interval = line.as_ref().map(|_| status::INTERVAL);
         let ended = running.wait(interval, || {
@@ -151,7 +158,7 @@ impl Record {
             line.clear();
         }
         let length = self.finish(&config, page);
-        if let Some(follow) = follow {
+        for follow in follow {
             let outcome = follow.finish(length);
             if !self.quiet {
                 say(&outcome);
@@ -238,6 +245,9 @@ impl Record {
             ("FLIGHT", self.flight.as_ref()),
             ("FLIGHT_MEMORY", self.memory.as_ref()),
             ("DUMP_ON", self.dump_on.as_ref()),
+            ("ROTATE", self.rotate.as_ref()),
+            ("KEEP", self.keep.as_ref()),
+            ("ALSO", self.also.as_ref()),
             ("TRACE_PROCESSOR", self.to_trace_processor.as_ref()),
             ("BUFFER", self.buffer.as_ref()),
             ("FLUSH", self.flush_interval.as_ref()),
@@ -269,9 +279,10 @@ impl Record {
         }
         let left = page.recording().len() as u64;
         let totals = page.totals();
-        if config.flight.is_some() {
-            self.tell_of_dumps(config, page);
-            if !config.dump_on.exit {
+        if config.flight.is_some() || config.rotate.is_some() {
+            let what = if config.flight.is_some() { "dump" } else { "part" };
+            self.tell_of_numbered(what, config, page);
+            if config.flight.is_none() || !config.dump_on.exit {
                 page.set_state(State::Closed);
                 // It was made to find out whether it can be.
                 let _ = std::fs::remove_file(&config.output);
@@ -304,6 +315,41 @@ impl Record {
     }
 }
 
+impl Record {
+    /// The numbered files that were written meanwhile.
+    fn tell_of_numbered(&self, what: &str, config: &Config, page: &Page) {
+        let kept = config.keep.map_or(0, |keep| page.files().saturating_sub(keep));
+        for number in kept + 1..=page.files() {
+            let path = config.numbered_path(number);
+            match sink::numbered(page, number) {
+                Some(totals) if !self.quiet => {
+                    let length = path.metadata().map_or(0, |file| file.len());
+                    say(&format!("{what} {number}: {}", status::contents(&totals, &path, length)));
+                }
+                Some(_) => {}
+                None => say(&format!("{what} {number}: {} was not written", path.display())),
+            }
+        }
+    }
+}
+
+/// Where the trace is to be sent while it is written.
+fn destinations(config: &Config) -> Result<Vec<Destination>, Refusal> {
+    let also = config.also.iter().map(std::path::absolute);
+    let mut to = also.map(|path| path.map(Destination::File)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(url) = &config.trace_processor {
+        to.push(Destination::Server(Server::parse(url)?));
+    }
+    if !to.is_empty() && config.compression() == Compress::Gzip {
+        return Err(Refusal(format!(
+            "a gzip file is not final before its end, so that it cannot be sent while it is \
+             written; give {} another extension, or COMPRESS=none",
+            config.output.display()
+        )));
+    }
+    Ok(to)
+}
+
 /// A process that runs already: what can be done instead of recording it from outside.
 fn attach(pid: u32) -> Result<Refusal, Refusal> {
     let there = ask::processes()?.iter().any(|process| process.pid == pid);
@@ -314,38 +360,6 @@ fn attach(pid: u32) -> Result<Refusal, Refusal> {
     } else {
         format!("{pid} cannot be recorded: {}", trigger::why_not(pid))
     }))
-}
-
-impl Record {
-    /// The numbered files that were written meanwhile.
-    fn tell_of_dumps(&self, config: &Config, page: &Page) {
-        for number in 1..=page.files() {
-            let path = config.numbered_path(number);
-            match sink::numbered(page, number) {
-                Some(totals) if !self.quiet => {
-                    let length = path.metadata().map_or(0, |file| file.len());
-                    say(&format!("dump {number}: {}", status::contents(&totals, &path, length)));
-                }
-                Some(_) => {}
-                None => say(&format!("dump {number}: {} was not written", path.display())),
-            }
-        }
-    }
-}
-
-/// Where the trace is to be sent, if it is.
-fn trace_processor(config: &Config) -> Result<Option<Server>, Refusal> {
-    let Some(url) = &config.trace_processor else {
-        return Ok(None);
-    };
-    if config.compression() != Compress::None {
-        return Err(Refusal(format!(
-            "a trace that is sent while it is written cannot be compressed; give {} another \
-             extension, or COMPRESS=none",
-            config.output.display()
-        )));
-    }
-    Ok(Some(Server::parse(url)?))
 }
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.

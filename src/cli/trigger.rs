@@ -20,6 +20,8 @@ EXAMPLES
       kymo trigger --all --iterations 10 -o train.pftrace
   The same window on many hosts, from a script that runs this on each of them:
       kymo trigger --all --duration 2s --at 1767225600.0 -o /shared/%p.pftrace
+  What a flight recorder holds, which was started with `kymo record --flight 30s`:
+      kymo trigger --pid 4711 --dump
 
 Ctrl-C stops it early; what was recorded so far is kept.";
 
@@ -43,6 +45,10 @@ struct Which {
 pub(super) struct Trigger {
     #[command(flatten)]
     which: Which,
+    /// Have flight recorders (`kymo record --flight`) write what they hold, instead of
+    /// recording something new: into the next of the numbered files beside their output.
+    #[arg(long, conflicts_with_all = ["duration", "iterations", "output", "set"])]
+    dump: bool,
     /// How long to record, such as 500ms or 2s.
     #[arg(long, value_name = "DURATION")]
     duration: Option<String>,
@@ -121,8 +127,15 @@ impl Trigger {
 
     /// The request.
     fn lines(&self, several: bool) -> Result<String, Refusal> {
+        if self.dump {
+            return Ok("dump".to_owned());
+        }
         if self.duration.is_none() && self.iterations.is_none() {
-            return Err(Refusal("say how much to record: --duration or --iterations".to_owned()));
+            return Err(Refusal(
+                "say how much to record: --duration or --iterations; or --dump, of a flight \
+                 recorder"
+                    .to_owned(),
+            ));
         }
         let mut lines = vec!["trigger".to_owned()];
         let mut add = |key: &str, value: &str| -> Result<(), Refusal> {

@@ -14,9 +14,9 @@ static QUEUED: Counter = Counter::new("tiles queued").category(&RENDER);
 static PROGRESS: Counter = Counter::new("pixels done").category(&RENDER);
 
 const FRAMES: usize = 4;
-/// Tiles per side of a frame, and pixels per side of a tile.
+/// Tiles per side of a frame, and pixels per side of a tile, a multiple of 4.
 const TILES: usize = 4;
-const SIDE: usize = 64;
+pub(super) const SIDE: usize = 64;
 const WORKERS: usize = 3;
 
 /// A piece of a frame on its way from the scheduler to a worker.
@@ -24,6 +24,8 @@ struct Tile {
     frame: usize,
     x: usize,
     y: usize,
+    /// Pixels per side.
+    side: usize,
     flow: Flow,
 }
 
@@ -39,12 +41,13 @@ pub(super) fn run(config: Config) -> Result<Summary, Error> {
     set_thread_name("scheduler");
     {
         let _scope = scope!("demo", frames = FRAMES, workers = WORKERS);
-        render_all();
+        render_all(SIDE);
     }
     Ok(recording.stop())
 }
 
-pub(super) fn render_all() {
+/// With tiles of `side` pixels: the fewer, the more there is to record for the work.
+pub(super) fn render_all(side: usize) {
     let frames = Track::new("frames in flight").rank(0);
     let (work, tiles) = channel();
     let (finished, done) = channel();
@@ -62,7 +65,7 @@ pub(super) fn render_all() {
         // A range: it ends on another thread, after the next one has begun.
         let range = range!(track: &frames, RENDER, "frame", number = frame);
         let _ = begun.send(range);
-        schedule(frame, &work);
+        schedule(frame, side, &work);
     }
     drop((work, begun));
     for thread in workers.into_iter().chain([assembler]) {
@@ -77,13 +80,13 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> thread::JoinHand
     })
 }
 
-fn schedule(frame: usize, work: &Sender<Tile>) {
+fn schedule(frame: usize, side: usize, work: &Sender<Tile>) {
     let _scope = scope!(RENDER, "schedule", frame = frame);
     for (y, x) in (0..TILES).flat_map(|y| (0..TILES).map(move |x| (y, x))) {
         let flow = Flow::new();
         let _scope = scope!(RENDER, "queue tile", x = x, y = y, flow = flow);
         QUEUED.set((frame * TILES * TILES + y * TILES + x + 1) as u64);
-        let _ = work.send(Tile { frame, x, y, flow });
+        let _ = work.send(Tile { frame, x, y, side, flow });
     }
 }
 
@@ -99,15 +102,16 @@ fn work_on(tiles: &Mutex<Receiver<Tile>>, finished: &Sender<Done>) {
 fn render(tile: &Tile) -> Vec<u16> {
     let _scope =
         scope!(RENDER, "render tile", flow = tile.flow, frame = tile.frame, x = tile.x, y = tile.y);
+    let side = tile.side;
     let zoom = 0.4f64.powi(tile.frame as i32);
-    let size = (TILES * SIDE) as f64;
-    let mut pixels = Vec::with_capacity(SIDE * SIDE);
+    let size = (TILES * side) as f64;
+    let mut pixels = Vec::with_capacity(side * side);
     for band in 0..4 {
-        let _scope = scope!(RENDER, "band", rows = SIDE / 4, first = band * SIDE / 4);
-        for row in band * SIDE / 4..(band + 1) * SIDE / 4 {
-            pixels.extend((0..SIDE).map(|column| {
-                let x = ((tile.x * SIDE + column) as f64 / size - 0.5) * 3.0 * zoom - 0.743;
-                let y = ((tile.y * SIDE + row) as f64 / size - 0.5) * 3.0 * zoom + 0.131;
+        let _scope = scope!(RENDER, "band", rows = side / 4, first = band * side / 4);
+        for row in band * side / 4..(band + 1) * side / 4 {
+            pixels.extend((0..side).map(|column| {
+                let x = ((tile.x * side + column) as f64 / size - 0.5) * 3.0 * zoom - 0.743;
+                let y = ((tile.y * side + row) as f64 / size - 0.5) * 3.0 * zoom + 0.131;
                 escape(x, y)
             }));
         }

@@ -79,6 +79,14 @@ pub(super) fn at_least(value: &OsStr, least: u64) -> Result<u64, String> {
     Ok(bytes)
 }
 
+pub(super) fn keep(value: &OsStr) -> Result<u32, String> {
+    match text(value)?.parse() {
+        // The one before the newest may still be written.
+        Ok(number) if number >= 2 => Ok(number),
+        _ => Err("expected a number of files, at least 2".to_owned()),
+    }
+}
+
 /// `500us`, `200ms`, `1.5s`, `10m`. A number must say its unit: 200 could be anything.
 pub(super) fn duration(value: &OsStr) -> Result<Duration, String> {
     const EXPECTED: &str = "expected a duration such as 500us, 200ms, 1.5s or 10m";

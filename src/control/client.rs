@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 use std::io;
+use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
 use super::desk::{Desk, Status};
 use super::held::Held;
 use crate::engine::job;
+use crate::flight::Ordered;
+use crate::recording;
 use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
 
 /// How much a client may say.
@@ -20,6 +23,8 @@ enum State {
     Speaking,
     /// It waits for the end of this request.
     Waiting(Ticket),
+    /// It waits for a dump of the flight recorder.
+    Dumping(Ordered),
     /// It has heard everything once `output` is empty.
     Leaving,
 }
@@ -71,8 +76,13 @@ impl Client {
                 self.tell_news(desk);
             }
         }
+        if let State::Dumping(ordered) = &self.state
+            && let Some(line) = dump_lines(ordered)
+        {
+            self.leave(&line);
+        }
         let sent = self.send();
-        let waits = matches!(self.state, State::Speaking | State::Waiting(_));
+        let waits = !matches!(self.state, State::Leaving);
         let patient = waits || self.since.elapsed() < PATIENCE;
         sent && patient && (waits || !self.output.is_empty())
     }
@@ -136,6 +146,14 @@ impl Client {
                 }
                 None => self.leave("refused there is nothing to stop: no trace was asked for"),
             },
+            // Into a file whose place the program's own options say: there is no path to check.
+            b"dump" => match recording::order_dump("asked by kymo trigger", PATIENCE) {
+                Ok(ordered) => {
+                    self.state = State::Dumping(ordered);
+                    self.say("accepted");
+                }
+                Err(error) => self.leave(&format!("refused {}", flat(&error.to_string()))),
+            },
             _ => self.leave("refused there is no such command; update kymo or libkymograph.so"),
         }
     }
@@ -194,6 +212,22 @@ fn outcome_lines(outcome: &Outcome) -> String {
         let _ = writeln!(lines, "failure={}", flat(failure));
     }
     lines + "done"
+}
+
+/// What came of a dump; `None` while it is being written.
+fn dump_lines(ordered: &Ordered) -> Option<String> {
+    match ordered.try_recv() {
+        Err(TryRecvError::Empty) => None,
+        Err(TryRecvError::Disconnected) => Some("refused the recording has ended".to_owned()),
+        Ok(Err(error)) => Some(format!("refused {}", flat(&error.to_string()))),
+        Ok(Ok(dump)) => Some(format!(
+            "path={}\nevents={}\nlost={}\nseconds={:.3}\ndone",
+            flat(&dump.path.to_string_lossy()),
+            dump.events,
+            dump.lost,
+            dump.covers.as_secs_f64()
+        )),
+    }
 }
 
 fn status_lines(status: &Status) -> String {

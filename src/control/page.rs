@@ -282,6 +282,13 @@ impl Page {
         self.layout().files.fetch_add(1, AcqRel) + 1
     }
 
+    /// The newest numbered file, after everybody was made to go on from file `number`. Of
+    /// several who find it full one makes the step.
+    pub fn file_after(&self, number: u32) -> u32 {
+        let files = &self.layout().files;
+        files.compare_exchange(number, number + 1, AcqRel, Acquire).map_or_else(|n| n, |n| n + 1)
+    }
+
     /// Counts threads that recorded something for the first time.
     pub fn add_threads(&self, count: u32) {
         self.layout().threads.fetch_add(count, Relaxed);

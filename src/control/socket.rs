@@ -24,7 +24,7 @@ const NEWS: Duration = Duration::from_millis(100);
 /// A client says what it wants in lines, ended by an empty one, and gets lines back:
 ///
 /// ```text
-/// trigger                 status                stop              cancel
+/// trigger                 status                stop, or dump     cancel
 /// TIME=500ms
 /// OUTPUT=/tmp/t.pftrace
 ///

@@ -13,8 +13,6 @@
 
 use std::mem;
 
-use kymograph_protos::packet::{self, Fact};
-
 use super::{Engine, identity};
 
 impl Engine {
@@ -34,13 +32,6 @@ impl Engine {
         }
         self.expire();
         mem::replace(&mut self.out, out)
-    }
-
-    /// What a trace says first of itself.
-    pub(super) fn introduce(&mut self) {
-        let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        self.state_place();
     }
 
     fn expire(&mut self) {

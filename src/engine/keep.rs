@@ -224,7 +224,7 @@ impl Engine {
             alarm::lower();
         }
         if let Some(order) = flight.orders.pop_front() {
-            self.pass(Pass::Flush);
+            self.pass_all();
             self.leaves(Pass::Flush);
             self.seal(clock::system(libc::CLOCK_BOOTTIME));
             match self.open_dump(&order) {

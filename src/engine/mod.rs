@@ -19,10 +19,12 @@ mod context;
 mod counters;
 mod device;
 mod edges;
+mod facts;
 pub(crate) mod identity;
 pub(crate) mod job;
 mod keep;
 mod nesting;
+mod parts;
 mod process;
 mod ranges;
 mod record;
@@ -36,7 +38,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kymograph_protos::packet::{self, Fact};
+use kymograph_protos::packet;
 use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
@@ -50,6 +52,7 @@ use crate::sources;
 use context::{Context, Totals};
 use keep::Flight;
 use nesting::Pass;
+use parts::Parts;
 use process::Process;
 use sequences::Sequences;
 use spans::Spans;
@@ -58,8 +61,8 @@ use watch::Watch;
 
 /// Slots turned into packets before the next lane gets its turn.
 const BATCH: usize = 1 << 15;
-/// Slots of one lane that are turned into packets in one pass, unless all must be.
-const TURN: usize = 8 * BATCH;
+/// Batches of one lane that are turned into packets in one pass, unless all must be.
+const TURN: usize = 8;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
 /// How long sources may take when others close the recording.
@@ -103,6 +106,7 @@ pub(crate) struct Engine {
     /// Keeps the packets in memory, in the place of the sink.
     flight: Option<Flight>,
     watch: Option<Watch>,
+    parts: Option<Parts>,
     /// Losses that the trace states, and that the control page knows.
     lost_stated: u64,
     told_page: (u64, u64, u64, u64),
@@ -157,6 +161,7 @@ impl Engine {
             given_up: false,
             flight: Flight::new(config),
             watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
+            parts: Parts::new(config),
             lost_stated: 0,
             told_page: (0, 0, 0, 0),
         }
@@ -195,10 +200,16 @@ impl Engine {
                 // SAFETY: no locks are held.
                 unsafe { libc::exit(0) };
             }
-            if due || matches!(request, Request::Flush(_)) {
-                self.pass(Pass::Flush);
+            let asked = matches!(request, Request::Flush(_));
+            if due || asked {
+                if asked {
+                    self.pass_all()
+                } else {
+                    self.pass(Pass::Flush)
+                }
                 self.leaves(Pass::Flush);
                 self.write();
+                self.rotate();
             } else {
                 self.pass(Pass::Normal);
             }
@@ -211,21 +222,12 @@ impl Engine {
     }
 
     fn begin(&mut self) {
+        if self.parts.as_ref().is_some_and(Parts::is_before_the_first) {
+            self.rotate();
+        }
         self.process.describe(&mut self.out, &self.clocks);
         self.introduce();
         self.write();
-    }
-
-    /// Where this process runs: what joins its trace with those of others.
-    fn state_place(&mut self) {
-        let machine = job::machine();
-        let prefix = format!("kymograph.{}", self.process.pid);
-        let place = job::place().into_iter();
-        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
-        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
-        let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
-        let facts: Vec<_> = machine.chain(place).collect();
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
     }
 
     fn end(mut self) {
@@ -257,7 +259,19 @@ impl Engine {
         shared.ended(summary, edges);
     }
 
-    /// Empties all queues.
+    /// Empties all queues of what was in them when it was called.
+    fn pass_all(&mut self) {
+        // Who records as fast as that must not keep it from ending.
+        let most = self.buffer as usize / size_of::<Slot>() / (TURN << 10) + 1;
+        for _ in 0..most {
+            self.pass(Pass::Flush);
+            if !self.behind {
+                break;
+            }
+        }
+    }
+
+    /// Empties all queues, as far as no lane keeps the others waiting.
     fn pass(&mut self, pass: Pass) {
         if self.anchored.elapsed() >= clock::ANCHOR_INTERVAL {
             self.anchored = Instant::now();
@@ -276,6 +290,8 @@ impl Engine {
                 t.rename(&name);
             }
         }
+        // A chapter may have turned meanwhile, and its sequence with it.
+        self.process.describe(&mut self.out, &self.clocks);
         let mut context = self.context();
         context.write_gpu_counters();
         if pass == Pass::Flush {
@@ -299,9 +315,8 @@ impl Engine {
         let batch = self.flight.as_ref().map_or(BATCH, Flight::batch);
         // A thread that records as fast as it is drained must not keep the others waiting.
         let mut turn = match pass {
-            Pass::Normal => TURN,
-            Pass::Flush => TURN.max(self.buffer as usize / size_of::<Slot>()),
             Pass::Last => usize::MAX,
+            _ => TURN * batch,
         };
         loop {
             scratch.clear();
@@ -312,6 +327,7 @@ impl Engine {
                 // It may have to say again what is open.
                 self.threads[index] = Some(thread);
                 self.write();
+                self.rotate();
                 match self.threads[index].take() {
                     Some(same) => thread = same,
                     None => return,
@@ -409,7 +425,7 @@ impl Engine {
             started: self.started,
             process: &mut self.process,
             totals: &mut self.totals,
-            chapters: self.flight.is_some(),
+            chapters: self.flight.is_some() || self.parts.is_some(),
             watch: self.watch.as_mut(),
         }
     }
@@ -436,9 +452,10 @@ impl Engine {
         if self.flight.is_some() {
             self.keep();
         } else if lost > self.lost_stated && !self.given_up {
-            self.lost_stated = lost;
+            let new = lost - std::mem::replace(&mut self.lost_stated, lost);
             self.tell_page(lost);
-            let total = self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
+            let all = || self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
+            let total = self.parts.as_mut().map_or_else(all, |parts| parts.lost(new));
             let losers = self.threads.iter().flatten().filter(|t| t.reader.losses().events() > 0);
             self.lossy.extend(losers.map(|t| t.sequence.id()));
             let losers: Vec<u32> = self.lossy.iter().copied().collect();
@@ -456,8 +473,15 @@ impl Engine {
             match self.sink.write(&self.out) {
                 Ok(()) => {
                     self.bytes += self.out.len() as u64;
+                    if let Some(parts) = &mut self.parts {
+                        parts.wrote(self.totals.events - self.events_written, self.out.len());
+                    }
                     self.events_written = self.totals.events;
                     self.out.clear();
+                    if let Some(trouble) = self.sink.trouble() {
+                        self.write_errors += 1;
+                        self.failure = Some(trouble);
+                    }
                 }
                 Err(error) => self.failed(error),
             }
@@ -533,50 +557,6 @@ impl Engine {
             bytes: self.bytes,
             write_errors: self.write_errors,
             failure: self.failure.as_ref().map(ToString::to_string),
-        }
-    }
-
-    /// The counts that people ask for, in the trace itself.
-    fn state_facts(&mut self) {
-        let summary = self.summary();
-        let number = |n: u64| Fact::Number(n as i64);
-        let prefix = format!("kymograph.{}", self.process.pid);
-        let rows = [
-            ("events", self.totals.events),
-            ("lost", summary.lost),
-            ("reentrant", summary.reentrant),
-            ("truncated_strings", summary.truncated),
-            ("unmatched_ends", summary.unmatched_ends),
-            ("misnested", summary.misnested),
-            ("clamped_times", summary.clamped),
-            ("unknown_records", summary.unknown),
-            ("launches_without_work", self.process.spans.without_work),
-            ("device_ranges_moved", self.process.spans.moved),
-            ("gpu_counters_lost", self.process.gpu_counters.lost),
-        ];
-        let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
-        let facts: Vec<_> =
-            keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        let window = self.shared.window.bounds(&self.converter);
-        if !window.is_all() {
-            let (opened, closed) = window.nanos(&self.converter);
-            let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
-            let facts = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        }
-        for (key, value) in self.shared.facts() {
-            let key = format!("{prefix}.{key}");
-            let facts = [(key.as_str(), Fact::Text(&value))];
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
-        }
-        let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
-        let lanes: Vec<_> = lanes
-            .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))
-            .collect();
-        let facts: Vec<_> = lanes.iter().map(|(k, n)| (k.as_str(), number(*n))).collect();
-        if !facts.is_empty() {
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
         }
     }
 }

@@ -287,10 +287,12 @@ impl Machine {
                 if self.steps < *start {
                     return None;
                 }
+                // Whole iterations, and as many as were asked for: the next one if the sources
+                // are not on, this one if it has begun before anybody looked.
+                let begins = if ready.is_none() { self.steps + 1 } else { self.steps };
+                let late = begins - *start;
+                (*start, *end) = (begins, end.saturating_add(late));
                 if ready.is_none() {
-                    // Whole iterations or none: the next one, then.
-                    let late = self.steps + 1 - *start;
-                    (*start, *end) = (*start + late, end.saturating_add(late));
                     return None;
                 }
                 let job = *job;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | gzip | one member, complete at every moment: see `gzip.rs` | one member, complete when finished |
 //! | zstd | a frame per batch | a frame per batch |
+//! | packets | a packet or a few per batch, see `packed.rs` | the same |
 //!
 //! Frames of zstd in a row are one file. Those of gzip are too, but readers pay for each.
 //! The price of both is a few per cent in size: no batch learns from the one before.
@@ -11,6 +12,7 @@
 use super::Sink;
 use super::descriptor::Descriptor;
 use super::gzip::{self, Blocks, Member};
+use super::packed;
 use crate::config::Compress;
 use std::borrow::Cow;
 use std::fmt;
@@ -34,6 +36,7 @@ impl Batch<'_> {
             Compress::None | Compress::Auto => Batch::Bytes(packets.into()),
             Compress::Gzip => Batch::Blocks(Blocks::of(packets)?),
             Compress::Zstd => Batch::Bytes(frame(packets)?.into()),
+            Compress::Packets => Batch::Bytes(packed::pack(packets)?.into()),
         })
     }
 

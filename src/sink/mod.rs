@@ -8,6 +8,7 @@
 //! | [`File`] | one process, one file | a write that fails is cut off again |
 //! | [`SharedFile`] | `kymo record`: many processes, one file | one appends at a time; what a dead process left half-written is cut off by the next |
 //! | [`Compressed`] | `.gz`, `.zst`, around a pipe or any other | a frame per batch; gzip only once it is finished |
+//! | [`Fanout`] | several of these | one that fails is given up |
 //! | [`Memory`] | tests, embedders | |
 //! | [`Stream`] | any [`std::io::Write`] | stops for good at the first failure |
 //!
@@ -18,15 +19,18 @@
 mod appender;
 mod compress;
 mod descriptor;
+mod fanout;
 mod file;
 mod gzip;
 mod memory;
 mod numbered;
+mod packed;
 mod quiet;
 mod stream;
 
 pub use appender::SharedFile;
 pub use compress::Compressed;
+pub use fanout::Fanout;
 pub use file::File;
 pub use memory::Memory;
 pub(crate) use numbered::Numbered;
@@ -58,6 +62,12 @@ pub trait Sink: Send {
     /// # Errors
     /// As [`Sink::write`].
     fn finish(&mut self) -> io::Result<()>;
+
+    /// What went wrong since it was last asked although the batch was accepted: one of
+    /// several destinations failed, say.
+    fn trouble(&mut self) -> Option<io::Error> {
+        None
+    }
 }
 
 impl Sink for Box<dyn Sink> {
@@ -67,6 +77,10 @@ impl Sink for Box<dyn Sink> {
 
     fn finish(&mut self) -> io::Result<()> {
         (**self).finish()
+    }
+
+    fn trouble(&mut self) -> Option<io::Error> {
+        (**self).trouble()
     }
 }
 
@@ -79,8 +93,24 @@ impl Sink for Box<dyn Sink> {
 pub fn open(config: &Config) -> Result<Box<dyn Sink>, Error> {
     match &config.control {
         Some(control) => open_shared(config, Arc::new(Page::open(control)?)),
-        None => open_file(config, &config.output_path(std::process::id(), false)),
+        None if config.rotate.is_some() && config.flight.is_none() => {
+            open_all(config, &config.numbered_path(1))
+        }
+        None => open_all(config, &config.output_path(std::process::id(), false)),
     }
+}
+
+/// The output, and what `config` wants besides.
+fn open_all(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
+    let first = open_file(config, path)?;
+    if config.also.is_empty() {
+        return Ok(first);
+    }
+    let mut all = vec![(path.display().to_string(), first)];
+    for path in &config.also {
+        all.push((path.display().to_string(), open_file(config, path)?));
+    }
+    Ok(Box::new(Fanout::new(all)))
 }
 
 /// As [`open`] without a control page, at a path of the caller's choice (that of a forked

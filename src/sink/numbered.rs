@@ -42,6 +42,9 @@ impl Numbered {
             if !place.exists() {
                 drop(File::create(&path, config.safe, config.mode)?);
                 drop(Page::create(&place)?);
+                if let Some(old) = config.keep.and_then(|keep| number.checked_sub(keep)) {
+                    let _ = std::fs::remove_file(config.numbered_path(old));
+                }
             }
             lock.unlock();
         }
@@ -49,6 +52,11 @@ impl Numbered {
         let entry = own.register();
         let file = SharedFile::open(&path, own)?.compress(config.compression());
         Ok((Box::new(file), Numbered { entry }))
+    }
+
+    /// Bytes in the file, of all processes.
+    pub(crate) fn length(&self) -> u64 {
+        self.entry.page().committed()
     }
 
     /// Counts what this process has written, and what it lost. Returns what all of them

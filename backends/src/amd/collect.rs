@@ -90,7 +90,9 @@ impl Source for Amd {
             return true;
         }
         let wanted = wanted();
-        if wanted.is_some() && !configure::is_configured() && runtime::is_registered() {
+        // Asked only by who waits: it takes the loader's lock.
+        let unseen = || wanted.is_some() && !configure::is_configured();
+        if !patience.is_zero() && unseen() && runtime::is_registered() {
             say_once("HIP was loaded after the recording started, and nobody was there to see");
         }
         if done {

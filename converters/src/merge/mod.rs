@@ -33,6 +33,7 @@ mod rows;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::chrome;
 use crate::trace::{
     ClockReading, Device, DeviceId, Facts, Job, Loss, Nanos, StrId, Trace, Value, Warning,
 };
@@ -291,7 +292,7 @@ const OF_THE_FILE: [&str; 3] =
     [crate::chrome::METADATA_EVENTS, crate::chrome::METADATA_TIME, crate::chrome::GPU_ROWS];
 /// Facts that hold for the clock of the first trace, and the form of its file.
 const FIRST: [&str; 4] =
-    ["baseTimeNanoseconds", "displayTimeUnit", "schemaVersion", crate::chrome::LAUNCH_ARROWS];
+    ["baseTimeNanoseconds", "displayTimeUnit", "schemaVersion", chrome::LAUNCH_ARROWS];
 
 /// States where a process ran.
 fn state(trace: &mut Trace, pid: i64, what: &str, value: Value) {

@@ -271,6 +271,16 @@ fn sources_that_are_not_on_in_time_shift_a_window_by_whole_iterations() {
     assert_eq!(machine.iterations(), Some((4, 6)));
 }
 
+#[test]
+fn a_step_that_nobody_saw_takes_no_iteration_from_the_window() {
+    let mut machine = stepped(1);
+    let ticket = warm(&mut machine, 0, &iterations(0, 0, 7));
+    // Called while the request was being handed in, and so only counted.
+    machine.count_steps(2);
+    assert_eq!(step(&mut machine, at(1)), Some(Action::Open { ticket, at: MS }));
+    assert_eq!(machine.iterations(), Some((3, 10)));
+}
+
 /// Kineto: a timestamp trace ignores step() iterations, and vice versa.
 #[test]
 fn time_and_iterations_do_not_mix() {

@@ -136,8 +136,8 @@ fn act(statement: &Statement, place: Place) {
             let (device, correlation, address) = (place.device, 0, *address);
             tell(Library::Hip, &Event::Memory { device, correlation, address, bytes });
         }
-        Verb::Memory(..) => {}
-        Verb::Destroy => unreachable!("script: only of CUDA"),
+        // Of CUDA: memory that is not simply allocated, and the end of a context.
+        Verb::Memory(..) | Verb::Destroy => {}
         Verb::Repeat(..) | Verb::Sleep | Verb::Graph(..) => unreachable!("not on a device"),
     }
 }

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use libdeflater::Decompressor;
-
 use crate::packed::{Packing, Unpacked};
 use crate::perfetto::wire;
 
@@ -148,58 +146,5 @@ impl<R: Read> Frames<R> {
         let io = self.failure.take();
         let what = io.as_ref().map_or(what, ToString::to_string);
         Damage { offset, what, packed, io }
-    }
-}
-
-/// Unpacks packed packets.
-#[derive(Default)]
-pub struct Unpacker {
-    inflate: Option<Box<libdeflater::Decompressor>>,
-}
-
-impl std::fmt::Debug for Unpacker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Unpacker")
-    }
-}
-
-/// What a packed packet unpacks to where its writer keeps to what Perfetto asks for.
-const USUAL: usize = 1 << 20;
-
-impl Unpacker {
-    /// Unpacks `data`: zstd frames, or what zlib or gzip packed. On damage, also what came
-    /// out before it.
-    pub fn unpack(
-        &mut self,
-        zstd: bool,
-        data: &[u8],
-        most: u64,
-    ) -> Result<Vec<u8>, (Vec<u8>, io::Error)> {
-        let mut out = Vec::new();
-        // Three times as fast as a stream, where the result is whole and not large.
-        if !zstd && (USUAL as u64) < most {
-            out.resize((data.len() * 16).clamp(1 << 12, USUAL), 0);
-            let inflate = self.inflate.get_or_insert_with(|| Decompressor::new().into());
-            if let Ok(length) = inflate.zlib_decompress(data, &mut out) {
-                out.truncate(length);
-                return Ok(out);
-            }
-            out.clear();
-        }
-        let result = if zstd {
-            zstd::stream::read::Decoder::with_buffer(data)
-                .and_then(|decoder| decoder.take(most).read_to_end(&mut out))
-        } else if data.starts_with(&[0x1f, 0x8b]) {
-            flate2::bufread::MultiGzDecoder::new(data).take(most).read_to_end(&mut out)
-        } else {
-            flate2::bufread::ZlibDecoder::new(data).take(most).read_to_end(&mut out)
-        };
-        match result {
-            Ok(_) if out.len() as u64 == most => {
-                Err((out, io::Error::other(format!("more than {most} bytes"))))
-            }
-            Ok(_) => Ok(out),
-            Err(error) => Err((out, error)),
-        }
     }
 }

@@ -22,8 +22,10 @@ mod frames;
 mod gpu;
 mod gpu_counters;
 mod nesting;
+mod property;
 mod sequence;
 mod tracks;
+mod unpack;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,19 +34,21 @@ use std::io::{self, Read};
 use hashbrown::HashMap;
 
 use super::kinds;
-use super::wire::{self, Fields};
+use super::wire::Fields;
 use crate::packed::{Limits, Unpacked};
 use crate::trace::{StrId, Trace, Value};
 use clocks::{Clocks, Unrelated};
-use frames::{Frame, Frames, Unpacker};
+use frames::{Frame, Frames};
 use gpu::Gpu;
 use nesting::Nesting;
 use sequence::Sequence;
 use tracks::Tracks;
+use unpack::Unpacker;
 
 pub(super) use facts::{JSON_KEY, PRODUCER, WARNING};
-pub(super) use gpu::{GRAPHICS, is_text};
+pub(super) use gpu::GRAPHICS;
 pub(super) use gpu_counters::UNITS;
+pub(super) use property::is_text;
 
 /// Why there is no trace.
 #[derive(Debug)]
@@ -145,11 +149,6 @@ struct Reader {
 }
 
 const KINDS: usize = 1024;
-/// Packed packets within packed packets.
-const DEEPEST_PACKING: usize = 4;
-/// Bytes that the packets of one packet may unpack to.
-const LARGEST_PACKING: u64 = 256 << 20;
-
 /// The fields of a `TracePacket`.
 #[derive(Default)]
 struct Packet<'a> {
@@ -320,46 +319,6 @@ impl Reader {
             self.sequences[row].thread = Some((pid, second));
             if !name.is_none() {
                 self.trace.threads[thread].name = name;
-            }
-        }
-    }
-
-    /// Reads what can be unpacked of a packet of packed ones that was cut off; says whether
-    /// it is one.
-    fn cut_packets(&mut self, bytes: &[u8]) -> bool {
-        let mut data = bytes;
-        let tag = wire::varint(&mut data).filter(|tag| tag & 7 == 2).map(|tag| tag >> 3);
-        let Some(kind) = tag.filter(|kind| matches!(kind, 50 | 133)) else { return false };
-        if wire::varint(&mut data).is_none() {
-            return false;
-        }
-        let before = self.packets;
-        self.packed_packets(kind as u32, data, 0);
-        self.packets > before
-    }
-
-    /// `compressed_packets` and `zstd_compressed_packets`: a packed trace in a packet.
-    fn packed_packets(&mut self, kind: u32, data: &[u8], depth: usize) {
-        if depth >= DEEPEST_PACKING {
-            return self.odd("packets packed more often than any writer does");
-        }
-        let unpacked = match self.unpacker.unpack(kind == 133, data, LARGEST_PACKING) {
-            Ok(unpacked) => unpacked,
-            Err((unpacked, error)) => {
-                self.odd(&format!("packed packets that are damaged ({error})"));
-                unpacked
-            }
-        };
-        self.unpacked += unpacked.len() as u64;
-        let read = self.offset + data.len() as u64;
-        if self.unpacked > self.limits.bytes.max(self.limits.ratio.saturating_mul(read)) {
-            return self.odd("packed packets that unpack to more than a trace does");
-        }
-        for (number, field) in Fields::new(&unpacked) {
-            match number {
-                1 => self.packet(field.bytes(), depth + 1),
-                0 => self.damaged("packed packets that are cut off"),
-                _ => {}
             }
         }
     }

@@ -1,0 +1,70 @@
+//! What a trace says of itself.
+
+use kymograph_protos::packet::{self, Fact};
+
+use super::{Engine, job};
+
+impl Engine {
+    /// What it says first.
+    pub(super) fn introduce(&mut self) {
+        let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        self.state_place();
+    }
+
+    /// Where this process runs: what joins its trace with those of others.
+    fn state_place(&mut self) {
+        let machine = job::machine();
+        let prefix = format!("kymograph.{}", self.process.pid);
+        let place = job::place().into_iter();
+        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
+        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
+        let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
+        let facts: Vec<_> = machine.chain(place).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+    }
+
+    /// The counts that people ask for, in the trace itself.
+    pub(super) fn state_facts(&mut self) {
+        let summary = self.summary();
+        let number = |n: u64| Fact::Number(n as i64);
+        let prefix = format!("kymograph.{}", self.process.pid);
+        let rows = [
+            ("events", self.totals.events),
+            ("lost", summary.lost),
+            ("reentrant", summary.reentrant),
+            ("truncated_strings", summary.truncated),
+            ("unmatched_ends", summary.unmatched_ends),
+            ("misnested", summary.misnested),
+            ("clamped_times", summary.clamped),
+            ("unknown_records", summary.unknown),
+            ("launches_without_work", self.process.spans.without_work),
+            ("device_ranges_moved", self.process.spans.moved),
+            ("gpu_counters_lost", self.process.gpu_counters.lost),
+        ];
+        let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
+        let facts: Vec<_> =
+            keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let window = self.shared.window.bounds(&self.converter);
+        if !window.is_all() {
+            let (opened, closed) = window.nanos(&self.converter);
+            let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
+            let facts = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
+        for (key, value) in self.shared.facts() {
+            let key = format!("{prefix}.{key}");
+            let facts = [(key.as_str(), Fact::Text(&value))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
+        let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
+        let lanes: Vec<_> = lanes
+            .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))
+            .collect();
+        let facts: Vec<_> = lanes.iter().map(|(k, n)| (k.as_str(), number(*n))).collect();
+        if !facts.is_empty() {
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Rotating files: each part is a trace of its own, with what was begun or said before it;
+//! together they have every event; old ones are removed.
+
+mod child;
+#[cfg(feature = "inject")]
+mod kymo;
+#[cfg(feature = "inject")]
+mod native;
+
+use judge::Trace;
+use kymograph::{Category, Config, Counter, Recording, Track, range, scope};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// There is one recording at a time in a process.
+static ALONE: Mutex<()> = Mutex::new(());
+static PATIENCE: Duration = Duration::from_secs(60);
+
+static WORK: Category = Category::new("work");
+static STEADY: Counter = Counter::new("steady").category(&WORK);
+
+fn config(folder: &Path, more: &[(&str, &str)]) -> Config {
+    let mut config = child::config(folder, "t.pftrace");
+    for (key, value) in [("ROTATE", "64K"), ("POLICY", "stall:10s")].iter().chain(more) {
+        config.set(key, value).unwrap();
+    }
+    config
+}
+
+fn parts(folder: &Path) -> Vec<PathBuf> {
+    let numbers = 1..1000;
+    numbers.map(|n| folder.join(format!("t.{n}.pftrace"))).filter(|path| path.exists()).collect()
+}
+
+#[test]
+fn each_part_has_what_still_holds() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let recording = Recording::start(config(folder.path(), &[])).unwrap();
+    STEADY.set(7);
+    let track = Track::new("requests");
+    let request = range!(track: &track, WORK, "request", id = 1);
+    {
+        let _epoch = scope!(WORK, "epoch", number = 3);
+        for n in 0..4 * 1000 {
+            let _step = scope!("step", n = n);
+            if n % 1000 == 999 {
+                // A part is looked at when it is written.
+                assert!(recording.flush(PATIENCE));
+            }
+        }
+    }
+    request.end();
+    let summary = recording.stop();
+    assert_eq!((summary.lost, summary.failure), (0, None));
+    assert!(!folder.path().join("t.pftrace").exists());
+    let parts = parts(folder.path());
+    assert!(parts.len() >= 2, "{}", parts.len());
+    let mut steps = 0;
+    for part in &parts {
+        assert!(part.metadata().unwrap().len() < 256 << 10);
+        let trace = Trace::open(part);
+        trace.assert_clean();
+        // One that is cut ends in the part after.
+        let ended = "SELECT count(*) FROM slice WHERE name = 'step' AND dur >= 0";
+        steps += trace.one_i64(ended);
+        let long = trace.rows(
+            "SELECT name, extract_arg(arg_set_id, 'debug.number') FROM slice \
+             WHERE name IN ('epoch', 'request') ORDER BY name",
+        );
+        assert_eq!(long.len(), 2, "{long:?}");
+        assert_eq!(long[0][1], 3);
+        let steady = "SELECT CAST(value AS INT) FROM counter";
+        assert_eq!(trace.one_i64(steady), 7);
+        let row = "SELECT count(*) FROM slice s JOIN track t ON t.id = s.track_id \
+                   WHERE s.name = 'request' AND t.name = 'requests'";
+        assert_eq!(trace.one_i64(row), 1);
+    }
+    assert_eq!(steps, 4000);
+}
+
+#[test]
+fn only_so_many_are_kept_and_each_may_be_compressed() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let more = [("KEEP", "2"), ("COMPRESS", "gzip")];
+    let recording = Recording::start(config(folder.path(), &more)).unwrap();
+    let mut made = 0;
+    while parts(folder.path()).iter().all(|part| !part.ends_with("t.5.pftrace")) {
+        assert!(made < 100_000, "{made}");
+        for _ in 0..1000 {
+            drop(scope!("step", n = made));
+            made += 1;
+        }
+        assert!(recording.flush(PATIENCE));
+    }
+    recording.stop();
+    let parts = parts(folder.path());
+    let names = [4, 5].map(|n| folder.path().join(format!("t.{n}.pftrace")));
+    assert_eq!(parts, names);
+    for part in parts {
+        Trace::open(part).assert_clean();
+    }
+}
+
+#[test]
+#[cfg(feature = "inject")]
+fn processes_of_one_recording_go_on_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native::compile("cc", "-std=c11", "tests/data/c/flight.c", folder.path());
+    let mut command = kymo::kymo();
+    command.args(["record", "--rotate", "64K", "--flush-interval", "5ms", "-o"]);
+    command.arg(folder.path().join("t.pftrace")).arg("--").arg(&program);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let parts = parts(folder.path());
+    assert!(parts.len() >= 2 && said.contains("part 1: 3 processes"), "{said}");
+    assert!(!folder.path().join("t.pftrace").exists());
+    let steps = "SELECT count(*) FROM slice WHERE name = 'step'";
+    let all = parts.iter().map(|part| {
+        let trace = Trace::open(part);
+        trace.assert_clean();
+        trace.one_i64(steps)
+    });
+    // The one that aborted has flushed its first thousand.
+    let all: i64 = all.sum();
+    assert!((4000..=5000).contains(&all), "{all}: {said}");
+}

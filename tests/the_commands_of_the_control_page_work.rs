@@ -1,0 +1,50 @@
+//! docs/CONTROL.md: its commands, one after the other.
+
+mod control;
+mod kymo;
+
+use std::path::Path;
+
+use control::{Place, Program, open};
+
+/// The commands in the page's shell blocks.
+fn commands() -> Vec<String> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/CONTROL.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.flat_map(str::lines).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_does_what_the_page_says() {
+    let place = Place::new();
+    let commands = commands();
+    let [start, asks @ ..] = commands.as_slice() else {
+        panic!("no commands");
+    };
+    assert_eq!(start, "kymo record --wait -- python3 train.py");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let mut command = place.kymo(&["record", "--wait", "--"]);
+    command.arg(judge::venv_python()).arg(data.join("control/train.py"));
+    command.env("PYTHONPATH", data.join("pytorch")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let program = Program::start(command);
+    assert!(asks.len() >= 5, "{asks:?}");
+    let mut traces = 0;
+    for ask in asks {
+        let words: Vec<&str> = ask.split(' ').collect();
+        assert_eq!(words[0], "kymo", "{ask}");
+        let said = place.run(&words[1..]);
+        assert!(said.good, "{ask}: {said:?}");
+        match words[1] {
+            "trigger" => {
+                traces += 1;
+                let trace = open(&said.paths()[0]);
+                let operators = "SELECT COUNT(*) FROM slice WHERE name = 'aten::add'";
+                assert!(trace.one_i64(operators) > 0, "{ask}");
+            }
+            _ => assert!(said.out.contains(&program.pid.to_string()), "{ask}: {said:?}"),
+        }
+    }
+    assert_eq!(traces, 3);
+    assert!(program.end());
+}
