@@ -18,10 +18,6 @@ const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the settings are, for `settings`.
-const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
-const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";
-
 const SUCCESS: c_int = 0;
 const NOT_SUPPORTED: c_int = 3;
 const NOT_FOUND: c_int = 6;

@@ -18,6 +18,7 @@ use super::layout::{self, Times, WORK};
 use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader};
 use crate::vendor::args::Args;
+use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 /// Bytes of a record that are looked at, at most: more than any kind has that is read.
@@ -133,7 +134,7 @@ impl Decoder {
         numbers: Numbers,
         all_args: bool,
     ) -> Decoder {
-        let id = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+        let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
         Decoder {
             recorder,
             counts: Counts::default(),

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use kymograph_protos::{Recorder, StrId};
 
 use super::sys::KernelSymbol;
+use crate::vendor::intern::intern;
 use crate::vendor::kernel::{Name, describe};
 
 /// Kernels at most: a number that lies must not cost memory.
@@ -92,5 +93,5 @@ impl Known {
 
 /// What a kernel that nobody registered is called.
 pub(crate) fn unnamed(recorder: &dyn Recorder) -> Name {
-    Name { short: recorder.intern(StrId::NONE, b"<unknown>"), full: StrId::NONE }
+    Name { short: intern(recorder, StrId::NONE, b"<unknown>"), full: StrId::NONE }
 }

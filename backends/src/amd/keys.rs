@@ -1,5 +1,6 @@
 //! Names of arguments, as Kineto writes them where it has them.
 
+use crate::vendor::intern::intern;
 use kymograph_protos::{Recorder, StrId};
 
 macro_rules! keys {
@@ -12,7 +13,7 @@ macro_rules! keys {
 
         impl Keys {
             pub(crate) fn new(recorder: &dyn Recorder) -> Keys {
-                let id = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
                 Keys { $($field: id($text),)* }
             }
         }

@@ -6,6 +6,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record};
 use super::decode::Decoder;
 use super::layout::{self, Times};
 use crate::vendor::args::Args;
+use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 /// Allocations whose size is remembered.
@@ -69,10 +70,10 @@ impl Decoder {
         args.signed(self.keys.bytes, bytes);
         args.push(Extra::new(self.keys.address, ArgType::Pointer, address));
         self.device_arg(&mut args, raw.u64(allocation::AGENT));
-        let category = self.recorder.intern(kymograph_protos::StrId::NONE, b"hip_memory");
+        let category = intern(self.recorder, kymograph_protos::StrId::NONE, b"hip_memory");
         let head = Record {
             time: self.clock.nanos(end),
-            site: self.recorder.intern(category, name.as_bytes()),
+            site: intern(self.recorder, category, name.as_bytes()),
             kind: Kind::Instant as u8,
             tag: NANOS,
             ..Record::default()
@@ -95,11 +96,11 @@ impl Decoder {
         self.ranges += 1;
         // Upper bits of our own ("HI"): other sources number their ranges too.
         let other = 0x4849 << 48 | self.ranges;
-        let category = self.recorder.intern(kymograph_protos::StrId::NONE, category.as_bytes());
+        let category = intern(self.recorder, kymograph_protos::StrId::NONE, category.as_bytes());
         let head = Record {
             time: self.clock.nanos(start),
             other,
-            site: self.recorder.intern(category, name.as_bytes()),
+            site: intern(self.recorder, category, name.as_bytes()),
             kind: Kind::RangeBegin as u8,
             tag: NANOS,
             ..Record::default()

@@ -5,6 +5,7 @@ use kymograph_protos::{ArgType, Extra, Recorder, StrId};
 use super::layout::{self, DATA_TYPE, Event, OPERATION};
 use super::texts::Texts;
 use crate::vendor::args::Args;
+use crate::vendor::intern::intern;
 
 macro_rules! keys {
     ($($field:ident = $text:literal,)*) => {
@@ -17,7 +18,7 @@ macro_rules! keys {
 
         impl Keys {
             pub(crate) fn new(recorder: &'static dyn Recorder) -> Keys {
-                let id = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
                 Keys { recorder, $($field: id($text),)* }
             }
         }
@@ -41,7 +42,7 @@ keys! {
 
 impl Keys {
     pub(crate) fn intern(&self, text: &[u8]) -> StrId {
-        self.recorder.intern(StrId::NONE, text)
+        intern(self.recorder, StrId::NONE, text)
     }
 
     fn text(&self, args: &mut Args, key: StrId, text: &[u8]) {

@@ -16,6 +16,7 @@ use super::engines::{Engines, Role, stage};
 use super::layout::{Event, NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::vendor::args::Args;
+use crate::vendor::intern::intern;
 
 /// What a call is named that launches a recipe.
 const LAUNCH: &[u8] = b"enqueueWithExternalEvents";
@@ -206,7 +207,7 @@ impl Decoder {
         let head = Record {
             time: finished.start,
             other,
-            site: self.recorder.intern(self.keys.host, event.name()),
+            site: intern(self.recorder, self.keys.host, event.name()),
             kind: Kind::RangeBegin as u8,
             tag: NANOS,
             ..Record::default()

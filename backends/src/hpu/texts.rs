@@ -3,6 +3,7 @@
 use kymograph_protos::{Recorder, StrId};
 
 use super::engines::Operation;
+use crate::vendor::intern::intern;
 
 /// Strings that are remembered, by the lower bits of their address.
 const SLOTS: usize = 1 << 12;
@@ -39,7 +40,7 @@ impl Texts {
         if slot.pointer != pointer || pointer == 0 {
             let bytes = read();
             let id =
-                if bytes.is_empty() { StrId::NONE } else { recorder.intern(StrId::NONE, bytes) };
+                if bytes.is_empty() { StrId::NONE } else { intern(recorder, StrId::NONE, bytes) };
             let noise = bytes.windows(NOISE.len()).any(|window| window == NOISE);
             *slot = Text { pointer, id, noise, operation: Operation::of(bytes) };
         }

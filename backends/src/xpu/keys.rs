@@ -1,5 +1,6 @@
 //! Names of arguments and categories, as Kineto writes them.
 
+use crate::vendor::intern::intern;
 use kymograph_protos::{Recorder, StrId};
 
 macro_rules! keys {
@@ -13,7 +14,7 @@ macro_rules! keys {
 
         impl Keys {
             pub(crate) fn new(recorder: &'static dyn Recorder) -> Keys {
-                let id = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
                 Keys { recorder, $($field: id($text),)* }
             }
         }
@@ -68,6 +69,6 @@ keys! {
 
 impl Keys {
     pub(crate) fn intern(&self, text: &str) -> StrId {
-        self.recorder.intern(StrId::NONE, text.as_bytes())
+        intern(self.recorder, StrId::NONE, text.as_bytes())
     }
 }
