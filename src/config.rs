@@ -114,8 +114,11 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
-        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA.",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, which HIP's are too, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA and HIP.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
+    option!("GPU_COUNTERS", "DURATION", "",
+        "How often utilisation, memory, power, clocks, temperature and throughput of the NVIDIA GPUs that are used are sampled; 10ms at least. Unset: never.",
+        |c, v| { c.gpu_counters = value::optional(v, value::sampling)?; Ok(()) }),
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
         |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
@@ -266,6 +269,8 @@ pub struct Config {
     pub pytorch: PyTorch,
     /// `ACTIVITY_TYPES`.
     pub activity_types: String,
+    /// `GPU_COUNTERS`.
+    pub gpu_counters: Option<Duration>,
     /// `ALL_ARGS`.
     pub all_args: bool,
     /// `CUPTI_PATH`.
@@ -316,6 +321,7 @@ impl Default for Config {
             process_name: None,
             pytorch: PyTorch::Auto,
             activity_types: String::new(),
+            gpu_counters: None,
             all_args: false,
             cupti_path: None,
             cupti_finalize: true,

@@ -4,6 +4,8 @@ mod children;
 
 use std::time::{Duration, Instant};
 
+use kymograph_backends::amd::AMD;
+use kymograph_backends::hpu::HPU;
 use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
 use kymograph_backends::xpu::XPU;
@@ -12,7 +14,7 @@ use crate::config::Config;
 use crate::recorder::PIPELINE;
 pub use children::{Membership, take_part};
 
-static SOURCES: [&dyn Source; 2] = [&NVIDIA, &XPU];
+static SOURCES: [&dyn Source; 4] = [&NVIDIA, &AMD, &XPU, &HPU];
 
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.
@@ -31,6 +33,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         cupti_path: config.cupti_path.clone(),
         cupti_finalize: config.cupti_finalize,
         pti_path: config.pti_path.clone(),
+        gpu_counters: config.gpu_counters,
         all_args: config.all_args,
     }
 }

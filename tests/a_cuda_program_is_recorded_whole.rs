@@ -169,10 +169,10 @@ fn several_devices_and_streams() {
 #[test]
 fn waits_and_what_they_wait_for() {
     let script = "\
-        kernel k dur=100us\n\
+        kernel first dur=100us\n\
         record event=4\n\
         wait event=4 stream=13\n\
-        kernel k stream=13\n\
+        kernel second stream=13\n\
         sync event=4\n\
         sync stream stream=13\n\
         sync\n";
@@ -189,6 +189,31 @@ fn waits_and_what_they_wait_for() {
              Event Sync         1\n\
              Stream Sync        1\n\
              Stream Wait Event  1\n",
+            "{version}"
+        );
+        // The event was recorded after the first kernel; stream 13 did only the second.
+        let arrows = "SELECT g.name AS work, t.name AS place, w.name AS wait FROM flow
+                      JOIN gpu_slice g ON g.id = slice_out JOIN slice w ON w.id = slice_in
+                      JOIN track t ON t.id = w.track_id ORDER BY w.ts";
+        assert_eq!(
+            recorded.trace.table(arrows),
+            "work    place                  wait\n\
+             first   GPU 0 stream 13 waits  Stream Wait Event\n\
+             first   GPU 0 stream 07 waits  Event Sync\n\
+             second  GPU 0 stream 13 sync   Stream Sync\n",
+            "{version}"
+        );
+        let known = "SELECT extract_arg(arg_set_id, 'debug.wait_on_stream') AS stream,
+                            extract_arg(arg_set_id, 'debug.wait_on_cuda_event_record_corr_id') = (
+                              SELECT extract_arg(arg_set_id, 'debug.correlation') FROM slice
+                              WHERE name = 'Stream Wait Event') - 1 AS record,
+                            extract_arg(arg_set_id, 'debug.cuda_sync_kind') AS kind
+                     FROM slice WHERE name IN ('Stream Wait Event', 'Event Sync') ORDER BY ts";
+        assert_eq!(
+            recorded.trace.table(known),
+            "stream  record  kind\n\
+             7       1       Stream Wait Event\n\
+             7       1       Event Sync\n",
             "{version}"
         );
     }
@@ -228,4 +253,42 @@ fn nothing_where_there_is_nothing() {
     recorded.ended(4);
     assert_eq!(recorded.printed(), "no CUDA\n");
     recorded.trace.assert_clean();
+}
+
+/// Queues are called what the program's author calls them, and say how urgent they are.
+#[test]
+fn streams_have_names_and_priorities() {
+    let script = "kernel a\nkernel b stream=13 priority=-5\nsync\n";
+    let recorded = record(&Machine::with("12.6"), script, &[]);
+    recorded.trace.assert_clean();
+    let queues = "SELECT g.name AS kernel, t.name LIKE 'Stream 07 default (%)' AS first,
+                         t.name LIKE 'Stream 13 (%)' AS second
+                  FROM gpu_slice g JOIN track t ON t.id = g.track_id ORDER BY 1";
+    assert_eq!(
+        recorded.trace.table(queues),
+        "kernel  first  second\n\
+         a       1      0\n\
+         b       0      1\n"
+    );
+    let described = |text: &str| recorded.json_lines(&["thread_name", text]).len();
+    assert_eq!((described(", priority -5"), described(", priority")), (1, 1));
+}
+
+#[test]
+fn the_machine_is_described() {
+    let recorded = record(&Machine::with("12.6").devices(2), "kernel k device=1\nsync\n", &[]);
+    recorded.trace.assert_clean();
+    let gpus = "SELECT name, vendor, architecture, pci_bdf, uuid FROM gpu ORDER BY 1";
+    assert_eq!(
+        recorded.trace.table(gpus),
+        "name        vendor  architecture  pci_bdf       uuid\n\
+         Fake GPU 0  NVIDIA  Hopper        0000:10:00.0  6b796d6f2d66616b652d6770752d3030\n\
+         Fake GPU 1  NVIDIA  Hopper        0000:11:00.0  6b796d6f2d66616b652d6770752d3031\n"
+    );
+    assert_eq!(recorded.facts["cuda.driver"], "12.6");
+    assert!(recorded.facts["cuda.cupti"].starts_with("24 ("), "{:?}", recorded.facts);
+    let device = recorded.json_lines(&["Fake GPU 1"]).concat();
+    for fact in ["computeMajor", "numSms", "totalGlobalMem", "uuid"] {
+        assert!(device.contains(fact), "{fact}: {device}");
+    }
 }

@@ -50,7 +50,7 @@ struct Program {
     output: BufReader<std::process::ChildStdout>,
 }
 
-/// An iteration, and when it began and ended at the latest and at the earliest.
+/// An iteration, and a moment right before and right after it.
 #[derive(Clone, Copy, Debug)]
 struct Iteration {
     number: i64,
@@ -119,16 +119,20 @@ impl Drop for Program {
     }
 }
 
-/// The iterations in a trace: numbers in order, first and last time.
-fn iterations(trace: &Trace) -> (Vec<i64>, i64, i64) {
+/// The numbers of the iterations in a trace, in order.
+fn iterations(trace: &Trace) -> Vec<i64> {
     let rows = trace.rows(
-        "SELECT extract_arg(arg_set_id, 'debug.number'), ts, ts + dur FROM slice
+        "SELECT extract_arg(arg_set_id, 'debug.number') FROM slice
          WHERE name = 'iteration' ORDER BY ts",
     );
-    let number = |value: &serde_json::Value| value.as_i64().unwrap();
-    let numbers: Vec<i64> = rows.iter().map(|row| number(&row[0])).collect();
-    let times = (number(&rows[0][1]), number(&rows[rows.len() - 1][2]));
-    (numbers, times.0, times.1)
+    rows.iter().map(|row| row[0].as_i64().unwrap()).collect()
+}
+
+/// When the window of a trace opened or closed.
+fn moment(trace: &Trace, which: &str) -> i64 {
+    trace.one_i64(&format!(
+        "SELECT int_value FROM metadata WHERE name GLOB '*kymograph.[0-9]*.window.{which}'"
+    ))
 }
 
 /// What a trace says about itself under `key`.
@@ -185,18 +189,18 @@ fn by_time() {
     let id = (1_000_000 + program.pid()).to_string();
     assert_eq!(fact(&trace, "trace_id"), Some(id));
 
+    let (opened, closed) = (moment(&trace, "opened"), moment(&trace, "closed"));
+    assert_eq!(closed - opened, 700_000_000, "to the nanosecond");
+    let numbers = iterations(&trace);
+    // What crosses an edge of the window is in the trace, too.
+    let expected = |it: &Iteration| it.end >= opened && it.begin <= closed;
+    let clearly = |it: &Iteration| it.begin >= opened && it.end <= closed;
     let log = program.end();
-    let (numbers, begin, end) = iterations(&trace);
-    let expected: Vec<i64> = (numbers[0]..=numbers[numbers.len() - 1]).collect();
-    assert_eq!(numbers, expected, "none is missing");
-    // Slices at both edges are kept whole, so that up to one more on each side is there.
-    let window = end - begin;
-    let longest = log.iter().map(|it| it.end - it.begin).max().unwrap();
-    assert!(window >= 700_000_000 - longest, "{window}, {longest}");
-    assert!(window <= 700_000_000 + 2 * longest, "{window}, {longest}");
-    for number in numbers {
-        assert!(log.iter().any(|it| it.number == number));
+    for it in &log {
+        assert!(expected(it) || !numbers.contains(&it.number), "{it:?} {opened} {closed}");
+        assert!(!clearly(it) || numbers.contains(&it.number), "{it:?} {opened} {closed}");
     }
+    assert!(log.iter().any(clearly));
 }
 
 #[test]
@@ -224,7 +228,7 @@ fn by_iterations_twice() {
             _ => folder.path().join(format!("b_{}.pftrace", program.pid())),
         };
         let trace = program.await_trace(&daemon, 0, &path);
-        let (numbers, ..) = iterations(&trace);
+        let numbers = iterations(&trace);
         let expected: Vec<i64> = (numbers[0]..numbers[0] + count).collect();
         assert_eq!(numbers, expected, "whole iterations, and as many as were asked for");
         assert_eq!(numbers[0] % roundup as i64, 0);

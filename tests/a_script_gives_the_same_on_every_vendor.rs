@@ -1,10 +1,11 @@
 //! One script, done by fakes of several vendors: what the trace shows is the same, names that
 //! are the vendors' apart.
 
+mod cuda;
+mod hpu;
 mod xpu;
 
-use xpu::Recorded;
-use xpu::cuda::{self, fakes};
+use cuda::{Recorded, fakes};
 
 const SCRIPT: &str = "\
     kernel gemm dur=20us\n\
@@ -14,14 +15,15 @@ const SCRIPT: &str = "\
     thread\n\
     repeat 30\nkernel reduce dur=1us device=1\nend\nsync device=1\n";
 
-/// Work by what it is, where it ran, and how many arrows lead to it.
+/// Work by what it is, where it ran (a queue has lanes of one name), and how many arrows lead
+/// to it.
 const WORK: &str = "
-    SELECT CASE WHEN s.name LIKE 'Memcpy%' THEN 'copy' WHEN s.name LIKE 'Memset%' THEN 'set'
+    SELECT CASE WHEN s.name LIKE 'memcpy%' THEN 'copy' WHEN s.name LIKE 'memset%' THEN 'set'
                 ELSE s.name END AS what,
-           count(*) AS n, sum(s.dur) AS dur, count(DISTINCT s.track_id) AS queues,
+           count(*) AS n, sum(s.dur) AS dur, count(DISTINCT t.name) AS queues,
            sum((SELECT count(*) FROM flow WHERE slice_in = s.id)) AS arrows,
            sum(extract_arg(s.arg_set_id, 'bytes')) AS bytes
-    FROM gpu_slice s GROUP BY 1 ORDER BY 1";
+    FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id GROUP BY 1 ORDER BY 1";
 
 /// Which thread asked for it, by the number of its calls.
 const CALLERS: &str = "
@@ -58,4 +60,15 @@ fn the_same_script_gives_the_same_structure() {
         let intel = xpu::Machine::with(version).devices(2).record(SCRIPT, &[]);
         assert_eq!(structure(&intel), nvidia, "PTI {version}");
     }
+}
+
+/// Synapse does not say which thread a launch came from, but the rest.
+#[test]
+fn gaudi_too_thread_by_thread_apart() {
+    let nvidia = cuda::record(&fakes::Machine::with("13.1").devices(2), SCRIPT, &[]);
+    let gaudi = hpu::Machine::with("new").devices(2).record(SCRIPT, &[]);
+    gaudi.ended(0);
+    gaudi.trace.assert_clean();
+    assert_eq!(gaudi.trace.table(WORK), nvidia.trace.table(WORK));
+    assert_eq!(gaudi.trace.one_i64("SELECT count(*) FROM gpu"), 2);
 }

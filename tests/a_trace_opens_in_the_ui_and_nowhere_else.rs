@@ -243,13 +243,29 @@ fn rude_connections_are_in_nobodys_way() {
     let _ = endless.write_all(b"GET / HTTP/1.1\r\n");
     while endless.write_all(field.as_bytes()).is_ok() {}
     assert_eq!(server.send("\x16\x03\x01 no HTTP\r\n\r\n").status(), 400);
-    // One that leaves in the middle of the trace does not use it up.
-    {
-        let mut gone = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-        let request = format!("HEAD {} HTTP/1.1\r\nHost: localhost\r\n", server.path);
-        gone.write_all(request.as_bytes()).unwrap();
-    }
     assert_eq!(server.ui("GET", &server.path, "").body, std::fs::read(&path).unwrap());
+    assert!(server.end().0);
+}
+
+#[test]
+fn who_leaves_in_the_middle_has_not_got_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.pftrace");
+    // More than fits into the buffers of any socket.
+    let length = 64 << 20;
+    std::fs::File::create(&path).unwrap().set_len(length).unwrap();
+    let mut server = open(&path, |_| ());
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nOrigin: {UI}\r\n\r\n",
+        server.path, server.port
+    );
+    let mut gone = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    gone.set_read_timeout(Some(PATIENCE)).unwrap();
+    gone.write_all(request.as_bytes()).unwrap();
+    gone.read_exact(&mut [0; 4096]).unwrap();
+    drop(gone);
+    assert!(server.child.try_wait().unwrap().is_none());
+    assert_eq!(server.ui("GET", &server.path, "").body.len() as u64, length);
     assert!(server.end().0);
 }
 

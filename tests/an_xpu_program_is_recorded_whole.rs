@@ -2,6 +2,7 @@
 //! script says, call by call and kernel by kernel, whatever the version of PTI. The
 //! libraries are fakes (`backends/fakes`), since there is no GPU here.
 
+mod cuda;
 mod xpu;
 
 use xpu::Machine;
@@ -30,15 +31,15 @@ fn all_work_and_all_calls_with_every_pti() {
         recorded.trace.assert_clean();
         assert_eq!(
             recorded.device_work(),
-            "name                         n  dur\n\
-             Memcpy D2H (Device -> Host)  1  50000\n\
-             Memcpy H2D (Host -> Device)  1  3000\n\
-             Memset (Device)              1  700\n\
-             at::native::Add              1  600\n\
-             driven                       1  900\n\
-             gemm                         1  20000\n\
-             reduce                       1  1500\n\
-             wrapped                      1  800\n",
+            "name                                            n  dur\n\
+             Memcpy D2H (Device -> Host (Driver Allocated))  1  50000\n\
+             Memcpy H2D (Host (Driver Allocated) -> Device)  1  3000\n\
+             Memset (Device)                                 1  700\n\
+             at::native::Add                                 1  600\n\
+             driven                                          1  900\n\
+             gemm                                            1  20000\n\
+             reduce                                          1  1500\n\
+             wrapped                                         1  800\n",
             "{version}"
         );
         // Only the classes that ask for work: neither urDeviceGet nor urQueueFinish.
@@ -87,9 +88,9 @@ fn work_says_what_kineto_says() {
     let place = ["device=0", "sycl queue=7", "l0 queue=0x0000000000001007"];
     kineto("gemm", &place);
     kineto("gemm", &["context=0x000000000000c001", "sycl_node_id=5", "sycl_invocation_id=3"]);
-    kineto("Memcpy H2D (Host -> Device)", &place);
+    kineto("Memcpy H2D (Host (Driver Allocated) -> Device)", &place);
     kineto(
-        "Memcpy H2D (Host -> Device)",
+        "Memcpy H2D (Host (Driver Allocated) -> Device)",
         &["bytes=4096", "l0 call=zeCommandListAppendMemoryCopy", "memory bandwidth (GB/s)=2.048"],
     );
     kineto("Memset (Device)", &["bytes=1024", "value=7", "l0 call=zeCommandListAppendMemoryFill"]);
@@ -151,8 +152,10 @@ fn several_devices_and_queues() {
         recorded.trace.table(gpus),
         "name              n\nFake Intel GPU 0  1\nFake Intel GPU 1  1\n"
     );
-    let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
-    assert_eq!(recorded.trace.one_i64(tracks), 3);
+    let queues = "SELECT count(DISTINCT queue) FROM (
+                      SELECT extract_arg(t.dimension_arg_set_id, 'gpu') || t.name AS queue
+                      FROM gpu_slice s JOIN track t ON t.id = s.track_id)";
+    assert_eq!(recorded.trace.one_i64(queues), 3);
     assert!(args(&recorded, "Memcpy D2D (Device -> Device)").contains(&"toDevice=1".to_owned()));
     recorded.every_launch_has_its_arrow();
 }
@@ -205,4 +208,66 @@ fn a_hundred_thousand_kernels() {
     recorded.trace.assert_clean();
     assert_eq!(recorded.kernels(), 100_000);
     recorded.every_launch_has_its_arrow();
+}
+
+/// JSON made from the trace has what Kineto writes for XPU (libkineto's
+/// XpuptiActivityHandlers.cpp), so that tools that read that read this.
+#[test]
+fn its_json_has_kinetos_keys() {
+    let script = "kernel gemm dur=20us via=both\ncopy htod 4096 dur=2us\nset 64 value=7\nsync\n";
+    let recorded = Machine::with("1.2").record(script, &["--", "--set", "ALL_ARGS=1"]);
+    recorded.ended(0);
+    let json = recorded.json();
+    let events = json["traceEvents"].as_array().unwrap();
+    let of = |category: &str| {
+        let mut all = events.iter().filter(|event| event["cat"] == category && event["ph"] == "X");
+        let first = all.next().unwrap_or_else(|| panic!("no {category}"));
+        (first.clone(), 1 + all.count())
+    };
+    let place = ["device", "context", "sycl queue", "l0 queue", "correlation"];
+    let times = ["appended", "submitted"];
+    let memory = ["l0 call", "memory opration id", "bytes", "memory bandwidth (GB/s)"];
+    let kernel = ["kernel_id", "sycl_node_id", "sycl_invocation_id"];
+    for (category, own) in
+        [("kernel", &kernel[..]), ("gpu_memcpy", &memory[..]), ("gpu_memset", &memory[..])]
+    {
+        let (event, count) = of(category);
+        assert_eq!((event["pid"].as_i64(), event["tid"].as_i64(), count), (Some(0), Some(7), 1));
+        for key in place.iter().chain(&times).chain(own) {
+            assert!(!event["args"][key].is_null(), "{category}: no {key} in {event}");
+        }
+    }
+    // Calls stand on their threads' rows.
+    let (call, count) = of("xpu_runtime");
+    assert_eq!((call["pid"].as_i64(), count), (call["tid"].as_i64(), 3));
+    assert!(call["args"]["correlation"].is_u64(), "{call}");
+    assert_eq!(of("xpu_driver").1, 1);
+    let arrows = |ph: &str| events.iter().filter(|e| e["cat"] == "ac2g" && e["ph"] == ph).count();
+    assert_eq!((arrows("s"), arrows("f")), (3, 3));
+}
+
+/// Devices of several vendors in one process: each has its own, and no arrow leads astray.
+#[test]
+fn with_gaudi_in_one_process() {
+    let script = "repeat 10\nkernel k dur=2us\ncopy htod 64\nend\nsync\n";
+    let machine = Machine::with("1.2").gaudi();
+    let recorded = machine.record(script, &["--hpu", "--exit", "7"]);
+    recorded.ended(7);
+    recorded.trace.assert_clean();
+    let work = "SELECT extract_arg(t.dimension_arg_set_id, 'gpu') AS gpu, s.name, count(*) AS n,
+                       sum((SELECT count(*) FROM flow WHERE slice_in = s.id)) AS arrows
+                FROM gpu_slice s JOIN track t ON t.id = s.track_id GROUP BY 1, 2 ORDER BY 1, 2";
+    assert_eq!(
+        recorded.trace.table(work),
+        "gpu  name                                            n   arrows\n\
+         0    Memcpy H2D (Host (Driver Allocated) -> Device)  10  10\n\
+         0    k                                               10  10\n\
+         1    k                                               10  10\n\
+         1    memcpy                                          10  10\n"
+    );
+    let crossed = "SELECT count(*) FROM flow JOIN slice c ON c.id = slice_out
+                   JOIN gpu_slice g ON g.id = slice_in JOIN track t ON t.id = g.track_id
+                   WHERE (c.category = 'xpu_runtime')
+                      != (extract_arg(t.dimension_arg_set_id, 'gpu') = 0)";
+    assert_eq!(recorded.trace.one_i64(crossed), 0);
 }

@@ -32,7 +32,7 @@ fn kinds_are_chosen_by_kinetos_names() {
 
 #[test]
 fn all_args_are_those_of_kineto() {
-    let script = "kernel k grid=4,2,1 block=128 regs=40 shared=16 dynamic=512\n\
+    let script = "kernel k grid=4,2,1 block=128 regs=40 shared=16 dynamic=512\nkernel _Z4gemmPfi\n\
                   copy htod 4096 dur=1us\nsync\n";
     let recorded = record(&Machine::with("13.1"), script, &["--", "--set", "ALL_ARGS=1"]);
     recorded.trace.assert_clean();
@@ -54,6 +54,8 @@ fn all_args_are_those_of_kineto() {
     ] {
         assert!(found.iter().any(|arg| arg == expected), "{expected}: {found:?}");
     }
+    let found = args("gemm");
+    assert!(found.iter().any(|arg| arg == "mangled name=_Z4gemmPfi"), "{found:?}");
     let found = args("Memcpy HtoD (Pinned -> Device)");
     assert!(found.iter().any(|arg| arg == "memory bandwidth (GB/s)=4.096"), "{found:?}");
 }

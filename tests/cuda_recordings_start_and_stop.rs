@@ -65,6 +65,38 @@ fn a_hundred_recordings_are_each_whole() {
     whole(&run("13.1", "100"), [0, 50, 99]);
 }
 
+/// A graph that was captured before anybody recorded is seen node by node.
+#[test]
+fn graphs_of_before_are_seen() {
+    for version in ["11.8", "12.9", "13.4"] {
+        let folder = run(version, "graph");
+        let trace = Trace::open(folder.path().join("graph.pftrace"));
+        trace.assert_clean();
+        let nodes = "SELECT c.name AS call, g.name AS node, count(*) AS n FROM flow
+                     JOIN gpu_slice g ON g.id = slice_in JOIN slice c ON c.id = slice_out
+                     GROUP BY 1, 2 ORDER BY 2";
+        assert_eq!(
+            trace.table(nodes),
+            "call             node             n\n\
+             cudaGraphLaunch  Memset (Device)  3\n\
+             cudaGraphLaunch  a                3\n\
+             cudaGraphLaunch  b                3\n",
+            "{version}"
+        );
+    }
+}
+
+/// The end of a recording waits for contexts, but not for one that is gone.
+#[test]
+fn a_context_may_be_destroyed_meanwhile() {
+    let folder = run("12.6", "destroy");
+    for name in ["destroy", "again"] {
+        let trace = Trace::open(folder.path().join(format!("{name}.pftrace")));
+        trace.assert_clean();
+        assert_eq!((kernels(&trace), arrows(&trace)), (20, 20), "{name}");
+    }
+}
+
 #[test]
 fn a_forked_child_leaves_cuda_alone() {
     let folder = run("12.6", "fork");
@@ -96,9 +128,13 @@ impl Cuda {
     }
 
     fn work(&self, kernels: u32) {
-        let script = CString::new(format!("repeat {kernels}\nkernel k dur=10\nend\nsync\n"));
+        self.script(&format!("repeat {kernels}\nkernel k dur=10\nend\nsync\n"));
+    }
+
+    fn script(&self, text: &str) {
+        let script = CString::new(text).unwrap();
         // SAFETY: a C string.
-        assert_eq!(unsafe { (self.run)(script.unwrap().as_ptr()) }, 0);
+        assert_eq!(unsafe { (self.run)(script.as_ptr()) }, 0);
     }
 }
 
@@ -122,6 +158,22 @@ fn child() {
             let summary = recording.stop();
             assert_eq!(summary.lost, 0);
             cuda.work(10);
+        }
+        "graph" => {
+            cuda.script("graph 5\nkernel a\nkernel b\nset 8\nend\nlaunch 5\nsync\n");
+            let recording = to(folder.join("graph.pftrace"));
+            cuda.script("repeat 3\nlaunch 5\nend\nsync\n");
+            recording.stop();
+        }
+        "destroy" => {
+            for name in ["destroy", "again"] {
+                let recording = to(folder.join(format!("{name}.pftrace")));
+                cuda.work(10);
+                cuda.script("destroy\n");
+                cuda.work(10);
+                cuda.script("destroy\n");
+                recording.stop();
+            }
         }
         "30" | "100" => {
             for cycle in 0..what.parse().unwrap() {

@@ -72,7 +72,8 @@ fn lost_correlation_ids() {
     let recorded = with("zero-correlation:10");
     recorded.trace.assert_clean();
     assert_eq!(recorded.kernels(), KERNELS);
-    assert_eq!(recorded.trace.one_i64("SELECT count(*) FROM flow"), 900);
+    let arrows = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in";
+    assert_eq!(recorded.trace.one_i64(arrows), 900);
 }
 
 #[test]
@@ -143,10 +144,10 @@ fn buffers_that_do_not_come_back() {
         recorded.ended(7);
         recorded.trace.clean_except(LOST);
         let counted = recorded.count("lost.dropped_by_cupti") + recorded.count("lost.discarded");
-        // Records of streams may be among what was lost.
+        // Records of the context, its stream and the wait may be among what was lost.
         let missing = LAUNCHES - recorded.kernels();
         assert!(
-            missing > 0 && (missing..missing + 2).contains(&counted),
+            missing > 0 && (missing..missing + 4).contains(&counted),
             "{version}: {:#?}",
             recorded.facts
         );

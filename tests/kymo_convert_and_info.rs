@@ -112,6 +112,96 @@ fn what_cannot_be_converted_leaves_what_was_there() {
     assert!(err.contains("/no/such/file"), "{err}");
 }
 
+/// A trace of two ranks, in Kineto's JSON.
+fn two_ranks(folder: &Path) -> PathBuf {
+    let rank = |rank: u32| {
+        let path = folder.join(format!("rank{rank}.json"));
+        let text = format!(
+            r#"{{"schemaVersion": 1, "host_name": "node{rank}",
+                "distributedInfo": {{"rank": {rank}, "world_size": 2}},
+                "baseTimeNanoseconds": 1790000000000000000, "traceEvents": [
+                {{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 7, "tid": 7, "ts": 5, "dur": 9}},
+                {{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7,
+                  "tid": 7, "ts": 6, "dur": 1, "args": {{"correlation": 3}}}},
+                {{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 20, "ts": 8, "dur": 2,
+                  "args": {{"device": 0, "stream": 20, "correlation": 3, "context": 1}}}}]}}"#
+        );
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let both = folder.join("both.pftrace");
+    let (code, _, err) = run(kymo().arg("merge").arg(&both).args([rank(0), rank(1)]));
+    assert_eq!(code, Some(0), "{err}");
+    both
+}
+
+#[test]
+fn info_knows_ranks_hosts_streams_and_clocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = two_ranks(folder.path());
+    let about = info(&both);
+    let of = |key: &str| {
+        let rows = about[key].as_array().unwrap().iter();
+        rows.map(|row| row["rank"].as_i64().or(row["activities"].as_i64())).collect::<Vec<_>>()
+    };
+    assert_eq!((of("processes"), of("devices")), (vec![Some(0), Some(1)], vec![Some(1), Some(1)]));
+    assert_eq!(about["processes"][1]["host"], "node1");
+    let stream = &about["devices"][1]["queues"][0];
+    assert_eq!((&stream["name"], &stream["busy_ns"]), (&"Stream 20".into(), &2000.into()));
+    assert!(about["clock"]["readings"].as_u64() > Some(0), "{about}");
+    assert_eq!(about["clock"]["drift_ns"], 0);
+    let (_, page, _) = run(kymo().arg("info").arg(&both));
+    for words in
+        ["2026-09-21 14:13:20.000005000 UTC", "related to", "rank 1, on node1", "Stream 20"]
+    {
+        assert!(page.contains(words), "{words} in {page}");
+    }
+}
+
+#[test]
+fn a_rank_is_a_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = two_ranks(folder.path());
+    for (options, events) in [
+        (["--rank", "1"], (2, 1)),
+        (["--rank", "0,1"], (4, 2)),
+        (["--process", "*node0*"], (2, 1)),
+        (["--category", "kernel"], (0, 2)),
+        (["--category", "cuda_*"], (2, 0)),
+    ] {
+        let part = folder.path().join("part.pftrace");
+        let (code, _, err) = run(kymo().arg("convert").args(options).args([&both, &part]));
+        assert_eq!(code, Some(0), "{err}");
+        let about = info(&part);
+        let found = (about["slices"].as_i64(), about["activities"].as_i64());
+        assert_eq!(found, (Some(events.0), Some(events.1)), "{options:?}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_not_replaced_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = demo(folder.path());
+    // A link leads to the file that is replaced, and stays a link.
+    let (link, target) = (folder.path().join("link.json"), folder.path().join("target.json"));
+    std::fs::write(&target, "old").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    assert_eq!(run(kymo().arg("convert").args([&demo, &link])).0, Some(0));
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(std::fs::read_to_string(&target).unwrap().starts_with('{'));
+    // A pipe is written to.
+    let pipe = folder.path().join("pipe.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    assert_eq!(run(kymo().arg("convert").args([&demo, &pipe])).0, Some(0));
+    assert!(reader.join().unwrap().starts_with('{'));
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+}
+
 #[test]
 fn info_is_a_page() {
     let folder = tempfile::tempdir().unwrap();

@@ -39,7 +39,8 @@ fn what_was_there_stays_and_keeps_its_order() {
     let ours = ["KYMOGRAPH_CONTROL", "KYMOGRAPH_OUTPUT", "LD_PRELOAD"];
     assert_eq!(added[..3], ours);
     let collectors = ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
-    assert_eq!(added[3..], collectors);
+    assert_eq!(added[3..6], collectors);
+    assert_eq!(added[6..], ["HABANA_PROFILE"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What PTI and Level Zero may do wrong, one fault after another: the program ends as it
 //! would have, the trace is clean, and what is missing in it is counted there.
 
+mod cuda;
 mod xpu;
 
 use std::time::{Duration, Instant};
@@ -201,6 +202,24 @@ fn versions_that_are_not_known() {
 #[test]
 fn pti_without_its_other_half() {
     nothing(&with("not-implemented"), "libxptifw.so");
+}
+
+/// Intel's own library, which does not find its other half here.
+#[test]
+fn the_real_pti() {
+    let setup = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judge/setup");
+    let output = std::process::Command::new(setup).arg("pti").output().unwrap();
+    let reason = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(3) {
+        println!("not tested: {reason}");
+        return;
+    }
+    assert!(output.status.success(), "{reason}");
+    for version in ["1.1.0", "1.2.0"] {
+        let recorded = on(&Machine::with_real(version));
+        nothing(&recorded, "libpti.so beside");
+        assert_eq!(recorded.printed(), "");
+    }
 }
 
 #[test]

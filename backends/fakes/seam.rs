@@ -145,6 +145,10 @@ pub(crate) enum Event {
         context: u32,
         device: u32,
     },
+    /// A context, whose work is done, is about to be destroyed.
+    Destroy {
+        context: u32,
+    },
     Stream {
         place: Place,
         priority: i32,

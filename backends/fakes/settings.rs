@@ -4,18 +4,20 @@
 
 use std::sync::OnceLock;
 
-/// `FAKE_CUPTI_VERSION`, as toolkit major * 100 + minor: 1208 for "12.8". 12.6 if unset.
+use crate::{FAULT_VARIABLE, VERSION_VARIABLE};
+
+/// The version, as major * 100 + minor: 1208 for "12.8". 12.6 if unset.
 pub(crate) fn toolkit() -> u32 {
     static TOOLKIT: OnceLock<u32> = OnceLock::new();
     *TOOLKIT.get_or_init(|| {
-        let text = std::env::var("FAKE_CUPTI_VERSION").unwrap_or_else(|_| "12.6".into());
-        let (major, minor) = text.split_once('.').expect("FAKE_CUPTI_VERSION: major.minor");
-        let number = |text: &str| text.parse::<u32>().expect("FAKE_CUPTI_VERSION: a number");
+        let text = std::env::var(VERSION_VARIABLE).unwrap_or_else(|_| "12.6".into());
+        let (major, minor) = text.split_once('.').expect("the version: major.minor");
+        let number = |text: &str| text.parse::<u32>().expect("the version: a number");
         number(major) * 100 + number(minor)
     })
 }
 
-/// Whether `FAKE_CUPTI_FAULT` names this fault.
+/// Whether the environment asks for this fault.
 pub(crate) fn fault(name: &str) -> bool {
     faults().iter().any(|(fault, _)| fault == name)
 }
@@ -35,7 +37,7 @@ pub(crate) fn fault_values(name: &str) -> impl Iterator<Item = &'static str> {
 fn faults() -> &'static [(String, String)] {
     static FAULTS: OnceLock<Vec<(String, String)>> = OnceLock::new();
     FAULTS.get_or_init(|| {
-        let text = std::env::var("FAKE_CUPTI_FAULT").unwrap_or_default();
+        let text = std::env::var(FAULT_VARIABLE).unwrap_or_default();
         let pair = |word: &str| {
             let (name, value) = word.split_once(':').unwrap_or((word, ""));
             (name.to_owned(), value.to_owned())

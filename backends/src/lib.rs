@@ -3,7 +3,9 @@
 //! Knows records and the [`kymograph_protos::Recorder`] seam, nothing of queues, files or
 //! Perfetto. Everything vendor-specific is found at run time.
 
+pub mod amd;
 pub mod annotate;
+pub mod hpu;
 mod load;
 pub mod nvidia;
 pub mod source;

@@ -38,6 +38,8 @@ pub struct Settings {
     pub cupti_finalize: bool,
     /// Intel's PTI, or the folder it is in, if it is not where it usually is.
     pub pti_path: Option<PathBuf>,
+    /// How often counters of devices are sampled; none: never.
+    pub gpu_counters: Option<Duration>,
     /// Whether device activities get arguments that follow from others: those that fill
     /// Kineto's traces.
     pub all_args: bool,

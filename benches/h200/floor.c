@@ -1,7 +1,7 @@
 /* The least that a tracer of CUDA can do: what it costs is CUPTI's. Loaded through
  * CUDA_INJECTION64_PATH. FLOOR_KINDS: K kernels, M copies and sets, R calls of the runtime
  * as activity records, A the same as callbacks (a counter read and one store each), both
- * without the calls that say nothing. Buffers are walked and thrown away. Loaded through
+ * without the calls that say nothing, D callbacks of the driver's launches, too. Buffers are walked and thrown away. Loaded through
  * NVTX_INJECTION64_PATH too, it answers push and pop with a counter read and one store. */
 #include <cupti.h>
 #include <stdint.h>
@@ -76,6 +76,7 @@ static const int noise[] = {10, 11, 12, 16, 17};
 __attribute__((visibility("default"))) int InitializeInjection(void) {
     const char *kinds = getenv("FLOOR_KINDS");
     if (!kinds) kinds = "KMA";
+    CUpti_SubscriberHandle subscriber;
     cuptiActivityRegisterCallbacks(requested, completed);
     if (strchr(kinds, 'K')) cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     if (strchr(kinds, 'M')) {
@@ -87,11 +88,15 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
         for (int i = 0; i < 5; i++) cuptiActivityEnableRuntimeApi(noise[i], 0);
     }
     if (strchr(kinds, 'A')) {
-        CUpti_SubscriberHandle subscriber;
         cuptiSubscribe(&subscriber, called, NULL);
         cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
         for (int i = 0; i < 5; i++)
             cuptiEnableCallback(0, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, noise[i]);
+    }
+    if (strchr(kinds, 'D')) {
+        const int launches[] = {307, 442, 652, 653};
+        for (int i = 0; i < 4; i++)
+            cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, launches[i]);
     }
     atexit(end);
     return 1;

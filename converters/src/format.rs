@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use crate::packed::{Limits, Packing, Unpacked};
-use crate::trace::Trace;
+use crate::perfetto::Written;
+use crate::trace::{Trace, Warning};
 use crate::{chrome, json, kineto, perfetto};
 
 /// A format of traces.
@@ -119,39 +120,47 @@ fn looks_like_json(first: &[u8]) -> bool {
     }
 }
 
-/// Writes a trace.
+/// Writes a trace. Gives back what the format cannot hold, or holds in another form.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(trace: &Trace, out: impl Write, format: Format, packing: Packing) -> io::Result<()> {
+pub fn write(
+    trace: &Trace,
+    out: impl Write,
+    format: Format,
+    packing: Packing,
+) -> io::Result<Vec<Warning>> {
     match packing {
-        Packing::Plain => write_plain(trace, out, format),
-        Packing::Packets if format == Format::Perfetto => {
-            let mut out = BufWriter::with_capacity(1 << 18, out);
-            perfetto::write_packets(trace, &mut out, perfetto::Packets::Deflated)?;
-            out.flush()
-        }
-        Packing::Packets => write_plain(trace, out, format),
+        Packing::Plain => write_unpacked(trace, out, format, perfetto::Packets::Plain),
+        Packing::Packets => write_unpacked(trace, out, format, perfetto::Packets::Deflated),
         Packing::Gzip => {
             let mut out = flate2::write::GzEncoder::new(out, flate2::Compression::new(4));
-            write_plain(trace, &mut out, format)?;
-            out.finish()?.flush()
+            let warnings = write_unpacked(trace, &mut out, format, perfetto::Packets::Plain)?;
+            out.finish()?.flush()?;
+            Ok(warnings)
         }
         Packing::Zstd => {
             let mut out = zstd::stream::write::Encoder::new(out, 3)?;
-            write_plain(trace, &mut out, format)?;
-            out.finish()?.flush()
+            let warnings = write_unpacked(trace, &mut out, format, perfetto::Packets::Plain)?;
+            out.finish()?.flush()?;
+            Ok(warnings)
         }
     }
 }
 
-fn write_plain(trace: &Trace, out: impl Write, format: Format) -> io::Result<()> {
+fn write_unpacked(
+    trace: &Trace,
+    out: impl Write,
+    format: Format,
+    packets: perfetto::Packets,
+) -> io::Result<Vec<Warning>> {
     let mut out = BufWriter::with_capacity(1 << 18, out);
-    match format {
-        Format::Perfetto => drop(perfetto::write(trace, &mut out)?),
-        Format::Kineto => kineto::write(trace, &mut out)?,
-        Format::Chrome => chrome::write(trace, &mut out)?,
-    }
-    out.flush()
+    let written = match format {
+        Format::Perfetto => perfetto::write_packets(trace, &mut out, packets)?,
+        Format::Kineto => kineto::write(trace, &mut out).map(|()| Written::default())?,
+        Format::Chrome => chrome::write(trace, &mut out).map(|()| Written::default())?,
+    };
+    out.flush()?;
+    Ok(written.warnings())
 }

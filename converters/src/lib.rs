@@ -11,10 +11,13 @@
 //! * [`kineto`]: Kineto's JSON: what PyTorch writes.
 //! * [`json`]: JSON itself.
 //! * [`merge`]: several traces on one timeline.
+//! * `export`: tables for data tools; a feature.
 //! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
 
 pub mod chrome;
+#[cfg(feature = "export")]
+pub mod export;
 pub mod format;
 pub mod json;
 pub mod kineto;

@@ -36,7 +36,9 @@ macro_rules! fixtures {
     )*};
 }
 
-fixtures! { kineto_cuda kineto_rocm kineto_xpu kineto_2021 gaudi jax chrome }
+fixtures! {
+    kineto_cuda kineto_rocm kineto_xpu kineto_mtia kineto_privateuse1 kineto_2021 gaudi jax chrome
+}
 
 #[test]
 fn what_was_broken_comes_back_repaired() {

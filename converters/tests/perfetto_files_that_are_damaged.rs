@@ -146,6 +146,21 @@ fn packed_packets_are_unpacked() {
 }
 
 #[test]
+fn packed_packets_that_are_cut_are_read_up_to_there() {
+    let bytes = golden().repeat(200);
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::none());
+    zlib.write_all(&bytes).unwrap();
+    let file = packet(50, &zlib.finish().unwrap());
+    assert_eq!(read(&file).unwrap().slices.len(), 400);
+    let trace = read(&file[..file.len() / 2]).unwrap();
+    assert!((150..=200).contains(&trace.slices.len()), "{}", trace.slices.len());
+    let cut = trace.facts.warnings.iter().find(|warning| warning.what.starts_with("cut off"));
+    assert_eq!(cut.unwrap().offset, Some(0));
+    // Nothing is left of this one.
+    assert!(matches!(read(&file[..8]), Err(Error::NotATrace(_))));
+}
+
+#[test]
 fn bombs_and_deep_nests_are_stopped() {
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..64 {

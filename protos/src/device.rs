@@ -114,6 +114,40 @@ impl Vendor {
     }
 }
 
+/// The unit of a device's counter: one of Perfetto's `MeasureUnit`s over another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GpuUnit {
+    /// 0: none.
+    pub over: u8,
+    /// 0: none.
+    pub under: u8,
+}
+
+impl GpuUnit {
+    /// %.
+    pub const PERCENT: GpuUnit = GpuUnit { over: 37, under: 0 };
+    /// B.
+    pub const BYTES: GpuUnit = GpuUnit { over: 7, under: 0 };
+    /// B/s.
+    pub const BYTES_PER_SECOND: GpuUnit = GpuUnit { over: 7, under: 22 };
+    /// MHz.
+    pub const MEGAHERTZ: GpuUnit = GpuUnit { over: 15, under: 0 };
+    /// W.
+    pub const WATT: GpuUnit = GpuUnit { over: 29, under: 0 };
+    /// °C.
+    pub const CELSIUS: GpuUnit = GpuUnit { over: 34, under: 0 };
+
+    /// As a record has it.
+    pub const fn to_bits(self) -> u64 {
+        self.over as u64 | (self.under as u64) << 8
+    }
+
+    /// What a record has.
+    pub const fn from_bits(bits: u64) -> GpuUnit {
+        GpuUnit { over: bits as u8, under: (bits >> 8) as u8 }
+    }
+}
+
 /// The interface that work was given to a device by, where Perfetto has a number for it
 /// (`InternedGraphicsContext.Api`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -95,7 +95,8 @@ pub enum Kind {
     Gpu = 16,
     /// A fact about the job: `site` is its key, `arg` (or bytes) the value.
     Fact = 17,
-    /// A counter of device `other`: otherwise as `Counter`.
+    /// The counter `site` of device `other` has the value `arg`, of the type in `tag`. An
+    /// extra of type [`ArgType::U64`] without a name is its [`crate::device::GpuUnit`].
     GpuCounter = 18,
     /// An instant whose name is a sentence for whoever asked for the recording: something
     /// is not recorded, and why. `kymo record` prints it when it ends.
@@ -160,6 +161,8 @@ pub enum ArgType {
     Launch = 11,
     /// The correlation id of device work that this event waited for: an arrow from it.
     Wait = 12,
+    /// A list of that many of the arguments that follow, whose names do not count.
+    List = 13,
 }
 
 impl ArgType {
@@ -179,6 +182,7 @@ impl ArgType {
             10 => ArgType::Track,
             11 => ArgType::Launch,
             12 => ArgType::Wait,
+            13 => ArgType::List,
             _ => return None,
         })
     }
@@ -256,6 +260,10 @@ pub const OPERATOR: u8 = 0x20;
 /// process, under whose track it lies.
 pub const THREAD_TRACK: u64 = 1 << 63;
 
+/// Name of the track under a thread's on which calls lie that were timed by another clock
+/// than what the thread recorded itself. In formats without such tracks they are the
+/// thread's.
+pub const CALLS_TRACK: &str = "SYCL and Level Zero";
 /// The bits of [`Record::tag`] that are an [`ArgType`].
 pub const TYPE_BITS: u8 = 0x1f;
 

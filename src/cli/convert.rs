@@ -48,7 +48,7 @@ impl Convert {
         let started = Instant::now();
         let to = files::format_of(&self.output, self.to)?;
         let trace = self.part.of(files::read(&self.input, self.from)?);
-        files::write(&trace, &self.output, to, self.plain)?;
+        let left_out = files::write(&trace, &self.output, to, self.plain)?;
         if io::stderr().is_terminal() {
             let events = trace.slices.len() + trace.activities.len() + trace.instants.len();
             say(&format!(
@@ -58,7 +58,7 @@ impl Convert {
                 started.elapsed().as_secs_f64()
             ));
         }
-        files::say_warnings(&trace);
+        files::say_warnings(trace.facts.warnings.iter().chain(&left_out));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -26,7 +26,7 @@ impl Demo {
             self.output.display(),
             status::size(summary.bytes)
         ));
-        say("open it at https://ui.perfetto.dev (Open trace file)");
+        say(&format!("look at it: kymo open {}", self.output.display()));
         say(
             "look for: nested slices with arguments (click one), the counter, the arrows between threads, the async track",
         );

@@ -106,15 +106,6 @@ fn injection(checks: &mut Vec<Finding>) {
             ),
         });
     }
-    for (name, _, what) in probe::DRIVERS {
-        checks.push(match answer(name) {
-            Some(library) => Finding::good(name, format!("{library} is here: {what}")),
-            None => {
-                let advice = format!("no {what} will be seen; install the driver to change that");
-                Finding::absent(name, "no driver library", advice)
-            }
-        });
-    }
     for backend in probe::BACKENDS {
         checks.extend(probe::backend(&library, backend.0));
     }

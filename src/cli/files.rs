@@ -35,12 +35,18 @@ pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Ref
 
 /// Writes a trace; `-` is standard output. Under a name of its own until it is whole: what
 /// was there before is replaced only then. `plain` leaves packets of Perfetto's as they are.
-pub(super) fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Result<(), Refusal> {
+/// Gives back what the format cannot hold.
+pub(super) fn write(
+    trace: &Trace,
+    path: &Path,
+    to: Format,
+    plain: bool,
+) -> Result<Vec<Warning>, Refusal> {
     if is_pipe(path) {
         let written = format::write(trace, io::stdout().lock(), to, Packing::Plain);
         return match written {
             // Whoever read it has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Vec::new()),
             result => result.map_err(|error| cannot(path, &error)),
         };
     }
@@ -56,10 +62,10 @@ pub(super) fn write(trace: &Trace, path: &Path, to: Format, plain: bool) -> Resu
 
 /// Has a file written under another name, which becomes `path` when it is whole. What is no
 /// regular file, such as `/dev/null`, is written to as it is; of a link, what it leads to.
-pub(super) fn whole(
+pub(super) fn whole<T>(
     path: &Path,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
-) -> Result<(), Refusal> {
+    write: impl FnOnce(&mut File) -> io::Result<T>,
+) -> Result<T, Refusal> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|about| !about.is_file()) {
         let file = File::options().write(true).open(path);
@@ -70,19 +76,21 @@ pub(super) fn whole(
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let written = File::create(&partial).and_then(|mut file| {
-        write(&mut file)?;
-        file.flush()
+        let result = write(&mut file)?;
+        file.flush()?;
+        std::fs::rename(&partial, path)?;
+        Ok(result)
     });
-    written.and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
+    written.map_err(|error| {
         // What is half written is of no use.
         let _ = std::fs::remove_file(&partial);
         cannot(path, &error)
     })
 }
 
-/// Says what readers had to pass over, a line each.
-pub(super) fn say_warnings(trace: &Trace) {
-    for warning in &trace.facts.warnings {
+/// Says what readers and writers had to pass over, a line each.
+pub(super) fn say_warnings<'a>(warnings: impl IntoIterator<Item = &'a Warning>) {
+    for warning in warnings {
         say(&describe(warning));
     }
 }

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How soon after a trace its JSON is begun.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Looks for wishes and fulfils them, on a thread of its own, until it is dropped. Then
 /// those that are there are fulfilled first.
@@ -35,7 +35,7 @@ impl Json {
     }
 
     /// Starts the thread: not before the command was forked.
-    pub(super) fn start(&mut self) {
+    pub(super) fn start(mut self) -> Json {
         let (end, ended) = mpsc::channel();
         let folder = self.folder.clone();
         self.end = Some(end);
@@ -53,6 +53,7 @@ impl Json {
                 }
             }
         }));
+        self
     }
 }
 
@@ -79,7 +80,7 @@ fn fulfil(wish: &Wish) -> Result<(), String> {
     let mut out = created.map_err(|error| text(&error))?;
     let packing = format::packing_of_file(&wish.json);
     let written = format::write(&trace, &mut out, Format::Kineto, packing)
-        .and_then(|()| out.flush())
+        .and_then(|_| out.flush())
         .and_then(|()| fs::rename(&partial, &wish.json));
     written.map_err(|error| {
         // What is half written is of no use.

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use kymograph_converters::format::Format;
 use kymograph_converters::merge::{Align, Merger, Part, Related};
 use kymograph_converters::trace::Nanos;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -56,23 +56,33 @@ impl Merge {
         let to = files::format_of(&self.output, self.to)?;
         let mut merger = Merger::new();
         for input in &self.inputs {
-            let name = input.file_name().unwrap_or(input.as_os_str()).to_string_lossy();
-            merger.add(&name, files::read(input, None)?);
+            merger.add(&self.name(input), files::read(input, None)?);
         }
         let align = match self.align {
             By::Clocks => Align::Clocks,
             By::Collectives => Align::Collectives,
         };
         let (trace, parts) = merger.finish(align);
-        files::write(&trace, &self.output, to, self.plain)?;
+        let left_out = files::write(&trace, &self.output, to, self.plain)?;
         for part in &parts {
             let unsure = matches!(part.related, Related::Assumed | Related::Unrelated);
             if !self.quiet || unsure {
                 say(&describe(part, align));
             }
         }
-        files::say_warnings(&trace);
+        files::say_warnings(trace.facts.warnings.iter().chain(&left_out));
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Merge {
+    /// What an input is called: by its file's name, or its path if others have that name.
+    fn name(&self, input: &Path) -> String {
+        let same = self.inputs.iter().filter(|other| other.file_name() == input.file_name());
+        match input.file_name() {
+            Some(name) if same.count() == 1 => name.to_string_lossy().into_owned(),
+            _ => input.display().to_string(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod convert;
 mod demo;
 mod doctor;
 mod elf;
+mod export;
 mod files;
 mod follow;
 mod info;
@@ -75,6 +76,7 @@ enum Subcommands {
     Stop(trigger::Stop),
     Convert(convert::Convert),
     Merge(merge::Merge),
+    Export(export::Export),
     Info(info::Info),
     Open(open::Open),
     Demo(demo::Demo),
@@ -117,6 +119,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Stop(stop) => stop.run(),
         Subcommands::Convert(convert) => convert.run(),
         Subcommands::Merge(merge) => merge.run(),
+        Subcommands::Export(export) => export.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),

@@ -10,7 +10,7 @@ use kymograph::Config;
 use kymograph::control::Place;
 use kymograph_backends::source::Settings;
 use kymograph_backends::vendor::finding::Finding;
-use kymograph_backends::{nvidia, xpu};
+use kymograph_backends::{amd, hpu, nvidia, xpu};
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::path::Path;
@@ -20,16 +20,11 @@ use std::process::{Command, ExitCode, Output};
 type Look = fn(&Settings, &mut dyn FnMut(Finding));
 
 /// The backends: a name to ask for them by, and who answers.
-pub(super) const BACKENDS: [(&str, Look); 2] = [("CUDA", nvidia::probe), ("Intel GPU", xpu::probe)];
-
-/// Drivers by the names under which they are loaded: vendor, names, what they are for.
-pub(super) const DRIVERS: [(&str, &[&str], &str); 2] = [
-    (
-        "AMD GPU",
-        &["librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0", "librocprofiler-sdk.so"],
-        "kernels and copies of HIP programs",
-    ),
-    ("Intel Gaudi", &["libSynapse.so"], "activities of Gaudi accelerators"),
+pub(super) const BACKENDS: [(&str, Look); 4] = [
+    ("CUDA", nvidia::probe),
+    ("HIP", amd::probe),
+    ("Intel GPU", xpu::probe),
+    ("Gaudi", hpu::probe),
 ];
 
 /// Runs inside the child: prints what the library and the drivers look like from there.
@@ -107,11 +102,6 @@ impl Probe {
                 }
             }
         }
-        for (name, libraries, _) in DRIVERS {
-            if let Some(found) = libraries.iter().find(|library| load(library).is_ok()) {
-                print(&format!("{name}={found}\n"));
-            }
-        }
     }
 }
 
@@ -120,6 +110,7 @@ fn ask(name: &str) {
     let settings = Settings {
         cupti_path: config.cupti_path,
         pti_path: config.pti_path,
+        gpu_counters: None,
         ..Settings::default()
     };
     for (_, look) in BACKENDS.iter().filter(|(known, _)| *known == name) {

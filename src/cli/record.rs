@@ -25,19 +25,19 @@ use std::time::{Duration, Instant};
 
 /// Variables by which annotation libraries and drivers are told to be recorded, and what
 /// they are set to. ROCm needs none: it looks for a symbol of the library.
-const COLLECTORS: [(&str, Setting); 3] = [
+const COLLECTORS: [(&str, Setting); 4] = [
     ("NVTX_INJECTION64_PATH", Setting::Library),
     ("INTEL_LIBITTNOTIFY64", Setting::Library),
     ("CUDA_INJECTION64_PATH", Setting::Library),
+    ("HABANA_PROFILE", Setting::Default("profile_api_light")),
 ];
 
 /// What a variable is set to.
 enum Setting {
     /// The path of the library.
     Library,
-    /// A text.
-    #[expect(dead_code, reason = "no vendor with such a variable yet")]
-    Text(&'static str),
+    /// A text, unless the user has chosen another.
+    Default(&'static str),
 }
 
 /// Records a command, its children and grandchildren into one trace.
@@ -71,6 +71,8 @@ pub(super) struct Record {
     mode: Option<String>,
     #[arg(long, help = help("SAFE"))]
     safe: bool,
+    #[arg(long, value_name = "DURATION", help = help("GPU_COUNTERS"))]
+    gpu_counters: Option<String>,
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
     /// Record nothing until `kymo trigger` asks for a trace.
@@ -169,11 +171,13 @@ impl Record {
         let library = library::find(config)?;
         settings.insert("KYMOGRAPH_WAIT", "1".into());
         let place = Place::create()?;
-        let mut json = Json::in_folder(place.folder().join("json"))?;
-        settings.insert("KYMOGRAPH_JSON_NOTES", json.folder().into());
+        // Only daemons' users ask for JSON in this way.
+        let asked = !config.daemon.name.is_empty();
+        let json = asked.then(|| Json::in_folder(place.folder().join("json"))).transpose()?;
+        settings.extend(json.iter().map(|json| ("KYMOGRAPH_JSON_NOTES", json.folder().into())));
         let environment = self.environment(&program, &library, &place, &settings)?;
         let running = launch::start(&self.words()?, &environment.into_c())?;
-        json.start();
+        let json = json.map(Json::start);
         let ended = running.wait(None, || {});
         drop((json, place));
         Ok(ended.imitate())
@@ -240,6 +244,7 @@ impl Record {
             ("POLICY", self.policy.as_ref()),
             ("MODE", self.mode.as_ref()),
             ("PYTORCH", self.pytorch.as_ref()),
+            ("GPU_COUNTERS", self.gpu_counters.as_ref()),
         ];
         given.extend(texts.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?.as_ref()))));
         given.extend(self.output.as_ref().map(|path| ("OUTPUT", path.as_os_str())));
@@ -395,9 +400,10 @@ fn inject(
     for (name, setting) in COLLECTORS {
         let value = match setting {
             Setting::Library => library.as_os_str(),
-            Setting::Text(text) => OsStr::new(text),
+            Setting::Default(text) => OsStr::new(text),
         };
         match environment.get(name) {
+            Some(_) if matches!(setting, Setting::Default(_)) => {}
             Some(theirs) if !theirs.is_empty() && theirs != value => {
                 if !quiet {
                     let theirs = theirs.display();

@@ -97,7 +97,7 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
     } else {
         let threads = count(totals.threads.into(), "thread", "threads");
         lines.push(contents(totals, path, length).replacen(", ", &format!(", {threads}, "), 1));
-        lines.push("open it at https://ui.perfetto.dev (Open trace file)".to_owned());
+        lines.push(format!("look at it: kymo open {output}"));
     }
     if totals.lost > 0 {
         lines.push(

@@ -108,6 +108,14 @@ pub(super) fn flush(value: &OsStr) -> Result<Duration, String> {
     Ok(flush)
 }
 
+pub(super) fn sampling(value: &OsStr) -> Result<Duration, String> {
+    let interval = duration(value)?;
+    if interval < Duration::from_millis(10) {
+        return Err("expected a duration of 10ms or more".to_owned());
+    }
+    Ok(interval)
+}
+
 pub(super) fn policy(value: &OsStr) -> Result<Policy, String> {
     let word = text(value)?;
     if word.eq_ignore_ascii_case("drop") {

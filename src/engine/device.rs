@@ -1,6 +1,6 @@
 //! What backends say about devices: queues, activities, the inventory, facts.
 
-use kymograph_protos::device::{GpuApi, Stage, Vendor};
+use kymograph_protos::device::{GpuApi, GpuUnit, Stage, Vendor};
 use kymograph_protos::packet::{
     self, Activity, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence,
     Strings, Track,
@@ -9,8 +9,9 @@ use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
 
 use super::context::Context;
 use super::identity::mix;
-use super::process::Process;
+use super::process::{Process, value};
 use super::record::Decoded;
+use super::spans::{Edge, Spans};
 use crate::intern::Interner;
 
 /// A queue, as its record described it.
@@ -22,7 +23,8 @@ struct Described {
     description: Vec<u8>,
     context: u32,
     api: GpuApi,
-    device: u64,
+    /// The device's place in the inventory, once the queue has worked.
+    gpu: u32,
     stream: u64,
 }
 
@@ -32,6 +34,8 @@ struct Item {
     /// What records call it. In the trace it is called by its place in the inventory.
     number: u32,
     name: Vec<u8>,
+    /// Its 16 bytes, if its facts say them.
+    uuid: Vec<u8>,
     facts: Vec<(Vec<u8>, String)>,
 }
 
@@ -123,17 +127,20 @@ impl Devices {
         let name = String::from_utf8_lossy(strings.text(head.site).bytes);
         let (device, context, stream) = (value("device"), value("context"), value("stream"));
         let salt = self.salt_of(vendor as u32);
+        // How urgent its work is: the lower the number, the more.
+        let priority = decoded.number(b"priority", strings).filter(|priority| *priority != 0);
+        let priority = priority.map_or_else(String::new, |p| format!(", priority {}", p as i64));
         let queue = &mut self.queues[vendor][number];
         *queue = Described {
             number: queue.number,
             name: format!("{name} ({pid})").into_bytes(),
             description: format!(
-                "stream {stream} of context {context}, device {device}, process {pid}"
+                "stream {stream} of context {context}, device {device}, process {pid}{priority}"
             )
             .into_bytes(),
             context: salt.wrapping_mul(CONTEXTS).wrapping_add(context as u32 % CONTEXTS),
             api: GpuApi::from_u8(value("api") as u8),
-            device,
+            gpu: queue.gpu,
             stream,
         };
     }
@@ -158,8 +165,12 @@ impl Context<'_> {
         let none = Described::default();
         let begin = self.time(head, head.time);
         let gpu = self.process.devices.gpu(decoded.device.gpu) as u32;
-        let devices = &self.process.devices;
+        let devices = &mut self.process.devices;
         let (vendor, number) = Vendor::of_queue(decoded.device.queue);
+        if let Some(queue) = devices.queues[vendor].get_mut(number) {
+            queue.gpu = gpu;
+        }
+        let devices = &self.process.devices;
         let queue = devices.queues[vendor].get(number).unwrap_or(&none);
         let kernel = decoded.launch.map(|launch| Kernel {
             name: if decoded.device.kernel.is_none() { head.site } else { decoded.device.kernel },
@@ -199,9 +210,19 @@ impl Context<'_> {
 
     /// Writes the ranges that devices are known to have worked for; at the end, `all`.
     pub fn settle_spans(&mut self, all: bool) {
+        let now = self.clocks.boottime;
+        self.write_spans(|spans, write| spans.settle(now, all, write));
+    }
+
+    /// Writes those that are open once more.
+    pub fn restate_spans(&mut self) {
+        self.write_spans(|spans, write| spans.restate(write));
+    }
+
+    fn write_spans(&mut self, edges: impl FnOnce(&mut Spans, &mut dyn FnMut(Edge<'_>))) {
         let Process { uuid: process, sequence, devices, spans, .. } = &mut *self.process;
         let category = spans.category();
-        spans.settle(self.clocks.boottime, all, |edge| {
+        edges(spans, &mut |edge| {
             let track = mix(&[
                 *process,
                 0x7370_616e,
@@ -214,7 +235,7 @@ impl Context<'_> {
                 let (vendor, number) = Vendor::of_queue(edge.queue);
                 let queue = devices.queues[vendor].get(number).unwrap_or(&none);
                 // As the tracks beside queues are called in traces that are converted.
-                let name = format!("GPU {} stream {:02} annotations", queue.device, queue.stream);
+                let name = format!("GPU {} stream {:02} annotations", queue.gpu, queue.stream);
                 Track { uuid: track, parent: *process, name: name.as_bytes(), ..Track::default() }
                     .write(self.out, sequence.id());
             }
@@ -224,13 +245,30 @@ impl Context<'_> {
         });
     }
 
+    /// A counter of a device has a value.
+    pub fn gpu_counter(&mut self, head: &Record, decoded: &Decoded) {
+        self.totals.events += 1;
+        let gpu = self.process.devices.gpu(head.other as u32) as u32;
+        let unit = decoded.number(b"", self.strings).map_or(GpuUnit::default(), GpuUnit::from_bits);
+        let time = self.time(head, head.time);
+        self.process.gpu_counters.value(gpu, (head.site, unit), time, value(head));
+    }
+
+    /// Writes the values of counters that came in this pass.
+    pub fn write_gpu_counters(&mut self) {
+        let Process { sequence, gpu_counters, .. } = &mut *self.process;
+        gpu_counters.write(self.out, sequence, self.strings);
+    }
+
     /// A device is described: states the inventory as far as it is known.
     pub fn device(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
         let number = head.other as u32;
         let index = self.process.devices.gpu(number);
         let gpus = &mut self.process.devices.gpus;
         let facts = decoded.texts(self.strings);
-        gpus[index] = Item { number, name: self.strings.text(head.site).bytes.to_vec(), facts };
+        let uuid = facts.iter().find(|(key, _)| key == b"uuid").map(|(_, text)| uuid(text));
+        let name = self.strings.text(head.site).bytes.to_vec();
+        gpus[index] = Item { number, name, uuid: uuid.unwrap_or_default(), facts };
         let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
         packet::gpu_info(self.out, sequence.id(), self.clocks.boottime, &known);
     }
@@ -264,10 +302,23 @@ impl Context<'_> {
     }
 }
 
+/// The bytes of a device's id from its text: hexadecimal digits, with words in front and
+/// hyphens between them; none if it has others.
+fn uuid(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
+    let last = digits.len().saturating_sub(32);
+    let pairs = digits[last..].chunks(2).filter_map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    let bytes: Vec<u8> = pairs.collect();
+    if bytes.len() == 16 { bytes } else { Vec::new() }
+}
+
 impl Item {
     /// The device, with the facts that have a place of their own in it.
     fn as_gpu(&self) -> Gpu<'_> {
-        let mut gpu = Gpu { name: &self.name, ..Gpu::default() };
+        let mut gpu = Gpu { name: &self.name, uuid: &self.uuid, ..Gpu::default() };
         for (key, value) in &self.facts {
             match key.as_slice() {
                 b"vendor" => gpu.vendor = value.as_bytes(),

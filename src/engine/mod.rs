@@ -16,6 +16,7 @@
 
 mod chapter;
 mod context;
+mod counters;
 mod device;
 mod edges;
 pub(crate) mod identity;
@@ -122,9 +123,9 @@ impl Engine {
         let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         // A flight recorder forgets where they began.
-        if config.records("gpu_user_annotation") && config.flight.is_none() {
+        if config.records("gpu_user_annotation") {
             process.spans =
-                Spans::new(INTERNER.intern(StrId::NONE, StrId::NONE, b"gpu_user_annotation"));
+                Spans::new(INTERNER.intern_patiently(StrId::NONE, b"gpu_user_annotation"));
         }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
@@ -275,8 +276,10 @@ impl Engine {
                 t.rename(&name);
             }
         }
+        let mut context = self.context();
+        context.write_gpu_counters();
         if pass == Pass::Flush {
-            self.context().settle_spans(false);
+            context.settle_spans(false);
         }
     }
 
@@ -549,6 +552,7 @@ impl Engine {
             ("unknown_records", summary.unknown),
             ("launches_without_work", self.process.spans.without_work),
             ("device_ranges_moved", self.process.spans.moved),
+            ("gpu_counters_lost", self.process.gpu_counters.lost),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
         let facts: Vec<_> =

@@ -11,6 +11,7 @@ use kymograph_protos::record::{
 };
 
 use super::context::Context;
+use super::counters::GpuCounters;
 use super::device::{Devices, OwnFact};
 use super::edges::RangeEdges;
 use super::identity::{self, mix};
@@ -55,6 +56,7 @@ pub struct Process {
     pub edges: RangeEdges,
     pub devices: Devices,
     pub spans: Spans,
+    pub gpu_counters: GpuCounters,
     /// Threads that described themselves.
     pub threads: HashSet<u32>,
     /// What is known about the job, by key.
@@ -91,6 +93,7 @@ impl Process {
             edges: RangeEdges::default(),
             devices: Devices::new(salt),
             spans: Spans::default(),
+            gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
             facts: BTreeMap::new(),
             renamed: Vec::new(),
@@ -119,6 +122,7 @@ impl Process {
         if self.sequence.is_stale(clocks.boottime) {
             self.sequence.restart(out, self.uuid, clocks, false);
             self.described = false;
+            self.gpu_counters.forget();
         }
         if !self.described {
             self.described = true;
@@ -153,6 +157,8 @@ impl Process {
         self.described = false;
         self.counters.values_mut().for_each(|counter| counter.described = false);
         self.lanes.clear();
+        self.spans.expire();
+        self.gpu_counters.forget();
     }
 
     fn track_uuid(&self, id: u64) -> u64 {
@@ -208,17 +214,14 @@ impl Context<'_> {
             Kind::Queue => self.process.devices.queue(head, decoded, self.strings),
             Kind::Gpu => self.device(head, decoded, sequence),
             Kind::Fact => self.fact(head, decoded, sequence),
+            Kind::GpuCounter => self.gpu_counter(head, decoded),
             _ => self.totals.unknown += 1,
         }
     }
 
     fn counter(&mut self, head: &Record, sequence: &mut Sequence) {
         self.totals.events += 1;
-        let value = match ArgType::from_u8(head.tag & TYPE_BITS) {
-            Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
-            _ => CounterValue::I64(head.arg as i64),
-        };
-        let last = (self.time(head, head.time), value);
+        let last = (self.time(head, head.time), value(head));
         let track = match self.process.counters.get_mut(&head.site) {
             Some(counter) if counter.described => {
                 counter.last = last;
@@ -289,6 +292,7 @@ impl Context<'_> {
         }
         self.process.ranges = ranges;
         self.process.sequence = sequence;
+        self.restate_spans();
     }
 
     fn track(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
@@ -434,5 +438,13 @@ impl Context<'_> {
             };
             sequence.event(self.out, self.strings, &event);
         });
+    }
+}
+
+/// The value of a counter.
+pub fn value(head: &Record) -> CounterValue {
+    match ArgType::from_u8(head.tag & TYPE_BITS) {
+        Some(ArgType::F64) => CounterValue::F64(f64::from_bits(head.arg)),
+        _ => CounterValue::I64(head.arg as i64),
     }
 }

@@ -251,6 +251,7 @@ fn arg<'a>(&(name, ty, bits): &(StrId, ArgType, u64)) -> Arg<'a> {
         ArgType::F64 => Value::F64(f64::from_bits(bits)),
         ArgType::Str => Value::Str(StrId(bits as u32)),
         ArgType::Pointer => Value::Pointer(bits),
+        ArgType::List => Value::List(bits as u32),
         _ => Value::U64(bits),
     };
     Arg { name: Name::Id(name), value }

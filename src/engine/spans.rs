@@ -88,14 +88,14 @@ enum Step {
     End(StrId),
 }
 
-/// A range, and the queues that worked for it: until when.
+/// A range, and the queues that worked for it: since when and until when.
 #[derive(Debug)]
 struct Range {
     site: StrId,
     bytes: Option<Box<[u8]>>,
     /// The nesting stack of ranges that cross others, which are apart from those.
     side: StrId,
-    queues: Vec<(u32, u64)>,
+    queues: Vec<(u32, u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -104,6 +104,7 @@ struct Track {
     side: StrId,
     /// Where it has come to.
     time: u64,
+    described: bool,
 }
 
 #[derive(Debug)]
@@ -148,7 +149,7 @@ pub struct Edge<'a> {
     /// Together with the queue: which track.
     pub line: u32,
     pub side: StrId,
-    /// Whether that was never written to.
+    /// Whether that must be described.
     pub is_new_track: bool,
     pub name: Name<'a>,
 }
@@ -260,6 +261,25 @@ impl Spans {
         }
     }
 
+    /// What was written before is not there for who reads on.
+    pub fn expire(&mut self) {
+        let tracks = self.lines.iter_mut().flat_map(|line| &mut line.tracks);
+        tracks.for_each(|track| track.described = false);
+    }
+
+    /// Says anew which ranges are open on devices, and since when.
+    pub fn restate(&mut self, mut write: impl FnMut(Edge<'_>)) {
+        for line in &mut self.lines {
+            for range in &line.open {
+                for (queue, since, _) in &range.queues {
+                    let (found, is_new_track) = track(&mut line.tracks, *queue, range.side);
+                    let begun = Track { time: *since, ..*found };
+                    write(range.edge(true, line.serial, &begun, is_new_track));
+                }
+            }
+        }
+    }
+
     /// Goes over what needs to wait no longer; `all`: over everything.
     pub fn settle(&mut self, now: u64, all: bool, mut write: impl FnMut(Edge<'_>)) {
         if !self.active {
@@ -329,13 +349,13 @@ impl Line {
     ) -> u64 {
         let mut moved = 0;
         for range in &mut self.open {
-            match range.queues.iter_mut().find(|(q, _)| *q == queue) {
-                Some((_, until)) => *until = end.max(*until),
+            match range.queues.iter_mut().find(|(q, ..)| *q == queue) {
+                Some((.., until)) => *until = end.max(*until),
                 None => {
                     let (track, is_new_track) = track(&mut self.tracks, queue, range.side);
                     moved += u64::from(start < track.time);
                     track.time = start.max(track.time);
-                    range.queues.push((queue, end.max(track.time)));
+                    range.queues.push((queue, track.time, end.max(track.time)));
                     write(range.edge(true, self.serial, track, is_new_track));
                 }
             }
@@ -348,10 +368,10 @@ impl Line {
         let is_meant = |range: &Range| side.is_none_or(|side| side == range.side);
         let Some(at) = self.open.iter().rposition(is_meant) else { return };
         let range = self.open.remove(at);
-        for (queue, until) in &range.queues {
-            let (track, _) = track(&mut self.tracks, *queue, range.side);
+        for (queue, _, until) in &range.queues {
+            let (track, is_new_track) = track(&mut self.tracks, *queue, range.side);
             track.time = track.time.max(*until);
-            write(range.edge(false, self.serial, track, false));
+            write(range.edge(false, self.serial, track, is_new_track));
         }
     }
 }
@@ -359,19 +379,20 @@ impl Line {
 impl Range {
     fn edge(&self, begins: bool, line: u32, track: &Track, is_new_track: bool) -> Edge<'_> {
         let name = self.bytes.as_deref().map_or(Name::Id(self.site), Name::Bytes);
-        let Track { queue, side, time } = *track;
+        let Track { queue, side, time, .. } = *track;
         Edge { begins, time, queue, line, side, is_new_track, name }
     }
 }
 
-/// The track of a queue, and whether it is new.
+/// The track of a queue, and whether it is new to those who read.
 fn track(tracks: &mut Vec<Track>, queue: u32, side: StrId) -> (&mut Track, bool) {
     let known = tracks.iter().position(|t| t.queue == queue && t.side == side);
     let at = known.unwrap_or(tracks.len());
     if known.is_none() {
-        tracks.push(Track { queue, side, time: 0 });
+        tracks.push(Track { queue, side, time: 0, described: false });
     }
-    (&mut tracks[at], known.is_none())
+    let is_new = !std::mem::replace(&mut tracks[at].described, true);
+    (&mut tracks[at], is_new)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What a program finds in us when we are injected into it: the symbols by which NVTX, ITT
-//! and CUDA attach a tool, and the calls that end a process without `atexit` handlers.
+//! What a program finds in us when we are injected into it: the symbols by which NVTX, ITT,
+//! CUDA and ROCm attach a tool, and the calls that end a process without `atexit` handlers.
 //!
 //! `kymo record` preloads the library into a command and all that it starts. A process
 //! that never annotates anything loads it and nothing more: the recording starts with the
@@ -13,6 +13,9 @@ mod cupti;
 mod exec;
 mod levelzero;
 mod python;
+mod rocm;
+mod roctx;
+mod synapse;
 
 use std::ffi::{CStr, c_int};
 use std::sync::{Once, OnceLock};
@@ -63,7 +66,9 @@ fn start() {
         let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
         // Best effort: it can be recorded all the same.
         let _ = control::arm(config.clone());
-        if config.wait {
+        // Not started by `kymo`, but with a daemon: as Kineto, it is there to be asked.
+        let asked = config.control.is_none() && !config.daemon.name.is_empty();
+        if config.wait || asked {
             return;
         }
         if let Ok(recording) = Recording::start(config) {

@@ -73,7 +73,8 @@ pub fn parse(
     now: Now,
 ) -> Result<Parsed, Refusal> {
     let mut config = base.clone();
-    let (mut draft, problems) = read(text, dialect, &mut config)?;
+    let trusted = origin != Origin::Daemon;
+    let (mut draft, problems) = read(text, dialect, trusted, &mut config)?;
     draft.apply(&mut config);
     let poll = draft.poll;
     Ok(Parsed { request: draft.finish(origin, config, now)?, poll, problems })
@@ -86,7 +87,7 @@ pub fn parse(
 /// As [`parse`]; `config` is as it was then.
 pub fn apply(text: &[u8], config: &mut Config) -> Result<Vec<String>, Refusal> {
     let mut new = config.clone();
-    let (mut draft, problems) = read(text, Dialect::Kineto, &mut new)?;
+    let (mut draft, problems) = read(text, Dialect::Kineto, true, &mut new)?;
     draft.log_file = None;
     draft.apply(&mut new);
     if let Some(poll) = draft.poll {
@@ -96,10 +97,11 @@ pub fn apply(text: &[u8], config: &mut Config) -> Result<Vec<String>, Refusal> {
     Ok(problems)
 }
 
-/// Reads all lines. Options go to `config`.
+/// Reads all lines. Options go to `config`: all if whoever wrote them is trusted.
 fn read(
     text: &[u8],
     dialect: Dialect,
+    trusted: bool,
     config: &mut Config,
 ) -> Result<(Draft, Vec<String>), Refusal> {
     let malformed = |why: String| Err(Refusal::Malformed(why));
@@ -124,6 +126,10 @@ fn read(
         });
         let result = match known {
             Some(known) => (known.set)(&mut draft, value),
+            None if !trusted && !is_for_anybody(key) => {
+                problems.push(format!("line {number}: {key} is not taken from a daemon"));
+                Ok(())
+            }
             None => {
                 // A wrong option is not worth losing the trace for.
                 problems
@@ -136,6 +142,12 @@ fn read(
         }
     }
     Ok((draft, problems))
+}
+
+/// Whether anybody may set this option of ours: all who reach a daemon can ask it, over the
+/// network. Others name libraries to load, let threads wait, or take memory.
+fn is_for_anybody(key: &str) -> bool {
+    ["ALL_ARGS", "CATEGORIES", "COMPRESS"].iter().any(|known| known.eq_ignore_ascii_case(key))
 }
 
 /// The key and value of a line, if it is not empty.
@@ -407,12 +419,35 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_reported_and_do_no_harm() {
-        let parsed = kineto("FOO=bar\nACTIVITIES_DURATION_SECS=2\nBUFER=1M").unwrap();
+        let parsed = ours("FOO=bar\nTIME=2s\nBUFER=1M").unwrap();
         let [first, second] = parsed.problems.as_slice() else {
             panic!("{:?}", parsed.problems);
         };
         assert!(first.starts_with("line 1: FOO: no such option"), "{first}");
         assert!(second.contains("did you mean BUFFER?"), "{second}");
+        let parsed = kineto("FOO=bar\nACTIVITIES_DURATION_SECS=2").unwrap();
+        assert_eq!(parsed.problems, ["line 1: FOO is not taken from a daemon"]);
+    }
+
+    /// Whoever reaches a daemon over the network must not choose what is loaded, where to,
+    /// how much, or how long the program waits.
+    #[test]
+    fn a_daemon_cannot_set_what_could_do_harm() {
+        let base = Config::default();
+        for option in crate::config::OPTIONS {
+            for value in ["/tmp/evil", "1000000M", "stall:10m", "1", "silent"] {
+                // Read as Kineto's: a key of both means theirs.
+                if KEYS.iter().any(|key| key.name == option.key) || is_for_anybody(option.key) {
+                    continue;
+                }
+                let parsed = kineto(&format!("{}={value}", option.key)).unwrap();
+                assert_eq!(parsed.request.config, base, "{}={value}", option.key);
+                assert_eq!(parsed.problems.len(), 1);
+            }
+        }
+        let parsed = kineto("CATEGORIES=model\ncompress=zstd").unwrap();
+        assert_eq!(parsed.problems, Vec::<String>::new());
+        assert_ne!(parsed.request.config, base);
     }
 
     #[test]

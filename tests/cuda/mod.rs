@@ -6,7 +6,7 @@
 #[path = "../../backends/tests/fakes/mod.rs"]
 pub(crate) mod fakes;
 #[path = "../kymo/mod.rs"]
-mod kymo;
+pub(crate) mod kymo;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -88,6 +88,19 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 }
 
 impl Recorded {
+    /// Where the trace lies.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("t.pftrace")
+    }
+
+    /// The trace as Kineto's JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let (from, to) = (self.path(), self.folder.path().join("t.json"));
+        let output = kymo::kymo().arg("convert").args([&from, &to]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&std::fs::read(to).unwrap()).unwrap()
+    }
+
     /// A fact of the one process that used CUDA: `cuda.PID.KEY`.
     pub(crate) fn cuda(&self, key: &str) -> Option<&str> {
         self.fact("cuda", key)
@@ -113,6 +126,13 @@ impl Recorded {
         let errors = String::from_utf8_lossy(&self.output.stderr);
         assert_eq!(errors, "");
         assert_eq!(self.output.status.code(), Some(status));
+    }
+
+    /// A number that the sampling of counters states: `nvml.PID.KEY`.
+    pub(crate) fn nvml(&self, key: &str) -> i64 {
+        let of = |name: &&String| name.starts_with("nvml.") && name.ends_with(key);
+        let found = self.facts.keys().find(of).unwrap_or_else(|| panic!("{:#?}", self.facts));
+        self.facts[found].parse().unwrap()
     }
 
     /// The trace as `kymo convert` writes it in Kineto's JSON: a line for each event that has
@@ -159,10 +179,12 @@ impl Recorded {
                       WHERE c.category IN
                           ('cuda_runtime', 'cuda_driver', 'xpu_runtime', 'xpu_driver')
                       AND c.ts <= g.ts";
-        let targets = "SELECT count(DISTINCT slice_in) FROM flow";
+        let targets = "SELECT count(DISTINCT slice_in) FROM flow
+                       JOIN gpu_slice g ON g.id = slice_in";
         let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");
         assert_eq!(self.trace.one_i64(arrows), work, "arrows from calls");
-        assert_eq!(self.trace.one_i64("SELECT count(*) FROM flow"), work, "arrows");
+        let all = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in";
+        assert_eq!(self.trace.one_i64(all), work, "arrows");
         assert_eq!(self.trace.one_i64(targets), work, "work with an arrow");
     }
 }

@@ -3,13 +3,11 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
-#[path = "../cuda/mod.rs"]
-pub(crate) mod cuda;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-pub(crate) use cuda::Recorded;
+pub(crate) use crate::cuda::Recorded;
+use crate::cuda::{fakes, record_on};
 
 /// A machine with an Intel GPU that is not there: a folder with the fake libraries under the
 /// names of the real ones.
@@ -30,14 +28,26 @@ impl Machine {
     /// A machine with Level Zero and PTI of this version.
     pub(crate) fn with(version: &str) -> Machine {
         let machine = Machine::without_pti(version);
-        std::fs::copy(example("libfake_libpti.so"), machine.pti()).unwrap();
+        std::fs::copy(fakes::example("libfake_libpti.so"), machine.pti()).unwrap();
+        machine
+    }
+
+    /// One with Intel's own PTI, which `tests/judge/setup pti` has fetched.
+    pub(crate) fn with_real(version: &str) -> Machine {
+        let machine = Machine::without_pti(version);
+        let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/.tools/pti");
+        let from = tools.join(version);
+        std::fs::create_dir(machine.folder.path().join("pti")).unwrap();
+        for file in ["libpti_view.so.1", "pti/libpti.so"] {
+            std::fs::copy(from.join(file), machine.folder.path().join(file)).unwrap();
+        }
         machine
     }
 
     pub(crate) fn without_pti(version: &str) -> Machine {
         let machine = Machine::bare(version);
         let zero = machine.folder.path().join("libze_loader.so.1");
-        std::fs::copy(example("libfake_libze.so"), zero).unwrap();
+        std::fs::copy(fakes::example("libfake_libze.so"), zero).unwrap();
         machine
     }
 
@@ -62,8 +72,15 @@ impl Machine {
     /// Programs on it are linked with SYCL's runtime (which is a library that does nothing).
     pub(crate) fn sycl(mut self) -> Machine {
         let sycl = self.folder.path().join("libsycl.so.8");
-        std::fs::copy(example("libfake_libze.so"), sycl).unwrap();
+        std::fs::copy(fakes::example("libfake_libze.so"), sycl).unwrap();
         self.sycl = true;
+        self
+    }
+
+    /// It has a Gaudi, too.
+    pub(crate) fn gaudi(self) -> Machine {
+        let synapse = self.folder.path().join("libSynapse.so");
+        std::fs::copy(fakes::example("libfake_libsynapse.so"), synapse).unwrap();
         self
     }
 
@@ -105,16 +122,7 @@ impl Machine {
         std::fs::write(&path, script).unwrap();
         let interface = if self.sycl { "--sycl" } else { "--xpu" };
         let arguments = [&[interface], arguments].concat();
-        let program = example("fake_cuda_program");
-        cuda::record_on(|command| self.prepare(command), &program, &path, &arguments)
+        let program = fakes::example("fake_cuda_program");
+        record_on(|command| self.prepare(command), &program, &path, &arguments)
     }
-}
-
-/// Something of `kymograph-backends` that cargo builds beside its tests.
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let path = profile.join("examples").join(name);
-    assert!(path.exists(), "no {name}: run cargo build -p kymograph-backends --examples");
-    path
 }

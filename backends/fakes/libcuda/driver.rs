@@ -216,8 +216,14 @@ pub unsafe extern "C" fn cuCtxGetCurrent(context: *mut *mut c_void) -> c_int {
 
 /// Contexts need not be current here: statements say which they mean.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuCtxSetCurrent(_context: *mut c_void) -> c_int {
-    if is_ready() { SUCCESS } else { NOT_INITIALIZED }
+pub extern "C" fn cuCtxSetCurrent(context: *mut c_void) -> c_int {
+    if !is_ready() {
+        return NOT_INITIALIZED;
+    }
+    // The driver would follow the pointer.
+    let gone = !context.is_null() && !timeline::is_used(context.addr() as u32 - 1);
+    assert!(!gone, "a context that was destroyed");
+    SUCCESS
 }
 
 /// Waits for the first device.

@@ -46,3 +46,7 @@ mod functions;
 mod run;
 mod script;
 mod timeline;
+
+/// Where the settings are, for `settings`.
+const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
+const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";

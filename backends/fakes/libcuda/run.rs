@@ -22,8 +22,13 @@ static GRAPHS: Mutex<Option<HashMap<u32, Vec<Node>>>> = Mutex::new(None);
 /// Where the fake CUPTI says what to call. Returns whether the driver is initialised.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_cuda_observe(observe: Observe) -> c_int {
-    OBSERVER.store(observe as *mut (), Ordering::Release);
+    attach(observe);
     driver::is_ready().into()
+}
+
+/// The same inside of one library: exported functions may be another library's.
+pub(crate) fn attach(observe: Observe) {
+    OBSERVER.store(observe as *mut (), Ordering::Release);
 }
 
 /// Does what a script says. Returns a CUDA status.
@@ -149,6 +154,11 @@ fn act(statement: &Statement, place: Place) {
             let start = end - statement.dur;
             let memory = Memory { deed, place, correlation, address, bytes, start, end };
             tell(&Event::Memory(memory));
+        }
+        Verb::Destroy => {
+            timeline::sleep_until(timeline::done(place.context, None));
+            tell(&Event::Destroy { context: place.context });
+            timeline::forget(place.context);
         }
         Verb::Overhead(kind) => {
             let end = realtime();

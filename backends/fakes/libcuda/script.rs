@@ -39,6 +39,7 @@ pub(crate) enum Verb {
     Graph(u32, Vec<Statement>),
     Launch(u32),
     Repeat(u64, Vec<Statement>),
+    Destroy,
     Sleep,
 }
 
@@ -85,6 +86,7 @@ fn statement<'a>(line: &str, lines: &mut impl Iterator<Item = &'a str>) -> State
         "graph" => Verb::Graph(words.number(words.plain(1)), block(lines)),
         "launch" => Verb::Launch(words.number(words.plain(1))),
         "repeat" => Verb::Repeat(words.number(words.plain(1)), block(lines)),
+        "destroy" => Verb::Destroy,
         "sleep" => Verb::Sleep,
         _ => words.wrong("statement"),
     };

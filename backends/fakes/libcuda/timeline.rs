@@ -44,6 +44,14 @@ pub(crate) fn is_used(device: u32) -> bool {
     with(|timeline| timeline.contexts.contains(&place(device, 0).context))
 }
 
+/// A context is no more.
+pub(crate) fn forget(context: u32) {
+    with(|timeline| {
+        timeline.contexts.remove(&context);
+        timeline.busy_until.retain(|(of, _), _| *of != context);
+    });
+}
+
 /// Whether the context, and whether the stream is new.
 pub(crate) fn touch(place: Place) -> (bool, bool) {
     with(|timeline| {

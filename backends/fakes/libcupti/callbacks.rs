@@ -18,6 +18,7 @@ const SYNCHRONIZE_DOMAIN: u32 = 4;
 const STATE_DOMAIN: u32 = 6;
 
 pub(crate) const CONTEXT_CREATED: u32 = 1;
+pub(crate) const CONTEXT_DESTROY_STARTING: u32 = 2;
 pub(crate) const STREAM_CREATED: u32 = 3;
 pub(crate) const CU_INIT_FINISHED: u32 = 5;
 

@@ -57,3 +57,7 @@ mod observe;
 mod record;
 mod sizes;
 mod status;
+
+/// Where the settings are, for `settings`.
+const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
+const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";

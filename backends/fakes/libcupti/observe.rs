@@ -47,6 +47,9 @@ pub(crate) extern "C" fn observe(event: &Event) {
                 write(&record::context(*context, *device));
             }
         }
+        Event::Destroy { context } => {
+            callbacks::resource(callbacks::CONTEXT_DESTROY_STARTING, *context, 0);
+        }
         Event::Stream { place, priority } => {
             callbacks::resource(callbacks::STREAM_CREATED, place.context, place.stream);
             if activity::is_enabled(kind::STREAM) {

@@ -270,6 +270,13 @@ pub unsafe extern "C" fn ptiViewGetNextRecord(
     SUCCESS
 }
 
+/// As the real ones of 1.1 and 1.2 say.
+#[unsafe(no_mangle)]
+pub extern "C" fn ptiViewMemoryTypeToString(memory: u32) -> *const c_char {
+    let names = [c"Host (User Allocated)", c"Host (Driver Allocated)", c"Device", c"Shared"];
+    names.get(memory as usize).copied().unwrap_or(c"INVALID").as_ptr()
+}
+
 /// Strings that live as long as the library: for tests that look.
 #[unsafe(no_mangle)]
 pub extern "C" fn ptiVersionString() -> *const c_char {

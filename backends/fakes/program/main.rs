@@ -1,22 +1,30 @@
-//! A program that uses CUDA, with the fakes: it loads `libcuda.so.1` and does what a script
-//! says.
+//! A program that uses CUDA, HIP, Level Zero or Synapse, with the fakes: it loads
+//! `libcuda.so.1` or what stands for it, and does what a script says, with each that is
+//! named, one after the other.
 //!
-//! usage: `fake_cuda_program [--nvtx NAME] [--client] [--xpu|--sycl] [--hold] [--exit N] [SCRIPT]`
+//! usage: `fake_cuda_program [--cuda] [--hip] [--xpu|--sycl] [--hpu] [--nvtx NAME] [--client]
+//! [--release] [--hold] [--exit N] [SCRIPT]`
 //!
 //! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
 //! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
 //! own do, all at once; what comes before the first is done before, on the main thread.
 //! `push NAME` and `pop`, outside of blocks, begin and end NVTX ranges.
 //!
+//! - `--cuda` (which is what it uses if nothing is said), `--hip`, `--xpu` (Level Zero),
+//!   `--sycl` (Level Zero as SYCL's runtime uses it) and `--hpu` (Synapse) name interfaces;
+//!   `--both` is CUDA and HIP.
 //! - `--nvtx NAME` puts an NVTX range around every thread's part.
+//! - `--roctx NAME` puts a ROCTX range, another inside, and one that is not nested around all.
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
 //!   PyTorch is; it prints how many records of each kind it got.
-//! - `--xpu` and `--sycl` make it use Level Zero instead, the latter as SYCL's runtime does.
+//! - `--release` makes it give Synapse's devices back.
 //! - `--hold` waits for its standard input to end before it does.
 //! - `--exit N` ends it with that status, which is 0 otherwise, also without CUDA.
 
 mod client;
+mod hpu;
 mod nvtx;
+mod roctx;
 mod xpu;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -25,14 +33,18 @@ use std::io::Read as _;
 #[derive(Clone, Copy)]
 enum Interface {
     Cuda,
+    Hip,
     LevelZero,
     Sycl,
+    Synapse,
 }
 
 struct Arguments {
-    interface: Interface,
+    interfaces: Vec<Interface>,
     nvtx: Option<CString>,
+    roctx: Option<CString>,
     client: bool,
+    release: bool,
     hold: bool,
     exit: i32,
     script: String,
@@ -40,15 +52,21 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
-    let mut interface = Interface::Cuda;
-    let (mut nvtx, mut client, mut hold, mut exit) = (None, false, false, 0);
+    let (mut interfaces, mut release) = (Vec::new(), false);
+    let (mut nvtx, mut roctx, mut client, mut hold, mut exit) = (None, None, false, false, 0);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--nvtx" => nvtx = words.next().and_then(|name| CString::new(name).ok()),
+            "--cuda" => interfaces.push(Interface::Cuda),
+            "--hip" => interfaces.push(Interface::Hip),
+            "--both" => interfaces.extend([Interface::Cuda, Interface::Hip]),
+            "--roctx" => roctx = words.next().and_then(|name| CString::new(name).ok()),
             "--client" => client = true,
-            "--xpu" => interface = Interface::LevelZero,
-            "--sycl" => interface = Interface::Sycl,
+            "--xpu" => interfaces.push(Interface::LevelZero),
+            "--sycl" => interfaces.push(Interface::Sycl),
+            "--hpu" => interfaces.push(Interface::Synapse),
+            "--release" => release = true,
             "--hold" => hold = true,
             "--exit" => exit = words.next().and_then(|n| n.parse().ok()).expect("--exit N"),
             _ => script = word,
@@ -57,14 +75,29 @@ fn arguments() -> Arguments {
     if !script.contains('\n') {
         script = std::fs::read_to_string(&script).unwrap_or(script);
     }
-    Arguments { interface, nvtx, client, hold, exit, script }
+    if interfaces.is_empty() {
+        interfaces.push(Interface::Cuda);
+    }
+    Arguments { interfaces, nvtx, roctx, client, release, hold, exit, script }
 }
 
 impl Interface {
     fn name(self) -> &'static str {
         match self {
             Interface::Cuda => "CUDA",
+            Interface::Hip => "HIP",
             Interface::LevelZero | Interface::Sycl => "Level Zero",
+            Interface::Synapse => "Synapse",
+        }
+    }
+
+    fn start(self) -> Option<Run> {
+        match self {
+            Interface::Cuda => cuda(),
+            Interface::Hip => hip(),
+            Interface::LevelZero => xpu::start(false),
+            Interface::Sycl => xpu::start(true),
+            Interface::Synapse => hpu::start(),
         }
     }
 }
@@ -82,6 +115,13 @@ fn cuda() -> Option<Run> {
     }
     // SAFETY: the fake declares it so.
     unsafe { symbol(library, c"fake_cuda_run") }
+}
+
+/// The same of HIP.
+fn hip() -> Option<Run> {
+    let library = load(c"libamdhip64.so.6")?;
+    // SAFETY: the fake declares it so.
+    unsafe { symbol(library, c"fake_hip_run") }
 }
 
 pub(crate) fn load(name: &CStr) -> Option<*mut c_void> {
@@ -102,14 +142,17 @@ pub(crate) unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Optio
 
 fn main() {
     let arguments = arguments();
-    let run = match arguments.interface {
-        Interface::Cuda => cuda(),
-        Interface::LevelZero => xpu::start(false),
-        Interface::Sycl => xpu::start(true),
-    };
-    match run {
-        Some(run) => work(run, &arguments),
-        None => println!("no {}", arguments.interface.name()),
+    for interface in &arguments.interfaces {
+        match interface.start() {
+            Some(run) => match &arguments.roctx {
+                Some(name) => roctx::around(name, || work(run, &arguments)),
+                None => work(run, &arguments),
+            },
+            None => println!("no {}", interface.name()),
+        }
+    }
+    if arguments.release {
+        hpu::release();
     }
     if arguments.hold {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());

@@ -1,4 +1,4 @@
-//! Annotation libraries: what programs say about themselves through NVTX and ITT.
+//! Annotation libraries: what programs say about themselves through NVTX, ITT and ROCTX.
 //!
 //! Both are header-only (or a static part) inside each shared object of the program. On
 //! its first call such a copy looks for a tool, hands it a table of function pointers and
@@ -28,6 +28,7 @@ mod args;
 mod guard;
 pub mod itt;
 pub mod nvtx;
+pub mod roctx;
 mod session;
 mod table;
 mod text;

@@ -16,6 +16,8 @@ static RANGES: AtomicU64 = AtomicU64::new(1);
 
 /// Category of NVTX's default domain.
 pub(crate) static NVTX: Interned = Interned::known(b"nvtx");
+/// Category of ROCTX.
+pub(crate) static ROCTX: Interned = Interned::known(b"roctx");
 /// Category of what ITT says outside every domain.
 pub(crate) static ITT: Interned = Interned::known(b"itt");
 
@@ -36,6 +38,7 @@ pub(crate) fn start(recorder: &'static dyn Recorder) -> &'static Session {
     let session = SESSION.get_or_init(|| Session { recorder });
     session.settle(&NVTX);
     session.settle(&ITT);
+    session.settle(&ROCTX);
     session
 }
 

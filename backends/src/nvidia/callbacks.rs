@@ -33,6 +33,7 @@ use super::sys::{
     RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, ResourceData, SUCCESS, StateData,
 };
 use crate::annotate::guarded;
+use crate::vendor::intern::intern;
 
 /// A function of the API.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,8 @@ static ON: AtomicBool = AtomicBool::new(false);
 static LAUNCHED: AtomicBool = AtomicBool::new(false);
 /// Whether the program may launch by the driver API itself.
 static DIRECT: AtomicBool = AtomicBool::new(true);
+/// The function that told so: its domain and number; 0 if that was known from the start.
+static DIRECT_SINCE: AtomicU64 = AtomicU64::new(0);
 /// Contexts that were made while we looked.
 static CONTEXTS: [AtomicPtr<c_void>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
 static CONTEXT_SEEN: AtomicBool = AtomicBool::new(false);
@@ -113,7 +116,7 @@ fn domain(
     category: &[u8],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = recorder.intern(StrId::NONE, category);
+    let category = intern(recorder, StrId::NONE, category);
     let mut calls = vec![Call::NONE];
     for id in 1..MOST_CALLS {
         let mut name: *const c_char = ptr::null();
@@ -127,7 +130,7 @@ fn domain(
             call.gives = kinds::gives_kernels(name);
             call.deferred = kinds::launches_kernels(name);
             if matters(name) {
-                call.site = recorder.intern(category, name.as_bytes());
+                call.site = intern(recorder, category, name.as_bytes());
                 call.launches = kinds::may_launch(name);
             }
         }
@@ -209,9 +212,29 @@ pub(crate) fn watch_ends(cupti: &Cupti, subscriber: *mut c_void) {
     ask(cupti, subscriber, true, true);
 }
 
+/// Since when launches by the driver API are watched: from the start, the name of the
+/// function that told that there may be some, or not at all.
+pub(crate) fn direct_since(cupti: &Cupti) -> String {
+    if !DIRECT.load(Ordering::Acquire) {
+        return "not watched: the program asks for nothing to launch".into();
+    }
+    let since = DIRECT_SINCE.load(Ordering::Relaxed);
+    let mut name: *const c_char = ptr::null();
+    // SAFETY: stores a pointer to a static C string.
+    unsafe { (cupti.callback_name)((since >> 32) as c_int, since as u32, &mut name) };
+    match since == 0 || name.is_null() {
+        true => "the start".into(),
+        // SAFETY: as above.
+        false => names::call(&unsafe { CStr::from_ptr(name) }.to_string_lossy()).into(),
+    }
+}
+
 /// The program got something that it can launch by the driver API.
 #[cold]
-fn watch_direct_launches(calls: &Calls) {
+fn watch_direct_launches(calls: &Calls, number: c_int, id: u32) {
+    if !DIRECT.load(Ordering::Acquire) {
+        DIRECT_SINCE.store((number as u64) << 32 | u64::from(id), Ordering::Relaxed);
+    }
     if DIRECT.swap(true, Ordering::AcqRel) || ENABLED.load(Ordering::Acquire) & 2 == 0 {
         return;
     }
@@ -293,7 +316,7 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     }
     let correlation = data.correlation_id;
     if call.gives && !(driver && INSIDE.get() == correlation) {
-        watch_direct_launches(calls);
+        watch_direct_launches(calls, if driver { DOMAIN_DRIVER } else { DOMAIN_RUNTIME }, id);
     }
     if call.site.is_none() {
         // Enabled by another user of CUPTI, or only to be noticed.

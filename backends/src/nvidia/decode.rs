@@ -16,6 +16,7 @@ use super::places::Places;
 use super::sys::kind;
 use super::waits::Waits;
 use crate::vendor::args::{Args, MOST_ARGS};
+use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 /// External ids that wait for their activities.
@@ -51,7 +52,7 @@ pub(crate) struct Decoder {
     priorities: HashMap<(u32, u32), u32>,
     external: HashMap<u32, u64>,
     waits: Waits,
-    pub(super) places: Places,
+    pub(crate) places: Places,
     pub(super) allocated: Allocated,
     last: ((u32, u32), u32),
     pub(super) ranges: u64,
@@ -192,6 +193,12 @@ impl Decoder {
             self.occupancy(&mut args, &placed, &launch, dynamic);
             args.unsigned(self.keys.channel, raw.u32(168));
             args.unsigned(self.keys.channel_type, raw.u32(172));
+            if !name.full.is_none() && !text.is_null() {
+                // What tools for binaries know it by.
+                // SAFETY: the caller's promise.
+                let mangled = unsafe { std::ffi::CStr::from_ptr(text) }.to_bytes();
+                args.text(self.keys.mangled, intern(self.recorder, StrId::NONE, mangled));
+            }
         }
         if name.short.is_none() && !text.is_null() {
             // The interner is full: the name travels by value.

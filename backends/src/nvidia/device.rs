@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{Cuda, attribute};
+use crate::vendor::intern::intern;
 
 /// What occupancy follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,7 +65,7 @@ fn describe(cuda: &Cuda, recorder: &dyn Recorder, ordinal: c_int) -> Limits {
         shared_reserved: number(attribute::RESERVED_SHARED_MEMORY_PER_BLOCK),
     };
     let (major, minor) = limits.capability;
-    let key = |name: &str| recorder.intern(StrId::NONE, name.as_bytes());
+    let key = |name: &str| intern(recorder, StrId::NONE, name.as_bytes());
     let text =
         |name: &str, value: &str| Extra::new(key(name), ArgType::Str, u64::from(key(value).0));
     let count = |name: &str, value: u64| Extra::new(key(name), ArgType::U64, value);
@@ -110,6 +111,14 @@ fn string(get: impl FnOnce(*mut c_char, c_int) -> Option<c_int>) -> Option<Strin
         return None;
     }
     Some(CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().into_owned())
+}
+
+/// The UUID of the device with this number.
+pub(crate) fn uuid_of(cuda: &Cuda, ordinal: u32) -> Option<String> {
+    let mut device = 0;
+    // SAFETY: stores a number.
+    let found = unsafe { (cuda.device)(&mut device, ordinal as c_int) } == 0;
+    found.then(|| uuid(cuda, device)).flatten()
 }
 
 /// As nvidia-smi writes it.

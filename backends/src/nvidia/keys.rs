@@ -1,5 +1,6 @@
 //! Names of arguments, as Kineto writes them where it has them.
 
+use crate::vendor::intern::intern;
 use kymograph_protos::{Recorder, StrId};
 
 macro_rules! keys {
@@ -14,7 +15,7 @@ macro_rules! keys {
 
         impl Keys {
             pub(crate) fn new(recorder: &'static dyn Recorder) -> Keys {
-                let id = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
                 Keys {
                     recorder,
                     cluster: ["cluster x", "cluster y", "cluster z"].map(id),
@@ -47,6 +48,7 @@ keys! {
     in_context = "inContext",
     in_device = "inDevice",
     local_per_thread = "local memory per thread",
+    mangled = "mangled name",
     memory = "cuda_memory",
     memory_kind = "memory kind",
     occupancy = "est. achieved occupancy %",
@@ -73,6 +75,6 @@ keys! {
 
 impl Keys {
     pub(crate) fn intern(&self, text: &str) -> StrId {
-        self.recorder.intern(StrId::NONE, text.as_bytes())
+        intern(self.recorder, StrId::NONE, text.as_bytes())
     }
 }

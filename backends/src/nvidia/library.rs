@@ -5,7 +5,7 @@
 //! configured; then the configured one; then the one that belongs to the CUDA runtime in
 //! the process or, failing that, to the driver's version.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -43,6 +43,19 @@ pub(crate) fn driver(load: bool) -> Option<&'static Cuda> {
     let library = if load { Library::load(NAME) } else { Library::present(NAME) };
     let found = Cuda::find(library?).ok()?;
     Some(DRIVER.get_or_init(|| found))
+}
+
+/// The version of the CUDA runtime in this process, unless it is a part of the program.
+pub(crate) fn runtime_version() -> Option<i32> {
+    let library = RUNTIMES.iter().find_map(|(_, name)| Library::present(name))?;
+    let symbol = library.symbol(c"cudaRuntimeGetVersion")?;
+    // SAFETY: cuda_runtime_api.h declares it so.
+    let get = unsafe {
+        std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut i32) -> i32>(symbol.as_ptr())
+    };
+    let mut version = 0;
+    // SAFETY: stores a number; initialises nothing.
+    (unsafe { get(&mut version) } == 0).then_some(version)
 }
 
 static PRESENT: OnceLock<Cupti> = OnceLock::new();

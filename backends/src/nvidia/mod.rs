@@ -16,6 +16,7 @@
 //! | `layout`, `decode`, `ranges`, `waits`, `memory`, `places`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
+//! | `counters` | utilisation, power and the like, from NVML |
 //! | `share`, `subscription` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
 //! | `collect`, `session` | start and stop, and the thread in between |
@@ -25,6 +26,11 @@ mod callbacks;
 pub(crate) mod clock;
 mod collect;
 mod copies;
+#[cfg(feature = "nvml")]
+mod counters;
+#[cfg(not(feature = "nvml"))]
+#[path = "no_counters.rs"]
+mod counters;
 mod decode;
 mod device;
 mod keys;

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
+use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 /// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`: a wait that is for no stream.
@@ -42,6 +43,14 @@ impl Places {
         self.contexts.get(&context).map(|(device, _)| *device)
     }
 
+    /// The devices in which the process has contexts.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut devices: Vec<u32> = self.contexts.values().map(|(device, _)| *device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices.into_iter()
+    }
+
     /// Whether it is the stream of those who choose none.
     pub(crate) fn is_default(&self, context: u32, stream: u32) -> bool {
         self.contexts.get(&context).is_some_and(|(_, default)| *default == Some(stream))
@@ -65,7 +74,7 @@ impl Places {
         };
         let id = 0x4354 << 48 | id;
         if self.described.insert(id) {
-            let site = recorder.intern(StrId::NONE, name.as_bytes());
+            let site = intern(recorder, StrId::NONE, name.as_bytes());
             let head = Record { other: id, site, kind: Kind::Track as u8, ..Record::default() };
             recorder.push(head, &[]);
         }

@@ -8,6 +8,7 @@ use super::names;
 use super::places::Track;
 use super::waits::Wait;
 use crate::vendor::args::Args;
+use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 impl Decoder {
@@ -56,7 +57,7 @@ impl Decoder {
         let head = Record {
             time: self.clock.nanos(start),
             other,
-            site: self.recorder.intern(category, name.as_bytes()),
+            site: intern(self.recorder, category, name.as_bytes()),
             kind: Kind::RangeBegin as u8,
             tag: NANOS,
             ..Record::default()

@@ -12,12 +12,13 @@ use super::callbacks;
 use super::clock::Clock;
 use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP};
 use super::copies;
+use super::counters::Sampler;
 use super::decode::Decoder;
 use super::device;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
-use super::library::Found;
+use super::library::{self, Found};
 use super::share;
 use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
@@ -62,6 +63,7 @@ pub(crate) struct Session {
     /// Buffers whose records ended in something that CUPTI could not step over.
     broken: u64,
     silence: u32,
+    sampler: Option<Sampler>,
     seen: buffers::Counts,
     before: buffers::Counts,
 }
@@ -95,6 +97,7 @@ impl Session {
             discarded: 0,
             broken: 0,
             silence: 0,
+            sampler: settings.gpu_counters.map(|every| Sampler::new(recorder, every)),
             seen: buffers::counts(),
             before: buffers::counts(),
         }
@@ -114,6 +117,7 @@ impl Session {
                 self.listen();
             }
             self.read();
+            self.sample();
             FLUSH_DONE.store(wanted, Ordering::Release);
             std::thread::park_timeout(NAP);
         }
@@ -141,6 +145,13 @@ impl Session {
             false => subscription::give_up(self.subscriber),
         }
         self.state(started);
+    }
+
+    fn sample(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            let cuda = self.cuda;
+            sampler.sample(self.decoder.places.devices(), |number| device::uuid_of(cuda, number));
+        }
     }
 
     fn disable(&self, which: impl Fn(u32) -> bool) {
@@ -307,10 +318,18 @@ impl Session {
             ("errors", errors),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
+        if let Some(sampler) = &self.sampler {
+            let prefix = format!("nvml.{}", std::process::id());
+            number(self.recorder, &format!("{prefix}.rounds"), sampler.rounds);
+            let took = sampler.took.as_micros() as u64;
+            number(self.recorder, &format!("{prefix}.took_us"), took);
+        }
         let prefix = format!("cuda.{}", std::process::id());
         for (key, value) in rows {
             number(self.recorder, &format!("{prefix}.{key}"), value);
         }
+        let since = callbacks::direct_since(&self.found.cupti);
+        fact(self.recorder, &format!("{prefix}.driver_launches_since"), &since);
         if let Some((code, message)) = first {
             fact(self.recorder, &format!("{prefix}.error"), &format!("{message} ({code})"));
         }
@@ -378,7 +397,11 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
     unsafe { (cuda.driver_version)(&mut driver) };
     let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
     let whose = if found.shared { "the program's" } else { "loaded for the recording" };
-    fact(recorder, "cuda.driver", &format!("{}.{}", driver / 1000, driver % 1000 / 10));
+    let text = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    fact(recorder, "cuda.driver", &text(driver));
+    if let Some(version) = library::runtime_version() {
+        fact(recorder, "cuda.runtime", &text(version));
+    }
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
 }
 

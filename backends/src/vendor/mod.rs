@@ -3,14 +3,17 @@
 //! | file | what |
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
-//! | `raw`, `args`, `kernel` | from a vendor's record to ours |
+//! | `raw`, `args`, `kernel`, `intern` | from a vendor's record to ours |
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
 
 pub(crate) mod args;
 pub mod finding;
+pub(crate) mod intern;
 pub(crate) mod kernel;
+#[cfg(test)]
+pub(crate) mod notes;
 pub(crate) mod raw;
 pub(crate) mod remark;
 pub(crate) mod selection;

@@ -30,8 +30,13 @@ impl<'a> Raw<'a> {
         self.array(at).map_or(0, u64::from_ne_bytes)
     }
 
+    /// Bytes of the record.
+    pub(crate) fn len(self) -> usize {
+        self.0.len()
+    }
+
     /// Whether the record has a field of `len` bytes there.
     pub(crate) fn has(self, at: usize, len: usize) -> bool {
-        at + len <= self.0.len()
+        at.checked_add(len).is_some_and(|end| end <= self.0.len())
     }
 }

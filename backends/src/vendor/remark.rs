@@ -2,6 +2,8 @@
 
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
+use super::intern::intern;
+
 /// Says on this thread's track, among the facts (`KEY.PID.not_recorded`) and to whoever
 /// records that the activities of a vendor are not recorded. `name` is what people call
 /// them.
@@ -18,7 +20,7 @@ pub(crate) fn note(recorder: &dyn Recorder, text: &str) {
 fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
     let head = Record {
         time: recorder.now(),
-        site: recorder.intern(StrId::NONE, text.as_bytes()),
+        site: intern(recorder, StrId::NONE, text.as_bytes()),
         kind: kind as u8,
         ..Record::default()
     };
@@ -27,7 +29,7 @@ fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
 
 /// A fact about the recording, as text.
 pub(crate) fn fact(recorder: &dyn Recorder, key: &str, text: &str) {
-    let value = recorder.intern(StrId::NONE, text.as_bytes());
+    let value = intern(recorder, StrId::NONE, text.as_bytes());
     state(recorder, key, ArgType::Str, value.0.into());
 }
 
@@ -40,7 +42,7 @@ fn state(recorder: &dyn Recorder, key: &str, ty: ArgType, arg: u64) {
     let head = Record {
         time: recorder.now(),
         arg,
-        site: recorder.intern(StrId::NONE, key.as_bytes()),
+        site: intern(recorder, StrId::NONE, key.as_bytes()),
         kind: Kind::Fact as u8,
         tag: ty as u8,
         ..Record::default()

@@ -66,6 +66,11 @@ impl Worker {
         self.state.store(DEAD, Ordering::Release);
     }
 
+    /// Whether [`Worker::kill`] was called: locks may be held by threads that are no more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state.load(Ordering::Acquire) == DEAD
+    }
+
     /// Starts the thread. Returns whether there is one.
     pub(crate) fn run(
         &'static self,
@@ -172,6 +177,6 @@ mod tests {
             assert!(WORKER.stop(PATIENCE) && WORKER.flush(Duration::ZERO));
         }
         WORKER.kill();
-        assert!(!WORKER.begin());
+        assert!(WORKER.is_dead() && !WORKER.begin());
     }
 }

@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use kymograph_protos::device::Vendor;
-use kymograph_protos::record::{NANOS, THREAD_TRACK};
+use kymograph_protos::record::{CALLS_TRACK, NANOS, THREAD_TRACK};
 use kymograph_protos::{ArgType, Extra, Kind, Record, StrId};
 
 use super::decode::Decoder;
@@ -33,7 +33,7 @@ pub(crate) struct Calls {
     /// By group, number and category.
     functions: HashMap<(u32, u32, StrId), Function>,
     threads: HashSet<u32>,
-    pti: Option<&'static Pti>,
+    pub(super) pti: Option<&'static Pti>,
 }
 
 /// A function of an API.
@@ -217,7 +217,7 @@ impl Decoder {
             let head = Record {
                 other: track,
                 arg: THREAD_TRACK | u64::from(thread),
-                site: self.keys.intern("SYCL and Level Zero"),
+                site: self.keys.intern(CALLS_TRACK),
                 kind: Kind::Track as u8,
                 ..Record::default()
             };

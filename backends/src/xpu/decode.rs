@@ -12,7 +12,7 @@ use super::keys::Keys;
 use super::launches::Launches;
 use super::levelzero::{self, Device};
 use super::names::{self, Texts};
-use super::sys::{NO_SYCL_QUEUE, kind};
+use super::sys::{NO_SYCL_QUEUE, Pti, kind};
 use crate::nvidia::clock::Clock;
 use crate::vendor::args::Args;
 use crate::vendor::raw::Raw;
@@ -257,9 +257,12 @@ impl Decoder {
             args.unsigned(self.keys.to_device, to);
         }
         let kinds = [raw.u32(4), raw.u32(8), raw.u32(12)];
+        let pti = self.calls.pti;
         let name = self.name(kinds, |[copy, from, to]| {
-            let (from, to) = (names::memory(from), names::memory(to));
-            format!("Memcpy {} ({from} -> {to})", names::copy(copy))
+            let (from, to) = (memory(pti, from), memory(pti, to));
+            let function = pti.and_then(|pti| pti.copy_name);
+            let copy = names::by_pti(function, copy, || names::copy(copy));
+            format!("Memcpy {copy} ({from} -> {to})")
         });
         // SAFETY: the caller's promise.
         unsafe { self.memory_args(&mut args, raw, fields) };
@@ -273,8 +276,9 @@ impl Decoder {
         args.slot(self.place(raw, &FILL, Stage::MemorySet).extras());
         self.bytes(&mut args, raw, &FILL, raw.u64(112));
         args.unsigned(self.keys.value, raw.u64(120));
-        let name = self.name([u32::MAX, raw.u32(4), 0], |[_, memory, _]| {
-            format!("Memset ({})", names::memory(memory))
+        let pti = self.calls.pti;
+        let name = self.name([u32::MAX, raw.u32(4), 0], |[_, kind, _]| {
+            format!("Memset ({})", memory(pti, kind))
         });
         // SAFETY: the caller's promise.
         unsafe { self.memory_args(&mut args, raw, &FILL) };
@@ -439,6 +443,10 @@ impl Decoder {
         self.recorder.push(head, args.extras());
         number
     }
+}
+
+fn memory(pti: Option<&Pti>, kind: u32) -> String {
+    names::by_pti(pti.and_then(|pti| pti.memory_name), kind, || names::memory(kind))
 }
 
 fn uuid(raw: Raw<'_>, at: usize) -> [u8; 16] {

@@ -29,6 +29,7 @@
 //! | `launches` | what PTI dropped |
 //! | `collect`, `session` | start and stop, and the thread in between |
 //! | `probe` | what `kymo doctor` says |
+//! | `replay` | records without a library, for benchmarks |
 
 mod buffers;
 mod calls;
@@ -41,6 +42,7 @@ mod levelzero;
 mod library;
 mod names;
 mod probe;
+pub mod replay;
 mod selection;
 mod session;
 mod sys;

@@ -61,8 +61,22 @@ pub(crate) fn kernel(text: &[u8], recorder: &dyn Recorder) -> StrId {
     }
 }
 
-/// `pti_view_memcpy_type` and the memories, as `ptiViewMemcpyTypeToString` writes them: 4
-/// memories, from each to each.
+/// What PTI calls something, which Kineto calls so, too; the other name if it does not say.
+pub(crate) fn by_pti(
+    name: Option<unsafe extern "C" fn(u32) -> *const c_char>,
+    kind: u32,
+    other: impl FnOnce() -> String,
+) -> String {
+    // SAFETY: returns null or a static C string, for any number.
+    let text = name.map_or(std::ptr::null(), |name| unsafe { name(kind) });
+    if text.is_null() {
+        return other();
+    }
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// `pti_view_memcpy_type`: 4 memories, from each to each.
 pub(crate) fn copy(kind: u32) -> String {
     const MEMORIES: [char; 4] = ['M', 'H', 'D', 'S'];
     match (MEMORIES.get(kind as usize / 4), MEMORIES.get(kind as usize % 4)) {
@@ -71,9 +85,10 @@ pub(crate) fn copy(kind: u32) -> String {
     }
 }
 
-/// `pti_view_memory_type`.
-pub(crate) fn memory(kind: u32) -> &'static str {
-    ["Memory", "Host", "Device", "Shared"].get(kind as usize).copied().unwrap_or("<unknown>")
+/// `pti_view_memory_type`, as PTI 1.2 calls it.
+pub(crate) fn memory(kind: u32) -> String {
+    let names = ["Host (User Allocated)", "Host (Driver Allocated)", "Device", "Shared"];
+    names.get(kind as usize).copied().unwrap_or("<unknown>").to_owned()
 }
 
 /// `pti_view_synchronization_type`.
@@ -121,7 +136,7 @@ mod tests {
     fn copies_are_numbered_by_their_memories() {
         // pti_view.h: M2M 0, H2D 6, D2H 9, S2S 15.
         assert_eq!([0, 6, 9, 15, 16].map(copy), ["M2M", "H2D", "D2H", "S2S", "<unknown>"]);
-        assert_eq!((memory(2), memory(9)), ("Device", "<unknown>"));
+        assert_eq!([2, 9].map(memory), ["Device", "<unknown>"]);
     }
 
     #[test]

@@ -69,6 +69,8 @@ functions! {
     optional {
         local_available = c"ptiViewGPULocalAvailable": fn() -> Code;
         result_string = c"ptiResultTypeToString": fn(Code) -> *const c_char;
+        copy_name = c"ptiViewMemcpyTypeToString": fn(u32) -> *const c_char;
+        memory_name = c"ptiViewMemoryTypeToString": fn(u32) -> *const c_char;
         runtime_class = c"ptiViewEnableRuntimeApiClass": fn(u32, c_int, c_int) -> Code;
         driver_class = c"ptiViewEnableDriverApiClass": fn(u32, c_int, c_int) -> Code;
     }

@@ -28,12 +28,41 @@ fn soname(version: &str) -> String {
 }
 
 /// Something of `kymograph-backends` that cargo builds beside its tests.
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let profile = test.parent().and_then(Path::parent).expect("target/<profile>/deps");
     let path = profile.join("examples").join(name);
     assert!(path.exists(), "no {name}: run cargo build -p kymograph-backends --examples");
     path
+}
+
+/// Takes a function out of a library: nobody asks for what it is called now.
+pub(crate) fn rename(library: &Path, function: &str) {
+    let mut bytes = std::fs::read(library).expect("a fake library");
+    let name = format!("\0{function}\0").into_bytes();
+    let mut found = false;
+    for at in 0..bytes.len() - name.len() {
+        if bytes[at..].starts_with(&name) {
+            bytes[at + 1] = b'X';
+            found = true;
+        }
+    }
+    assert!(found, "the fake library never had {function}");
+    std::fs::write(library, bytes).expect("a write");
+}
+
+/// Lets a command find the libraries in a folder first.
+pub(crate) fn find_libraries(command: &mut Command, folder: &Path) {
+    let mut paths = vec![folder.to_owned()];
+    let set = command.get_envs().find(|(name, _)| *name == "LD_LIBRARY_PATH");
+    let others = match set {
+        Some((_, value)) => value.map(ToOwned::to_owned),
+        None => std::env::var_os("LD_LIBRARY_PATH"),
+    };
+    if let Some(others) = others {
+        paths.extend(std::env::split_paths(&others));
+    }
+    command.env("LD_LIBRARY_PATH", std::env::join_paths(paths).expect("no colon in them"));
 }
 
 impl Machine {
@@ -63,24 +92,21 @@ impl Machine {
         self
     }
 
+    /// Adds NVML.
+    pub(crate) fn nvml(self) -> Machine {
+        let library = self.folder.path().join("libnvidia-ml.so.1");
+        std::fs::copy(example("libfake_libnvml.so"), library).expect("a copy");
+        self
+    }
+
     pub(crate) fn devices(mut self, devices: u32) -> Machine {
         self.devices = devices;
         self
     }
 
-    /// Takes a function out of CUPTI: nobody asks for what it is called now.
+    /// Takes a function out of CUPTI.
     pub(crate) fn without(self, function: &str) -> Machine {
-        let mut bytes = std::fs::read(self.cupti()).expect("the fake CUPTI");
-        let name = format!("\0{function}\0").into_bytes();
-        let mut found = false;
-        for at in 0..bytes.len() - name.len() {
-            if bytes[at..].starts_with(&name) {
-                bytes[at + 1] = b'X';
-                found = true;
-            }
-        }
-        assert!(found, "the fake CUPTI never had {function}");
-        std::fs::write(self.cupti(), bytes).expect("a write");
+        rename(&self.cupti(), function);
         self
     }
 
@@ -103,12 +129,7 @@ impl Machine {
 
     /// Lets a command run on this machine.
     pub(crate) fn prepare(&self, command: &mut Command) {
-        let mut paths = vec![self.folder.path().to_owned()];
-        if let Some(others) = std::env::var_os("LD_LIBRARY_PATH") {
-            paths.extend(std::env::split_paths(&others));
-        }
-        let paths = std::env::join_paths(paths).expect("no colon in them");
-        command.env("LD_LIBRARY_PATH", paths);
+        find_libraries(command, self.folder.path());
         command.env("FAKE_CUPTI_VERSION", &self.version);
         command.env("FAKE_CUPTI_FAULT", self.faults.join(","));
         command.env("FAKE_CUDA_DEVICES", self.devices.to_string());

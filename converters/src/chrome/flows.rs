@@ -2,10 +2,11 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::LAUNCH_ARROWS;
 use super::rows::{Id, Place, RowKind, Rows};
 use crate::trace::{
     Api, EventRef, FlowPoint, LaunchKind, LaunchLink, Nanos, Phase, QueueId, SliceId, StrId, Trace,
-    TrackId,
+    TrackId, Value,
 };
 
 /// The event that was read last. Kineto writes the ends of arrows right behind their events.
@@ -69,6 +70,7 @@ impl FlowRows {
     pub(super) fn finish(&mut self, trace: &mut Trace, rows: &Rows) {
         self.bind(trace, rows);
         let lost = prune(trace);
+        to_devices(trace);
         let drawn = self.launches(trace);
         let lost = lost + self.implied.saturating_sub(drawn);
         if lost > 0 {
@@ -210,6 +212,59 @@ fn has_events(trace: &Trace, place: Place) -> bool {
 fn push(trace: &mut Trace, end: &Pending, event: EventRef) {
     let (id, phase, name) = (end.id, end.phase, end.name);
     trace.flows.points.push(FlowPoint { id, phase, event, time: Nanos(end.time), name });
+}
+
+/// Makes launches of the flows that go from a slice to what devices did: the hub knows that
+/// kind of arrow by numbers, which activities without one get here. Gaudi's are such.
+fn to_devices(trace: &mut Trace) {
+    let is_work = |point: &&FlowPoint| matches!(point.event, EventRef::Activity(_));
+    let mut flows: HashMap<(u64, StrId), Option<FlowPoint>> =
+        trace.flows.points.iter().filter(is_work).map(|p| ((p.id, p.name), None)).collect();
+    if flows.is_empty() {
+        return;
+    }
+    let mut whole: HashSet<(u64, StrId)> = flows.keys().copied().collect();
+    for point in &trace.flows.points {
+        let Some(start) = flows.get_mut(&(point.id, point.name)) else { continue };
+        let fits = match (point.phase, point.event) {
+            (Phase::Start, EventRef::Slice(_)) => start.replace(*point).is_none(),
+            (Phase::End | Phase::Step, EventRef::Activity(_)) => true,
+            _ => false,
+        };
+        if !fits {
+            whole.remove(&(point.id, point.name));
+        }
+    }
+    let taken: HashSet<u64> = trace.activities.iter().map(|a| a.correlation).collect();
+    let mut fresh = taken.iter().copied().filter(|n| *n < 1 << 48).max().unwrap_or(0);
+    let mut numbers: HashMap<(u64, StrId), u64> = HashMap::new();
+    let mut linked: HashSet<LaunchLink> = HashSet::new();
+    for point in std::mem::take(&mut trace.flows.points) {
+        let key = (point.id, point.name);
+        let start = flows.get(&key).copied().flatten().filter(|_| whole.contains(&key));
+        let Some(start) = start else {
+            trace.flows.points.push(point);
+            continue;
+        };
+        let EventRef::Activity(id) = point.event else { continue };
+        let mut activity = trace.activities.get(id);
+        if activity.correlation == 0 {
+            activity.correlation = *numbers.entry(key).or_insert_with(|| {
+                fresh += 1;
+                if taken.contains(&point.id) { fresh } else { point.id }
+            });
+            trace.activities.set(id, activity);
+        }
+        let (event, correlation) = (start.event, activity.correlation);
+        let link = LaunchLink { event, correlation, kind: LaunchKind::Submit, api: Api::Unknown };
+        if linked.insert(link) {
+            trace.flows.links.push(link);
+        }
+        let key = trace.strings.intern(LAUNCH_ARROWS);
+        if trace.facts.get(key).is_none() {
+            trace.facts.metadata.push((key, Value::Str(point.name)));
+        }
+    }
 }
 
 /// Removes flows that only begin or only end; says how many points that were.

@@ -7,7 +7,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::rows::{Id, Place, RowKind, Rows};
-use super::{METADATA_EVENTS, METADATA_TIME};
+use super::{GPU_ROWS, METADATA_EVENTS, METADATA_TIME};
 use crate::json::{self, write_int, write_string};
 use crate::trace::{DeviceId, ProcessId, StrId, Trace, TrackKind, Value};
 
@@ -40,6 +40,8 @@ pub(super) struct MetaRows {
 /// Where Kineto puts devices among processes, and the overheads.
 const DEVICE_ORDER: i64 = 5_000_000;
 const OVERHEAD_ORDER: i64 = 0x0100_000a;
+/// What a file may claim about them.
+const MOST_GPU_ROWS: i64 = 64;
 
 impl MetaRows {
     pub(super) fn add(
@@ -91,6 +93,11 @@ impl MetaRows {
                 _ => host_name(trace, rows, event),
             }
         }
+        let rows = gpu_rows(&self.events, trace);
+        if rows > 0 {
+            let key = trace.strings.intern(GPU_ROWS);
+            trace.facts.metadata.push((key, Value::I64(rows)));
+        }
         let time = most_common(self.events.iter().filter_map(|event| event.time));
         let mut generated: HashMap<(String, String, String), Vec<String>> = HashMap::new();
         for Entry { name, pid, tid, args } in Generated::new(trace).entries {
@@ -121,6 +128,27 @@ impl MetaRows {
             trace.facts.metadata.push((key, Value::I64(time)));
         }
     }
+}
+
+/// How many devices, from 0 on, have what Kineto says of sixteen, however many there are.
+fn gpu_rows(events: &[Meta], trace: &Trace) -> i64 {
+    let says = |pid: i64, event: &Meta| match (event.entry.name.as_str(), event.value) {
+        ("process_name", Value::Str(_)) => 1,
+        ("process_labels", Value::Str(label)) => {
+            2 * u8::from(trace.strings.get(label) == format!("GPU {pid}"))
+        }
+        ("process_sort_index", Value::I64(order)) => {
+            4 * u8::from(order == DEVICE_ORDER.saturating_add(pid))
+        }
+        _ => 0,
+    };
+    let mut said: HashMap<i64, u8> = HashMap::new();
+    for event in events {
+        if let Id::Int(pid @ 0..MOST_GPU_ROWS) = event.pid {
+            *said.entry(pid).or_default() |= says(pid, event);
+        }
+    }
+    (0..MOST_GPU_ROWS).find(|n| said.get(n) != Some(&7)).unwrap_or(MOST_GPU_ROWS)
 }
 
 fn is_device_only(rows: &Rows, pid: i64) -> bool {
@@ -246,15 +274,21 @@ impl Generated {
     fn devices(&mut self, trace: &Trace) {
         let main = main_process(trace);
         let users = users(trace);
-        for (id, device) in trace.devices.iter() {
-            let pid = device.number.to_string();
-            let user = users.get(&id).copied().or(main);
+        let fact = trace.strings.find(GPU_ROWS).and_then(|key| trace.facts.get(key));
+        let named = if let Some(Value::I64(rows)) = fact { rows.min(MOST_GPU_ROWS) } else { 0 };
+        let mut numbers: Vec<(i64, Option<DeviceId>)> =
+            trace.devices.iter().map(|(id, device)| (device.number, Some(id))).collect();
+        let known: HashSet<i64> = numbers.iter().map(|(number, _)| *number).collect();
+        numbers.extend((0..named).filter(|n| !known.contains(n)).map(|number| (number, None)));
+        for (number, id) in numbers {
+            let pid = number.to_string();
+            let user = id.and_then(|id| users.get(&id).copied()).or(main);
             let name = user.map(|process| trace.processes[process].name);
             if let Some(name) = name.filter(|name| *name != StrId::NONE) {
                 self.text("process_name", &pid, 0, "name", trace.strings.get(name));
             }
-            self.text("process_labels", &pid, 0, "labels", &format!("GPU {}", device.number));
-            let order = DEVICE_ORDER.saturating_add(device.number);
+            self.text("process_labels", &pid, 0, "labels", &format!("GPU {number}"));
+            let order = DEVICE_ORDER.saturating_add(number);
             self.number("process_sort_index", &pid, 0, order);
         }
         for (id, queue) in trace.queues.iter() {

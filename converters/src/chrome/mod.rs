@@ -66,5 +66,10 @@ pub const ROW: &str = "tid";
 pub const ASYNC: &str = "async";
 /// The fact that holds metadata events, verbatim, that the hub cannot express.
 pub const METADATA_EVENTS: &str = "chrome.metadataEvents";
+/// The fact that says how many devices Kineto named, whether or not they exist.
+pub const GPU_ROWS: &str = "chrome.gpuRows";
+/// The fact that holds what arrows from calls to devices are called, when it is not Kineto's
+/// `ac2g`: category and name with a tab between them, or one for both.
+pub const LAUNCH_ARROWS: &str = "chrome.launchArrows";
 /// The fact that holds the time, in nanoseconds of the hub's clock, that metadata events bear.
 pub const METADATA_TIME: &str = "chrome.metadataTime";

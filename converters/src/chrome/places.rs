@@ -1,5 +1,7 @@
 //! From the hub's tracks back to `pid` and `tid`.
 
+use kymograph_protos::record::CALLS_TRACK;
+
 use super::{ASYNC, ROW};
 use crate::json::{write_int, write_string};
 use crate::trace::{QueueId, StrId, Trace, Track, TrackId, TrackKind};
@@ -105,6 +107,8 @@ fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
         TrackKind::Thread(thread) if trace.threads[thread].name == track.name => {
             row(trace, parent, above)
         }
+        // What its calls to a device's libraries are called lies under it, too.
+        TrackKind::Thread(_) if name == CALLS_TRACK => row(trace, parent, above),
         TrackKind::Process(process) if trace.processes[process].name == track.name => {
             row(trace, parent, above)
         }

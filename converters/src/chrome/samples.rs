@@ -2,7 +2,7 @@
 
 use super::places::{pid_of, quoted};
 use crate::json::{write_float, write_int, write_micros, write_string};
-use crate::trace::{Number, SeriesKind, StrId, Trace, TrackKind};
+use crate::trace::{Number, Sample, SeriesKind, StrId, Trace, TrackKind};
 
 /// How a counter is written.
 struct Shape {
@@ -13,17 +13,24 @@ struct Shape {
     group: usize,
 }
 
-/// Calls `line` with each event, without its end.
+/// Calls `line` with each event, without its end. In a trace that was `json` once, the
+/// description of a counter is its category.
 pub(super) fn write(
     trace: &Trace,
-    shift: i64,
+    (shift, json): (i64, bool),
     mut line: impl FnMut(&[u8]) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let shapes = shapes(trace);
+    let shapes = shapes(trace, json);
+    let mut samples: Vec<Sample> = trace.counters.iter().collect();
+    // What was one event may come from formats that keep one counter after the other.
+    let group = |sample: &Sample| shapes.get(sample.series.index()).map(|shape| shape.group);
+    if !samples.is_sorted_by_key(|sample| sample.time) {
+        samples.sort_by_key(|sample| (group(sample), sample.time));
+    }
     let mut out = Vec::new();
     let mut current = None;
     let mut keys: Vec<usize> = Vec::new();
-    for sample in trace.counters.iter() {
+    for sample in samples {
         let index = sample.series.index();
         let Some(shape) = shapes.get(index) else { continue };
         let event = (shape.group, sample.time);
@@ -56,7 +63,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn shapes(trace: &Trace) -> Vec<Shape> {
+fn shapes(trace: &Trace, json: bool) -> Vec<Shape> {
     let text = |id: StrId| trace.strings.get(id);
     let alone = |index: usize, cat: &str, name: &str, ids: String, key: &str| Shape {
         head: head(cat, name, &ids),
@@ -74,7 +81,7 @@ fn shapes(trace: &Trace) -> Vec<Shape> {
                 match group.filter(|id| trace.tracks[*id].parent.is_some()) {
                     Some(group) => Shape {
                         head: head(
-                            text(series.description),
+                            if json { text(series.description) } else { "" },
                             text(trace.tracks[group].name),
                             &ids_above(trace, group),
                         ),

@@ -53,12 +53,13 @@ pub fn nanoseconds(raw: &str) -> Option<i64> {
     let first = at;
     let mut whole = 0i64;
     while let Some(digit @ b'0'..=b'9') = bytes.get(at) {
-        // Fifteen digits are thirty years in microseconds; more take the careful way.
+        // Sixteen digits are microseconds since 1970; more take the careful way.
         whole = whole.wrapping_mul(10).wrapping_add(i64::from(digit & 15));
         at += 1;
     }
     let digits = at - first;
-    if digits == 0 || digits > 15 {
+    const MOST: i64 = i64::MAX / 1000 - 1;
+    if digits == 0 || digits > 16 || whole > MOST {
         return carefully(raw);
     }
     let mut nanos = whole * 1000;

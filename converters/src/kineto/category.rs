@@ -30,7 +30,7 @@ pub(crate) enum Work {
 /// The class of a category.
 pub(crate) fn class(category: &str) -> Class {
     match category {
-        "kernel" | "Kernel" => Class::Work(Work::Kernel),
+        "kernel" | "Kernel" | "mtia_ccp_events" => Class::Work(Work::Kernel),
         "gpu_memcpy" | "Memcpy" => Class::Work(Work::Copy),
         "gpu_memset" | "Memset" => Class::Work(Work::Set),
         "gpu_user_annotation" => Class::Notes,

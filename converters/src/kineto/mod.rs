@@ -4,7 +4,7 @@
 //!
 //! | category | hub |
 //! |---|---|
-//! | `kernel`, `gpu_memcpy`, `gpu_memset` (Gaudi: `Kernel`, `Memcpy`, `Memset`) | an activity on the queue `tid` of the device `pid` |
+//! | `kernel`, `gpu_memcpy`, `gpu_memset` (Gaudi: `Kernel`, `Memcpy`, `Memset`), `mtia_ccp_events` | an activity on the queue `tid` of the device `pid` |
 //! | `gpu_user_annotation` | a slice on a track beside that queue |
 //! | `cuda_sync`, `cuda_event` | likewise, on another track |
 //! | `overhead` of process -1 | a slice on a track of the process |

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::own;
-use crate::chrome::{METADATA_EVENTS, METADATA_TIME, Style, first_time, write_in, write_text};
+use crate::chrome::{
+    GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_TIME, Style, first_time, write_in,
+    write_text,
+};
 use crate::trace::{Job, StrId, Trace, Value};
 
 /// Writes a trace as Kineto would have: its members, its names of arguments and categories, and
@@ -32,13 +35,15 @@ pub(crate) struct Members {
 const PERIOD: i64 = 7_889_238 * 1_000_000_000;
 
 /// Members that this writer makes, or that are not for the file.
-const OWN: [&str; 6] = [
+const OWN: [&str; 8] = [
     "schemaVersion",
     "displayTimeUnit",
     "baseTimeNanoseconds",
     "traceName",
     METADATA_EVENTS,
     METADATA_TIME,
+    LAUNCH_ARROWS,
+    GPU_ROWS,
 ];
 
 pub(crate) fn members(trace: &Trace, style: Style) -> Members {

@@ -287,9 +287,11 @@ impl Merger {
 }
 
 /// Facts about a file of events that are written anew.
-const OF_THE_FILE: [&str; 2] = [crate::chrome::METADATA_EVENTS, crate::chrome::METADATA_TIME];
+const OF_THE_FILE: [&str; 3] =
+    [crate::chrome::METADATA_EVENTS, crate::chrome::METADATA_TIME, crate::chrome::GPU_ROWS];
 /// Facts that hold for the clock of the first trace, and the form of its file.
-const FIRST: [&str; 3] = ["baseTimeNanoseconds", "displayTimeUnit", "schemaVersion"];
+const FIRST: [&str; 4] =
+    ["baseTimeNanoseconds", "displayTimeUnit", "schemaVersion", crate::chrome::LAUNCH_ARROWS];
 
 /// States where a process ran.
 fn state(trace: &mut Trace, pid: i64, what: &str, value: Value) {

@@ -92,6 +92,7 @@ impl<'a> Fields<'a> {
         Fields { bytes }
     }
 
+    #[inline]
     fn field(&mut self) -> Option<(u32, Field<'a>)> {
         let key = varint(&mut self.bytes)?;
         let number = u32::try_from(key >> 3).ok().filter(|n| *n != 0)?;

@@ -104,6 +104,25 @@ impl Activities {
         }
     }
 
+    /// Changes an activity.
+    ///
+    /// # Panics
+    ///
+    /// When it is not in this table.
+    pub fn set(&mut self, id: ActivityId, activity: Activity) {
+        let row = id.index();
+        self.queues[row] = activity.queue;
+        self.starts[row] = activity.start.0;
+        self.durs[row] = activity.dur.0;
+        self.names[row] = activity.name;
+        self.stages[row] = activity.stage;
+        self.contexts[row] = activity.context;
+        self.kernels[row] = activity.kernel;
+        self.launches[row] = activity.launch;
+        self.correlations[row] = activity.correlation;
+        self.args[row] = activity.args;
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.starts.len()

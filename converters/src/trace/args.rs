@@ -119,12 +119,17 @@ impl Args {
         id
     }
 
-    /// A set with the entries of both; those of `second` come after those of `first`.
+    /// A set with the entries of both; those of `second` come after those of `first`, unless
+    /// they are there already.
     pub fn join(&mut self, first: Option<ArgsId>, second: Option<ArgsId>) -> Option<ArgsId> {
         match (first, second) {
             (one, None) | (None, one) => one,
             _ => {
-                let all: Vec<_> = self.entries(first).chain(self.entries(second)).collect();
+                let mut all: Vec<_> = self.entries(first).collect();
+                let own = all.len();
+                let new = self.entries(second).filter(|entry| !all[..own].contains(entry));
+                let new: Vec<_> = new.collect();
+                all.extend(new);
                 self.add(&all)
             }
         }

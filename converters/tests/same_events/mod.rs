@@ -54,7 +54,7 @@ pub enum Through {
 
 /// Compares `again` with the `original`.
 pub fn compare(original: &str, again: &str, through: Through) -> Comparison {
-    let members = through == Through::Json;
+    let members = through != Through::Chrome;
     let (before, before_members) = events(original);
     let (after, after_members) = events(again);
     let mut out = Comparison { events: before.len(), ..Comparison::default() };

@@ -26,6 +26,13 @@ pub enum Name<'a> {
     Bytes(&'a [u8]),
 }
 
+impl Default for Name<'_> {
+    /// No name.
+    fn default() -> Self {
+        Name::Id(StrId::NONE)
+    }
+}
+
 /// A typed argument value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value<'a> {

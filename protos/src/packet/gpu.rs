@@ -1,4 +1,4 @@
-//! Device activities: one `GpuRenderStageEvent` each.
+//! Device activities of our own recordings: one `GpuRenderStageEvent` each.
 //!
 //! A render stage carries its duration, so activities of one queue may overlap (readers
 //! open lanes), and its `event_id`, by which readers draw arrows from the call that asked
@@ -9,24 +9,22 @@
 //! Readers take `event_id` and context numbers for global to the machine and queue numbers
 //! for global together with the queue's name: whoever calls this makes them differ between
 //! processes.
+//!
+//! Here is who gets which number and what was said before; how it is written is in
+//! [`super::stage`].
 
 use std::collections::HashMap;
 
 use super::event::{Arg, Name, Value};
-use super::message::Message;
-use super::packet;
-use super::sequence::{NAMES, Sequence, introduce};
+use super::inventory::{Device, devices};
+use super::sequence::Sequence;
+use super::stage::{ContextEntry, KernelEntry, RenderStage, StageEntry};
 use super::text::Strings;
 use crate::StrId;
 use crate::device::{GpuApi, Stage};
 
 /// Numbers of `gpu_specifications` below this are stages; queues start here.
 const FIRST_QUEUE: u32 = 16;
-/// Fields of `InternedData`.
-const CONTEXTS: u32 = 23;
-const SPECIFICATIONS: u32 = 24;
-const KERNELS: u32 = 1000;
-const COMPUTE_ARGS: u32 = 1001;
 /// `RenderStageCategory`.
 const COMPUTE: u64 = 2;
 
@@ -99,7 +97,7 @@ pub(super) struct GpuTables {
     specifications: Vec<bool>,
     contexts: Vec<u32>,
     kernels: HashMap<Kernel, u32>,
-    arg_names: super::sequence::Iids,
+    pub(super) arg_names: super::sequence::Iids,
     /// The kernel before, and its number: launches come in runs.
     last_kernel: Option<(Kernel, u32)>,
 }
@@ -126,96 +124,57 @@ impl GpuTables {
 impl Sequence {
     /// Appends a device activity. The sequence must have been started.
     pub fn activity(&mut self, out: &mut Vec<u8>, strings: &impl Strings, activity: &Activity<'_>) {
-        let start = out.len();
-        let delta = self.advance(activity.time);
-        let mut fresh = std::mem::take(&mut self.fresh);
-        packet(out, |p| {
-            p.uint(8, delta).uint(13, 2).uint(10, self.id().into());
-            p.message(53, |e| self.stage_event(e, &mut fresh, strings, activity));
-            if !fresh.is_empty() {
-                p.bytes(12, &fresh);
-            }
-        });
-        fresh.clear();
-        self.fresh = fresh;
-        self.count_bytes(out.len() - start);
-    }
-
-    fn stage_event(
-        &mut self,
-        event: &mut Message<'_>,
-        fresh: &mut Vec<u8>,
-        strings: &impl Strings,
-        activity: &Activity<'_>,
-    ) {
         let queue = &activity.queue;
-        self.introduce_queue(fresh, queue, activity.stage);
-        event.uint(1, activity.event_id).uint(2, activity.duration);
-        event.uint(5, queue.context.into());
-        if activity.gpu != 0 {
-            event.uint(11, activity.gpu.into());
-        }
-        event.uint(13, (FIRST_QUEUE + queue.number).into()).uint(14, activity.stage as u64);
-        match activity.name {
-            Name::Id(StrId::NONE) => {}
-            Name::Id(id) => {
-                let iid = match self.names.get(id) {
-                    0 => introduce(&mut self.names, fresh, NAMES, strings, id),
-                    iid => iid,
-                };
-                event.uint(20, iid.into());
-            }
-            Name::Bytes(bytes) => {
-                event.text(17, bytes);
-            }
-        }
-        if let Some(kernel) = activity.kernel {
-            event.uint(19, self.kernel_iid(fresh, strings, kernel).into());
-        }
-        if activity.launch.is_none() && activity.args.is_empty() {
-            return;
-        }
-        event.message(21, |launch| {
-            if let Some(Launch { grid, block }) = activity.launch {
-                for (field, size) in [(1, grid), (2, block)] {
-                    launch.message(field, |d| {
-                        d.uint(1, size[0].into()).uint(2, size[1].into()).uint(3, size[2].into());
-                    });
-                }
-            }
-            for arg in activity.args {
-                launch.message(3, |a| self.compute_arg(a, fresh, strings, arg));
-            }
-        });
+        self.introduce_queue(queue, activity.stage);
+        let kernel = activity.kernel.map(|kernel| self.kernel_iid(strings, kernel));
+        let stage = RenderStage {
+            time: activity.time,
+            duration: activity.duration,
+            event_id: activity.event_id,
+            gpu: activity.gpu.into(),
+            context: Some(queue.context.into()),
+            queue: (FIRST_QUEUE + queue.number).into(),
+            stage: Some(activity.stage as u64),
+            name: activity.name,
+            kernel: kernel.map(u64::from),
+            grid: activity.launch.map(|launch| launch.grid),
+            block: activity.launch.map(|launch| launch.block),
+            args: activity.args,
+            ..RenderStage::default()
+        };
+        self.render_stage(out, strings, &stage);
     }
 
-    fn introduce_queue(&mut self, fresh: &mut Vec<u8>, queue: &Queue<'_>, stage: Stage) {
+    fn introduce_queue(&mut self, queue: &Queue<'_>, stage: Stage) {
         if self.gpu.is_new(stage as u32) {
-            Message::new(fresh).message(SPECIFICATIONS, |s| {
-                s.uint(1, stage as u64).text(2, stage.name().as_bytes());
-                if matches!(stage, Stage::Kernel | Stage::Graph) {
-                    s.uint(4, COMPUTE);
-                }
-            });
+            let computes = matches!(stage, Stage::Kernel | Stage::Graph);
+            let entry = StageEntry {
+                number: stage as u64,
+                name: stage.name().as_bytes(),
+                description: &[],
+                category: if computes { COMPUTE } else { 0 },
+            };
+            entry.write(&mut self.fresh);
         }
-        if self.gpu.is_new(FIRST_QUEUE + queue.number) {
-            Message::new(fresh).message(SPECIFICATIONS, |s| {
-                s.uint(1, (FIRST_QUEUE + queue.number).into()).text(2, queue.name);
-                s.text(3, queue.description).uint(4, COMPUTE);
-            });
+        let number = FIRST_QUEUE + queue.number;
+        if self.gpu.is_new(number) {
+            let entry = StageEntry {
+                number: number.into(),
+                name: queue.name,
+                description: queue.description,
+                category: COMPUTE,
+            };
+            entry.write(&mut self.fresh);
         }
         if !self.gpu.contexts.contains(&queue.context) {
             self.gpu.contexts.push(queue.context);
-            Message::new(fresh).message(CONTEXTS, |c| {
-                c.uint(1, queue.context.into()).uint(2, queue.pid.into());
-                if queue.api != GpuApi::Unsaid {
-                    c.uint(3, queue.api as u64);
-                }
-            });
+            let number = queue.context.into();
+            let entry = ContextEntry { number, pid: queue.pid.into(), api: queue.api as u64 };
+            entry.write(&mut self.fresh);
         }
     }
 
-    fn kernel_iid(&mut self, fresh: &mut Vec<u8>, strings: &impl Strings, kernel: Kernel) -> u32 {
+    fn kernel_iid(&mut self, strings: &impl Strings, kernel: Kernel) -> u32 {
         if let Some((last, iid)) = self.gpu.last_kernel
             && last == kernel
         {
@@ -225,52 +184,23 @@ impl Sequence {
         let iid = *self.gpu.kernels.entry(kernel).or_insert(next);
         self.gpu.last_kernel = Some((kernel, iid));
         if iid == next {
-            Message::new(fresh).message(KERNELS, |k| {
-                let name = strings.text(kernel.name).bytes;
-                k.uint(1, iid.into()).text(2, name).text(3, name);
-                let facts = [
-                    ("registers_per_thread", kernel.registers),
-                    ("shared_mem_static", kernel.shared),
-                ];
-                for (name, value) in facts {
-                    k.message(5, |a| {
-                        a.text(2, name.as_bytes()).uint(4, value.into());
-                    });
-                }
+            let name = strings.text(kernel.name).bytes;
+            let args =
+                [("registers_per_thread", kernel.registers), ("shared_mem_static", kernel.shared)];
+            let args = args.map(|(name, value)| Arg {
+                name: Name::Bytes(name.as_bytes()),
+                value: Value::U64(value.into()),
             });
+            let entry = KernelEntry {
+                number: iid.into(),
+                name,
+                demangled: name,
+                architecture: &[],
+                args: &args,
+            };
+            self.introduce_kernel(strings, &entry);
         }
         iid
-    }
-
-    /// An `ExtraComputeArg`.
-    pub(super) fn compute_arg(
-        &mut self,
-        to: &mut Message<'_>,
-        fresh: &mut Vec<u8>,
-        strings: &impl Strings,
-        arg: &Arg<'_>,
-    ) {
-        match arg.name {
-            Name::Id(id) => {
-                let iid = match self.gpu.arg_names.get(id) {
-                    0 => introduce(&mut self.gpu.arg_names, fresh, COMPUTE_ARGS, strings, id),
-                    iid => iid,
-                };
-                to.uint(1, iid.into())
-            }
-            Name::Bytes(bytes) => to.text(2, bytes),
-        };
-        match arg.value {
-            Value::Bool(b) => to.uint(4, b.into()),
-            Value::I64(n) => to.int(3, n),
-            Value::U64(n) | Value::Pointer(n) => to.uint(4, n),
-            Value::F64(x) => to.double(5, x),
-            Value::Str(id) => to.text(6, strings.text(id).bytes),
-            Value::Bytes(bytes) => to.text(6, bytes),
-            // An activity's arguments are flat: see `RenderStage::nested`.
-            Value::Null | Value::Json(_) => to,
-            Value::List(_) | Value::Dict(_) | Value::Tree(_) => to,
-        };
     }
 }
 
@@ -294,26 +224,12 @@ pub struct Gpu<'a> {
 /// States the devices of the machine, in the order of their indices. Comes before any
 /// activity.
 pub fn gpu_info(out: &mut Vec<u8>, sequence: u32, time: u64, gpus: &[Gpu<'_>]) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).uint(8, time).uint(58, super::sequence::BOOTTIME);
-        p.message(128, |info| {
-            for gpu in gpus {
-                info.message(1, |g| {
-                    let texts =
-                        [(1, gpu.name), (2, gpu.vendor), (3, gpu.name), (4, gpu.architecture)];
-                    for (field, text) in texts {
-                        g.text(field, text);
-                    }
-                    g.bytes(5, gpu.uuid).text(7, gpu.pci);
-                    for (key, value) in &gpu.facts {
-                        g.message(6, |f| {
-                            f.text(1, key).text(2, value.as_bytes());
-                        });
-                    }
-                });
-            }
-        });
-    });
+    let device = |gpu| {
+        let &Gpu { name, vendor, architecture, uuid, pci, ref facts } = gpu;
+        Device { name, vendor, model: name, architecture, uuid, pci, facts }
+    };
+    let list: Vec<Device<'_>> = gpus.iter().map(device).collect();
+    devices(out, sequence, time, &list);
 }
 
 /// Arrows between a host event and device work: fields of the event itself.

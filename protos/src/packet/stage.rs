@@ -1,16 +1,23 @@
-//! Device activities of any origin: what [`super::Activity`] says of those that we record
-//! ourselves, in full generality, for traces that are converted.
+//! Device activities of any origin: one `GpuRenderStageEvent` each, and the tables it refers
+//! to. Traces that are converted are written with these; what we record ourselves goes through
+//! [`super::Activity`], which knows less and keeps the books.
 //!
 //! Queues, stages, contexts and kernels keep the numbers that their trace gave them. The
 //! caller knows which of them a sequence has been told since its last restart, and gives
 //! the others along with the first activity that refers to them.
 
-use super::event::{Arg, Name};
+use super::event::{Arg, Name, Value};
 use super::message::Message;
 use super::packet;
 use super::sequence::{NAMES, Sequence, introduce};
 use super::text::Strings;
 use crate::StrId;
+
+/// Fields of `InternedData`.
+const CONTEXTS: u32 = 23;
+const SPECIFICATIONS: u32 = 24;
+const KERNELS: u32 = 1000;
+const COMPUTE_ARGS: u32 = 1001;
 
 /// A queue or a stage: they share a table.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +59,7 @@ pub struct KernelEntry<'a> {
 }
 
 /// Work that a device did.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RenderStage<'a> {
     /// When it began, in nanoseconds of the trace's clock.
     pub time: u64,
@@ -92,6 +99,31 @@ pub struct RenderStage<'a> {
     pub new_kernels: &'a [KernelEntry<'a>],
 }
 
+impl StageEntry<'_> {
+    pub(super) fn write(&self, fresh: &mut Vec<u8>) {
+        Message::new(fresh).message(SPECIFICATIONS, |e| {
+            e.uint(1, self.number).text(2, self.name);
+            if !self.description.is_empty() {
+                e.text(3, self.description);
+            }
+            if self.category != 0 {
+                e.uint(4, self.category);
+            }
+        });
+    }
+}
+
+impl ContextEntry {
+    pub(super) fn write(&self, fresh: &mut Vec<u8>) {
+        Message::new(fresh).message(CONTEXTS, |e| {
+            e.uint(1, self.number).int(2, self.pid);
+            if self.api != 0 {
+                e.uint(3, self.api);
+            }
+        });
+    }
+}
+
 impl Sequence {
     /// Appends a device activity. The sequence must have been started.
     pub fn render_stage(
@@ -102,8 +134,10 @@ impl Sequence {
     ) {
         let start = out.len();
         let delta = self.advance(stage.time);
+        stage.new_stages.iter().for_each(|entry| entry.write(&mut self.fresh));
+        stage.new_contexts.iter().for_each(|entry| entry.write(&mut self.fresh));
+        stage.new_kernels.iter().for_each(|entry| self.introduce_kernel(strings, entry));
         let mut fresh = std::mem::take(&mut self.fresh);
-        self.introduce_entries(&mut fresh, strings, stage);
         packet(out, |p| {
             p.uint(8, delta).uint(13, 2).uint(10, self.id().into());
             p.message(53, |event| self.render_stage_event(event, &mut fresh, strings, stage));
@@ -116,46 +150,24 @@ impl Sequence {
         self.count_bytes(out.len() - start);
     }
 
-    fn introduce_entries(
-        &mut self,
-        fresh: &mut Vec<u8>,
-        strings: &impl Strings,
-        stage: &RenderStage<'_>,
-    ) {
-        for entry in stage.new_stages {
-            Message::new(fresh).message(24, |e| {
-                e.uint(1, entry.number).text(2, entry.name);
-                if !entry.description.is_empty() {
-                    e.text(3, entry.description);
+    /// Tells the sequence of a kernel. Names of its arguments that are new come behind it:
+    /// what refers to them is read after all of a packet's tables.
+    pub(super) fn introduce_kernel(&mut self, strings: &impl Strings, entry: &KernelEntry<'_>) {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        let mut names = Vec::new();
+        Message::new(&mut fresh).message(KERNELS, |e| {
+            e.uint(1, entry.number).text(2, entry.name);
+            for (field, text) in [(3, entry.demangled), (4, entry.architecture)] {
+                if !text.is_empty() {
+                    e.text(field, text);
                 }
-                if entry.category != 0 {
-                    e.uint(4, entry.category);
-                }
-            });
-        }
-        for entry in stage.new_contexts {
-            Message::new(fresh).message(23, |e| {
-                e.uint(1, entry.number).int(2, entry.pid);
-                if entry.api != 0 {
-                    e.uint(3, entry.api);
-                }
-            });
-        }
-        for entry in stage.new_kernels {
-            let mut names = Vec::new();
-            Message::new(fresh).message(1000, |e| {
-                e.uint(1, entry.number).text(2, entry.name);
-                for (field, text) in [(3, entry.demangled), (4, entry.architecture)] {
-                    if !text.is_empty() {
-                        e.text(field, text);
-                    }
-                }
-                for arg in entry.args {
-                    e.message(5, |a| self.compute_arg(a, &mut names, strings, arg));
-                }
-            });
-            fresh.append(&mut names);
-        }
+            }
+            for arg in entry.args {
+                e.message(5, |a| self.compute_arg(a, &mut names, strings, arg));
+            }
+        });
+        fresh.append(&mut names);
+        self.fresh = fresh;
     }
 
     fn render_stage_event(
@@ -218,5 +230,36 @@ impl Sequence {
                 launch.message(3, |a| self.compute_arg(a, fresh, strings, arg));
             }
         });
+    }
+
+    /// An `ExtraComputeArg`.
+    pub(super) fn compute_arg(
+        &mut self,
+        to: &mut Message<'_>,
+        fresh: &mut Vec<u8>,
+        strings: &impl Strings,
+        arg: &Arg<'_>,
+    ) {
+        match arg.name {
+            Name::Id(id) => {
+                let iid = match self.gpu.arg_names.get(id) {
+                    0 => introduce(&mut self.gpu.arg_names, fresh, COMPUTE_ARGS, strings, id),
+                    iid => iid,
+                };
+                to.uint(1, iid.into())
+            }
+            Name::Bytes(bytes) => to.text(2, bytes),
+        };
+        match arg.value {
+            Value::Bool(b) => to.uint(4, b.into()),
+            Value::I64(n) => to.int(3, n),
+            Value::U64(n) | Value::Pointer(n) => to.uint(4, n),
+            Value::F64(x) => to.double(5, x),
+            Value::Str(id) => to.text(6, strings.text(id).bytes),
+            Value::Bytes(bytes) => to.text(6, bytes),
+            // An activity's arguments are flat: see `RenderStage::nested`.
+            Value::Null | Value::Json(_) => to,
+            Value::List(_) | Value::Dict(_) | Value::Tree(_) => to,
+        };
     }
 }

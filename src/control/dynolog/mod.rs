@@ -29,7 +29,7 @@ use super::{Desk, Trigger};
 use crate::config::Daemon;
 use random::Random;
 use requests::Remarks;
-pub use socket::{Received, Socket};
+pub use socket::{CLIENT, Received, Socket};
 pub use wire::{LONGEST, LONGEST_TEXT, MOST_PIDS, Malformed, Ready, reply, request};
 
 /// Clients that ask at the same moment would have a daemon, which serves a hundred a
@@ -230,7 +230,7 @@ impl Client {
         let mut socket = match self.socket.take().filter(Socket::is_there) {
             Some(socket) => socket,
             None => {
-                let name = format!("dynoconfigclient{}", self.random.uuid());
+                let name = format!("{CLIENT}{}", self.random.uuid());
                 Socket::open(&self.settings, &name)?
             }
         };

@@ -31,6 +31,11 @@ use std::path::{Path, PathBuf};
 use crate::config::Daemon;
 use crate::control::Held;
 
+/// How the name of a client's socket begins.
+pub const CLIENT: &str = "dynoconfigclient";
+/// Entries of a folder that are looked at.
+const SWEPT: usize = 1000;
+
 /// A bound socket.
 #[derive(Debug)]
 pub struct Socket {
@@ -61,11 +66,8 @@ impl Socket {
     pub fn open(settings: &Daemon, name: &str) -> io::Result<Socket> {
         let daemon = address(settings, &settings.name)?;
         let ours = address(settings, name)?;
-        if let Some(path) = ours.as_pathname() {
-            // The name is random: at most a socket that a process of this very name left.
-            if path.symlink_metadata().is_ok_and(|it| it.file_type().is_socket()) {
-                std::fs::remove_file(path)?;
-            }
+        if let Some(folder) = &settings.folder {
+            sweep(folder);
         }
         let socket = Held::new(UnixDatagram::bind_addr(&ours)?)?;
         let path = ours.as_pathname().map(|path| (path.to_owned(), std::process::id()));
@@ -203,6 +205,22 @@ impl Socket {
         // SAFETY: no arguments, cannot fail.
         let me = unsafe { libc::geteuid() };
         uid == 0 || uid == me || Some(uid) == self.uid
+    }
+}
+
+/// Removes what processes left behind that were killed, or became another program: sockets
+/// with a client's name to which nobody listens.
+fn sweep(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.take(SWEPT) {
+        let ours = entry.file_name().as_bytes().starts_with(CLIENT.as_bytes());
+        if !ours || !entry.file_type().is_ok_and(|it| it.is_socket()) {
+            continue;
+        }
+        let listening = UnixDatagram::unbound().and_then(|it| it.connect(entry.path()));
+        if listening.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -78,7 +78,7 @@ fn an_abstract_name_ends_with_a_nul() {
     let (mut client, _, from) = asked(&meeting, &daemon);
     let name = from.as_abstract_name().expect("a stock daemon aborts");
     assert_eq!((name.len(), name[52]), (53, 0), "52 characters and a NUL");
-    assert!(name.starts_with(b"dynoconfigclient"));
+    assert!(name.starts_with(b"dynoconfigclient") && CLIENT.len() == 16);
     daemon.answer(&from, b"");
     assert_eq!(client.receive(), [""; 0]);
     daemon.answer(&from, b"\n    A=1\n    REQUEST_TRACE_ID=5\n");
@@ -121,6 +121,23 @@ fn a_socket_in_a_folder_goes_with_its_client() {
     assert_eq!(client.receive(), ["B=1"]);
     drop(client);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "the daemon's own");
+}
+
+#[test]
+fn what_killed_processes_left_is_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let meeting = in_folder(folder.path());
+    let daemon = Peer::at(&meeting);
+    let path = |name: &str| folder.path().join(name);
+    let [alive, dead] = ["alive", "dead"].map(|name| path(&format!("{CLIENT}{name}")));
+    let _alive = UnixDatagram::bind(&alive).unwrap();
+    drop(UnixDatagram::bind(&dead).unwrap());
+    drop(UnixDatagram::bind(path("somebody-elses")).unwrap());
+    std::fs::write(path(&format!("{CLIENT}.txt")), "").unwrap();
+    let (client, ..) = asked(&meeting, &daemon);
+    assert!(alive.exists() && !dead.exists());
+    drop(client);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "nothing else is touched");
 }
 
 #[test]
@@ -252,6 +269,15 @@ fn lies_and_floods_are_counted() {
     let counts = client.counts();
     assert_eq!((counts.answers, counts.requests, counts.malformed), (3, 2, 5));
     assert!(client.problem().unwrap().contains("makes no sense"));
+
+    // As much as the system lets anybody send at once: it is not kept anywhere.
+    let sizes = [10 << 20, 1 << 20, 200_000, 100_000];
+    let send = |size: &&usize| daemon.socket.send_to_addr(&vec![b'#'; **size], &from).is_ok();
+    let longest = sizes.iter().find(send).expect("less than is taken");
+    daemon.answer(&from, b"A=2");
+    assert_eq!(client.receive(), ["A=2"]);
+    assert!(client.problem().unwrap().contains(&format!("it has {longest} bytes")), "{client:?}");
+    assert_eq!(client.buffer.capacity(), LONGEST);
 
     // As fast as it is read, and faster: not for longer than one go.
     let mut sent = 0;

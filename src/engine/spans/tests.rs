@@ -152,3 +152,20 @@ fn nothing_where_it_is_not_wanted_and_without_ranges() {
     spans.work(1, 7, (1, 2), 0);
     assert!(spans.early[0].is_empty() && spans.waiting.is_empty());
 }
+
+/// Where a file may begin in the middle: what is open there begins anew, as it began.
+#[test]
+fn open_ranges_are_said_anew() {
+    let (mut spans, mut line) = (spans(), 0);
+    for name in [1, 2] {
+        begin(&mut spans, &mut line, name);
+    }
+    spans.launch(line, 1, 0);
+    spans.work(1, 7, (10, 20), 0);
+    assert_eq!(settle(&mut spans, SECOND, false), ["+1 10 q7", "+2 10 q7"]);
+    spans.expire();
+    let mut written = Vec::new();
+    spans.restate(|edge| written.push((edge.begins, edge.time, edge.is_new_track)));
+    assert_eq!(written, [(true, 10, true), (true, 10, false)]);
+    assert_eq!(settle(&mut spans, 0, true), ["-2 20 q7", "-1 20 q7"]);
+}

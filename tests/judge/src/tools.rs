@@ -26,6 +26,20 @@ pub fn venv_python() -> PathBuf {
     python().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A Python that has the packages of `tests/judge/requirements-readers.txt`: tools that read
+/// Kineto's JSON, and pyarrow.
+///
+/// # Panics
+///
+/// When it is missing and cannot be made, with setup's one line about it.
+#[track_caller]
+pub fn readers_python() -> PathBuf {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let ready = DONE.get_or_init(|| setup("readers")).clone();
+    ready.unwrap_or_else(|error| panic!("{error}"));
+    directory().join("readers/bin/python")
+}
+
 /// The directory that holds trace_processor.
 pub(crate) fn trace_processor() -> Result<PathBuf, String> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();

@@ -127,13 +127,24 @@ pub(crate) fn pop(domain: Domain, arguments: impl FnOnce(&Session, StrId, &mut A
     };
     let time = session.now();
     let category = names::category(session, domain);
+    pop_innermost(session, time, category, |args| arguments(session, category, args))
+}
+
+/// Closes the innermost nested range of a category. Returns its level.
+#[inline(always)]
+pub(crate) fn pop_innermost(
+    session: &Session,
+    time: u64,
+    category: StrId,
+    arguments: impl FnOnce(&mut Args),
+) -> c_int {
     thread::with(|thread| {
         let popped = thread.stack(category).and_then(Stack::pop);
         // A pop too many (or of a range that found no room on a stack) ends nothing. It is
         // passed on: the recorder counts it, where a user may look.
         if popped.is_none_or(|popped| popped.recorded) {
             let mut args = Args::new();
-            arguments(session, category, &mut args);
+            arguments(&mut args);
             if let Some(popped) = popped
                 && thread.has_pending()
             {
@@ -231,17 +242,21 @@ pub(crate) unsafe extern "C" fn range_push_a(message: CText) -> c_int {
         let Some(session) = session() else {
             return FAILED;
         };
-        let category = session.key(&NVTX);
-        let text = message.bytes();
-        push_with(session, category, |thread, level| {
-            // Names with a comma are rare, but for PyTorch's.
-            if has_comma(text)
-                && let Some(recorded) = pytorch::push(session, thread, category, level, text)
-            {
-                return recorded;
-            }
-            session.send_plain(Kind::Push, category, text)
-        })
+        push_message(session, session.key(&NVTX), message.bytes())
+    })
+}
+
+/// Opens a nested range that has nothing but a name, which may be PyTorch's.
+#[inline(always)]
+pub(crate) fn push_message(session: &Session, category: StrId, text: &[u8]) -> c_int {
+    push_with(session, category, |thread, level| {
+        // Names with a comma are rare, but for PyTorch's.
+        if has_comma(text)
+            && let Some(recorded) = pytorch::push(session, thread, category, level, text)
+        {
+            return recorded;
+        }
+        session.send_plain(Kind::Push, category, text)
     })
 }
 

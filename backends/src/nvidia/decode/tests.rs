@@ -1,71 +1,8 @@
-use std::sync::Mutex;
-
 use super::*;
-
-/// Writes down what it is told.
-#[derive(Default)]
-struct Notes {
-    texts: Mutex<Vec<Vec<u8>>>,
-    records: Mutex<Vec<(Record, Vec<Extra>)>>,
-    lost: Mutex<u64>,
-}
-
-impl Recorder for Notes {
-    fn now(&self) -> u64 {
-        1
-    }
-
-    fn intern(&self, _category: StrId, text: &[u8]) -> StrId {
-        let mut texts = self.texts.lock().unwrap();
-        let at = texts.iter().position(|known| known == text).unwrap_or_else(|| {
-            texts.push(text.to_vec());
-            texts.len() - 1
-        });
-        StrId(at as u32 + 1)
-    }
-
-    fn push_named(&self, head: Record, extras: &[Extra], _name: &[u8]) -> bool {
-        self.records.lock().unwrap().push((head, extras.to_vec()));
-        true
-    }
-
-    fn enabled(&self, _category: StrId) -> bool {
-        true
-    }
-
-    fn lost(&self, events: u64) {
-        *self.lost.lock().unwrap() += events;
-    }
-}
-
-impl Notes {
-    fn text(&self, id: StrId) -> String {
-        let at = (id.0 as usize).wrapping_sub(1);
-        let texts = self.texts.lock().unwrap();
-        texts.get(at).map_or_else(String::new, |t| String::from_utf8_lossy(t).into_owned())
-    }
-
-    /// Device records as text: name, duration, correlation, named arguments.
-    fn work(&self) -> Vec<String> {
-        let records = self.records.lock().unwrap();
-        let work = records.iter().filter(|(head, _)| head.kind == Kind::Device as u8);
-        work.map(|(head, extras)| {
-            let device: DeviceSlot = bytemuck::cast([extras[0], extras[1]]);
-            let own = 2 + 2 * usize::from(device.launch);
-            let args: Vec<_> = extras[own..]
-                .iter()
-                .map(|arg| format!(" {}={}", self.text(arg.name), arg.value as i64))
-                .collect();
-            let (name, full) = (self.text(head.site), self.text(device.kernel));
-            let ns = head.other - head.time;
-            format!("{name}|{full} {ns} #{}{}", head.arg, args.concat())
-        })
-        .collect()
-    }
-}
+use crate::vendor::notes::Notes;
 
 fn decoder(version: u32) -> (&'static Notes, Decoder) {
-    let notes: &'static Notes = Box::leak(Box::default());
+    let notes = Notes::new();
     (notes, Decoder::new(notes, Clock::same(), version, false))
 }
 

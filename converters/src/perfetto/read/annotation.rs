@@ -1,10 +1,11 @@
 //! Debug annotations: arguments of track events.
 
+use hashbrown::HashMap;
 use kymograph_protos::packet::JSON_TYPE;
 
 use super::sequence::{Frame, Sequence, Source, Tables, intern_text};
 use crate::json::is_valid;
-use crate::perfetto::wire::{Field, Fields};
+use crate::perfetto::wire::{self, Field, Fields};
 use crate::trace::{Args, StrId, StringTable, Value};
 
 /// Where values are put.
@@ -12,15 +13,46 @@ pub struct Into<'a> {
     pub args: &'a mut Args,
     pub strings: &'a mut StringTable,
     pub tables: &'a Tables,
+    /// Lists and dictionaries that came before.
+    pub seen: &'a mut Seen,
     /// Iids that were not in their table.
     pub missing: &'a mut u64,
     /// Values that lay too deep.
     pub too_deep: &'a mut u64,
 }
 
+/// Values of lists and dictionaries by their bytes: what those refer to by number stays the
+/// same until the sequence is cleared. Shapes of tensors repeat all the time.
+pub type Seen = HashMap<Box<[u8]>, Value>;
+
+/// Values that are remembered, and how long they may be.
+const SEEN: usize = 1 << 14;
+const SEEN_BYTES: usize = 512;
+
 impl Into<'_> {
+    /// The `DebugAnnotation` of an event.
+    pub fn argument(&mut self, field: Field<'_>) -> (StrId, Value) {
+        let mut rest = field.bytes();
+        // A name by number, then a list or dictionary, as most writers put it.
+        let name = wire::varint(&mut rest).filter(|tag| *tag == 0x08);
+        let name = name.and_then(|_| wire::varint(&mut rest));
+        let Some(name) = name.filter(|_| matches!(rest.first(), Some(0x5a | 0x62))) else {
+            return self.annotation(field, 0);
+        };
+        if let Some(value) = self.seen.get(rest).copied() {
+            return (self.known(self.tables.arg_names.get(name)), value);
+        }
+        let odd = (*self.missing, *self.too_deep);
+        let (name, value) = self.annotation(field, 0);
+        let whole = odd == (*self.missing, *self.too_deep);
+        if whole && rest.len() <= SEEN_BYTES && self.seen.len() < SEEN {
+            self.seen.insert(rest.into(), value);
+        }
+        (name, value)
+    }
+
     /// A `DebugAnnotation`.
-    pub fn annotation(&mut self, field: Field<'_>, depth: usize) -> (StrId, Value) {
+    fn annotation(&mut self, field: Field<'_>, depth: usize) -> (StrId, Value) {
         let mut name = StrId::NONE;
         let mut value = Value::Null;
         let mut items = Vec::new();
@@ -186,12 +218,12 @@ impl Into<'_> {
 impl Sequence {
     /// Where values of this sequence's events are put.
     pub fn into<'a>(
-        &'a self,
+        &'a mut self,
         args: &'a mut Args,
         strings: &'a mut StringTable,
         missing: &'a mut u64,
         too_deep: &'a mut u64,
     ) -> Into<'a> {
-        Into { args, strings, tables: &self.tables, missing, too_deep }
+        Into { args, strings, tables: &self.tables, seen: &mut self.seen, missing, too_deep }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::nesting::{End, Extra};
-use super::sequence::{Tables, intern_text, source_location};
+use super::sequence::{intern_text, source_location};
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{
     Api, ArgsId, EventRef, FlowPoint, Instant, LaunchKind, LaunchLink, Nanos, Number, Phase, Slice,
@@ -171,18 +171,17 @@ impl Reader {
 
     /// What becomes an argument of the event.
     fn argument(&mut self, row: usize, number: u32, field: Field<'_>, event: &mut Event<'_>) {
-        let sequence = &self.sequences[row];
-        let tables: &Tables = &sequence.tables;
+        let sequence = &mut self.sequences[row];
         let trace = &mut self.trace;
         let (missing, too_deep) = (&mut event.missing, &mut event.too_deep);
         let mut into = sequence.into(&mut trace.args, &mut trace.strings, missing, too_deep);
         let entry = match number {
-            4 => into.annotation(field, 0),
+            4 => into.argument(field),
             33 => {
                 let (_, source) = source_location(field, into.strings);
                 into.source(source)
             }
-            34 => match tables.sources.get(field.uint()) {
+            34 => match into.tables.sources.get(field.uint()) {
                 Some(source) => into.source(*source),
                 None => {
                     *into.missing += 1;
@@ -193,7 +192,7 @@ impl Reader {
             53 | 54 => {
                 let id = match number {
                     53 => intern_text(into.strings, field.bytes()),
-                    _ => known(tables.correlations.get(field.uint()), into.missing),
+                    _ => known(into.tables.correlations.get(field.uint()), into.missing),
                 };
                 (into.strings.intern("correlation_id"), Value::Str(id))
             }
@@ -202,7 +201,7 @@ impl Reader {
             57 => (into.strings.intern("callstack_weight"), Value::F64(field.double())),
             21 => {
                 let message = field.fields().find(|(n, _)| *n == 2).map_or(0, |(_, f)| f.uint());
-                let body = known(tables.log_bodies.get(message), into.missing);
+                let body = known(into.tables.log_bodies.get(message), into.missing);
                 (into.strings.intern("log_message"), Value::Str(body))
             }
             number => {

@@ -4,11 +4,16 @@ use super::Reader;
 use super::sequence::intern_text;
 use crate::json::is_valid;
 use crate::perfetto::wire::Fields;
-use crate::trace::{Loss, Value};
+use crate::trace::{Loss, Value, Warning};
 
 /// Attributes are numbers and texts. Under a key that begins so, the text is JSON: a value of
 /// another type.
 pub const JSON_KEY: &str = "json.";
+
+/// The key under which a converted trace says what made it first.
+pub const PRODUCER: &str = "kymograph.source";
+/// The key of what had to be passed over when it was converted.
+pub const WARNING: &str = "kymograph.source_warning";
 
 impl Reader {
     /// A `TraceAttributes`.
@@ -30,9 +35,20 @@ impl Reader {
             {
                 (key, value) = (rest, Value::Json(text));
             }
-            if let ("kymograph.version", Value::Str(version)) = (key, value) {
-                let producer = format!("Kymograph {}", trace.strings.get(version));
-                trace.facts.producer = trace.strings.intern(&producer);
+            match (key, value) {
+                ("kymograph.version", Value::Str(version)) => {
+                    let producer = format!("Kymograph {}", trace.strings.get(version));
+                    trace.facts.producer = trace.strings.intern(&producer);
+                }
+                (PRODUCER, Value::Str(producer)) => {
+                    trace.facts.producer = producer;
+                    continue;
+                }
+                (WARNING, Value::Str(text)) => {
+                    trace.facts.warnings.push(warning(trace.strings.get(text)));
+                    continue;
+                }
+                _ => {}
             }
             let key = trace.strings.intern(key);
             trace.facts.metadata.push((key, value));
@@ -113,4 +129,11 @@ impl Reader {
         let (key, text) = (trace.strings.intern(key), trace.strings.intern(text));
         trace.facts.metadata.push((key, Value::Str(text)));
     }
+}
+
+/// `7 × what it was`, or without a number.
+fn warning(text: &str) -> Warning {
+    let counted = text.split_once(" × ").and_then(|(n, what)| Some((n.parse().ok()?, what)));
+    let (count, what) = counted.unwrap_or((1, text));
+    Warning { what: what.to_owned(), count, offset: None }
 }

@@ -100,6 +100,7 @@ impl<R: Read> Frames<R> {
         if self.end - self.start < header + len {
             let what =
                 format!("cut off: {} of {} bytes of a packet", self.end - self.start - header, len);
+            self.start += header;
             return Err(self.damage(offset, what));
         }
         let body = self.start + header;
@@ -108,6 +109,11 @@ impl<R: Read> Frames<R> {
             1 => Frame::Packet(&self.buffer[body..body + len], offset),
             field => Frame::Other(field),
         }))
+    }
+
+    /// What is there of a packet that was cut off, once [`Frames::next`] has said so.
+    pub fn rest(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
     }
 
     /// Reads on until `wanted` bytes are there, or the file ends. What a length claims is

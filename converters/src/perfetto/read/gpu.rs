@@ -269,7 +269,7 @@ impl Reader {
                     3 => device.model = intern_text(&mut trace.strings, field.bytes()),
                     4 => device.architecture = intern_text(&mut trace.strings, field.bytes()),
                     5 => device.uuid = field.bytes().try_into().ok(),
-                    6 => extra.push(extra_data(field, &mut trace.strings)),
+                    6 => extra.push(property(field, &mut trace.strings)),
                     7 => device.pci = intern_text(&mut trace.strings, field.bytes()),
                     _ => {}
                 }
@@ -304,6 +304,42 @@ fn extra_fact(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
         _ => value,
     };
     (name, value)
+}
+
+/// A property of a device: a text, which stands for a number where it is one.
+fn property(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
+    let (name, value) = extra_fact(field, strings);
+    let Value::Str(text) = value else { return (name, value) };
+    let text = strings.get(text);
+    let value = match number(text) {
+        Some(number) => number,
+        None => match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            Some(quoted) => {
+                let quoted = quoted.to_owned();
+                Value::Str(strings.intern(&quoted))
+            }
+            None => value,
+        },
+    };
+    (name, value)
+}
+
+/// The number that a text is, if it is what the number is written as.
+fn number(text: &str) -> Option<Value> {
+    if let Ok(n) = text.parse::<i64>() {
+        return (n.to_string() == text).then_some(Value::I64(n));
+    }
+    if let Ok(n) = text.parse::<u64>() {
+        return (n.to_string() == text).then_some(Value::U64(n));
+    }
+    let x = text.parse::<f64>().ok()?;
+    (format!("{x:?}") == text && x.is_finite()).then_some(Value::F64(x))
+}
+
+/// Whether the text of a property stands for itself. Others are put in quotes.
+pub fn is_text(text: &str) -> bool {
+    let word = matches!(text, "null" | "true" | "false");
+    !word && !text.starts_with(['[', '{', '"']) && number(text).is_none()
 }
 
 fn read_launch(

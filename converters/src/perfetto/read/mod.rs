@@ -32,7 +32,7 @@ use std::io::{self, Read};
 use hashbrown::HashMap;
 
 use super::kinds;
-use super::wire::Fields;
+use super::wire::{self, Fields};
 use crate::packed::{Limits, Unpacked};
 use crate::trace::{StrId, Trace, Value};
 use clocks::{Clocks, Unrelated};
@@ -42,8 +42,8 @@ use nesting::Nesting;
 use sequence::Sequence;
 use tracks::Tracks;
 
-pub(super) use facts::JSON_KEY;
-pub(super) use gpu::GRAPHICS;
+pub(super) use facts::{JSON_KEY, PRODUCER, WARNING};
+pub(super) use gpu::{GRAPHICS, is_text};
 pub(super) use gpu_counters::UNITS;
 
 /// Why there is no trace.
@@ -84,26 +84,25 @@ pub fn read(file: impl Read, limits: Limits) -> Result<Trace, Error> {
     let file = Unpacked::new(file, limits).map_err(Error::Io)?;
     let mut frames = Frames::new(file);
     let mut reader = Reader::new(limits);
-    loop {
+    let damage = loop {
         match frames.next() {
             Ok(Some(Frame::Packet(bytes, offset))) => {
                 reader.offset = offset;
                 reader.packet(bytes, 0);
             }
             Ok(Some(Frame::Other(field))) => reader.odd(&format!("field {field} of the file")),
-            Ok(None) => break,
-            Err(damage) if reader.packets == 0 => {
-                return Err(match damage.io {
-                    Some(error) => Error::Io(error),
-                    None => Error::NotATrace(damage.to_string()),
-                });
-            }
-            Err(damage) => {
-                reader.trace.facts.warn(damage.to_string(), Some(damage.offset));
-                break;
-            }
+            Ok(None) => return Ok(reader.finish()),
+            Err(damage) => break damage,
         }
+    };
+    reader.offset = damage.offset;
+    if !reader.cut_packets(frames.rest()) && reader.packets == 0 {
+        return Err(match damage.io {
+            Some(error) => Error::Io(error),
+            None => Error::NotATrace(damage.to_string()),
+        });
     }
+    reader.trace.facts.warn(damage.to_string(), Some(damage.offset));
     Ok(reader.finish())
 }
 
@@ -325,6 +324,20 @@ impl Reader {
         }
     }
 
+    /// Reads what can be unpacked of a packet of packed ones that was cut off; says whether
+    /// it is one.
+    fn cut_packets(&mut self, bytes: &[u8]) -> bool {
+        let mut data = bytes;
+        let tag = wire::varint(&mut data).filter(|tag| tag & 7 == 2).map(|tag| tag >> 3);
+        let Some(kind) = tag.filter(|kind| matches!(kind, 50 | 133)) else { return false };
+        if wire::varint(&mut data).is_none() {
+            return false;
+        }
+        let before = self.packets;
+        self.packed_packets(kind as u32, data, 0);
+        self.packets > before
+    }
+
     /// `compressed_packets` and `zstd_compressed_packets`: a packed trace in a packet.
     fn packed_packets(&mut self, kind: u32, data: &[u8], depth: usize) {
         if depth >= DEEPEST_PACKING {
@@ -413,8 +426,8 @@ fn parse(bytes: &[u8]) -> Packet<'_> {
             41 => packet.cleared = field.uint() != 0,
             42 => packet.dropped = field.uint() != 0,
             98 => packet.machine = field.uint() as u32,
-            // Who wrote it, and where a sequence begins.
-            3 | 79 | 88 | 99 => {}
+            // Who wrote it.
+            3 | 79 => {}
             87 => packet.first = field.uint() != 0,
             0 => packet.damaged = true,
             _ => packet.data = (number, field.bytes()),

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::annotation::Seen;
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{Context, KernelId, QueueId, Stage, StageId, StrId, StringTable};
 
@@ -27,6 +28,8 @@ pub struct Sequence {
     pub totals: HashMap<u64, i64>,
     /// Its tables.
     pub tables: Tables,
+    /// Values that its events had.
+    pub seen: Seen,
 }
 
 /// The tables of a sequence.

@@ -241,7 +241,8 @@ impl Tracks {
                 (1, 1) | (3, 1) => unit = Unit::Nanoseconds,
                 (1, 2) | (3, 2) => unit = Unit::Count,
                 (3, 3) => unit = Unit::Bytes,
-                (4, _) => multiplier = field.int(),
+                // Some write the default as 0.
+                (4, factor) => multiplier = if factor == 0 { 1 } else { field.int() },
                 (5, yes) => incremental = yes != 0,
                 (6, _) => unit = Unit::Named(intern_text(&mut trace.strings, field.bytes())),
                 _ => {}
@@ -251,10 +252,11 @@ impl Tracks {
         let counter = self.counter(trace, uuid);
         (counter.incremental, counter.multiplier) = (incremental, multiplier);
         let series = counter.series;
-        let name = trace.tracks[track].name;
         trace.tracks[track].kind = TrackKind::Counter(unit);
-        trace.counters.series[series].unit = unit;
-        trace.counters.series[series].name = name;
+        let series = &mut trace.counters.series[series];
+        series.unit = unit;
+        series.name = trace.tracks[track].name;
+        series.description = trace.tracks[track].description;
     }
 
     fn counter(&mut self, trace: &mut Trace, uuid: u64) -> &mut Counter {

@@ -9,7 +9,7 @@ use kymograph_protos::packet::{
 };
 
 use super::{FACTS, FULL, Writer, wire};
-use crate::perfetto::read::GRAPHICS;
+use crate::perfetto::read::{GRAPHICS, is_text};
 use crate::trace::{
     Activity, ActivityId, ContextId, Dim3, EventRef, KernelId, StageKind, StrId, Trace, Value,
 };
@@ -89,7 +89,7 @@ impl<W: Write> Writer<'_, W> {
             .iter()
             .map(|device| {
                 let entries = trace.args.entries(device.properties);
-                let facts = entries.map(|(name, value)| (text(name), trace.plain(value)));
+                let facts = entries.map(|(name, value)| (text(name), plain(trace, value)));
                 (device.number, facts.collect())
             })
             .collect();
@@ -269,4 +269,13 @@ fn new_kernel<'a>(
         architecture: text(kernel.architecture),
         args,
     })
+}
+
+/// A property as text; strings as they are, unless they would be taken for something else.
+fn plain(trace: &Trace, value: Value) -> String {
+    match value {
+        Value::Str(id) if is_text(trace.strings.get(id)) => trace.strings.get(id).to_owned(),
+        Value::Str(id) => format!("\"{}\"", trace.strings.get(id)),
+        value => trace.json(value),
+    }
 }

@@ -28,6 +28,8 @@ pub struct Arrows {
     links_of: Index,
     /// Ends of flows that had not begun.
     pub unbegun: u64,
+    /// Points at activities, which know no flows but only who launched them.
+    pub of_activities: u64,
 }
 
 impl Arrows {
@@ -39,6 +41,10 @@ impl Arrows {
         let mut under_way: HashMap<(u64, StrId), (u64, bool)> = HashMap::new();
         let mut owners: HashMap<u64, (StrId, u64)> = HashMap::new();
         for point in order {
+            if matches!(point.event, EventRef::Activity(_)) {
+                arrows.of_activities += 1;
+                continue;
+            }
             let (used, active) = under_way.entry((point.id, point.name)).or_default();
             if point.phase == Phase::Start && *active {
                 *used += 1;

@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
+use hashbrown::HashMap;
 use kymograph_protos::device::GpuApi;
 use kymograph_protos::packet::{AnyTrack, Correlation, Event, EventType, Name, Sequence, TrackOf};
 
 use super::lanes::{self, Lane};
 use super::{FACTS, FULL, Writer};
 use crate::trace::{
-    EventRef, Instant, InstantId, Order, Slice, SliceId, Trace, TrackId, TrackKind, Unit,
+    EventRef, Instant, InstantId, Order, SeriesKind, Slice, SliceId, StrId, Trace, TrackId,
+    TrackKind, Unit,
 };
 
 /// A track with at least this many events gets a sequence of its own.
@@ -18,8 +20,16 @@ const MOST: u32 = 100;
 
 impl<W: Write> Writer<'_, W> {
     pub(super) fn host(&mut self) -> io::Result<()> {
-        for (track, _) in self.trace.tracks.iter() {
-            self.describe(track, uuid(self.trace, track));
+        let mut counted: HashMap<TrackId, StrId> = HashMap::new();
+        for (_, series) in self.trace.counters.series.iter() {
+            if let SeriesKind::Track(track) = series.kind {
+                counted.insert(track, series.description);
+            }
+        }
+        for (id, track) in self.trace.tracks.iter() {
+            let counter = counted.get(&id).copied().unwrap_or_default();
+            let description = if track.description.is_none() { counter } else { track.description };
+            self.describe(id, uuid(self.trace, id), description);
             self.flush(FULL)?;
         }
         let slices = self.trace.slices.by_track();
@@ -187,7 +197,7 @@ impl<W: Write> Writer<'_, W> {
     }
 
     /// Describes a track under its uuid.
-    fn describe(&mut self, id: TrackId, uuid: u64) {
+    fn describe(&mut self, id: TrackId, uuid: u64, description: StrId) {
         let trace = self.trace;
         let track = &trace.tracks[id];
         let text = |id| trace.strings.get(id).as_bytes();
@@ -222,7 +232,7 @@ impl<W: Write> Writer<'_, W> {
             uuid,
             parent: track.parent.map_or(0, |parent| self::uuid(trace, parent)),
             name: (!track.name.is_none()).then(|| text(track.name)),
-            description: text(track.description),
+            description: text(description),
             of,
             order: match track.order {
                 Order::Unknown => 0,
@@ -272,8 +282,8 @@ struct Open<'a> {
 
 /// What a slice and a moment have in common.
 struct Said {
-    name: crate::trace::StrId,
-    category: crate::trace::StrId,
+    name: StrId,
+    category: StrId,
     args: Option<crate::trace::ArgsId>,
     start: i64,
     end: i64,

@@ -20,8 +20,8 @@ use kymograph_protos::packet::{
     self, Arg, Fact, Name, Sequence, Snapshot, Strings, Text, Value as Wire,
 };
 
-use super::read::JSON_KEY;
-use crate::trace::{Args, ArgsId, ListId, Nanos, StrId, Trace, Value};
+use super::read::{JSON_KEY, PRODUCER, WARNING};
+use crate::trace::{Args, ArgsId, ListId, Nanos, StrId, Trace, Value, Warning};
 use deflate::Deflate;
 use flows::{Arrows, Launches};
 
@@ -36,8 +36,25 @@ pub struct Written {
     pub moved: u64,
     /// Ends of flows that had not begun, which were left out.
     pub flow_ends: u64,
+    /// Points of flows at activities, which were left out.
+    pub flow_points: u64,
     /// Bytes.
     pub bytes: u64,
+}
+
+impl Written {
+    /// What was left out, in words.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let left_out = [
+            (self.before_zero, "events before the clock's zero were left out"),
+            (self.flow_ends, "arrows that end before they begin were left out"),
+            (self.flow_points, "arrows from devices to the host were left out"),
+        ];
+        let left_out = left_out.into_iter().filter(|(count, _)| *count > 0);
+        left_out
+            .map(|(count, what)| Warning { what: what.to_owned(), count, offset: None })
+            .collect()
+    }
 }
 
 /// How packets stand in the file.
@@ -81,6 +98,7 @@ pub fn write_packets(trace: &Trace, out: impl Write, packets: Packets) -> io::Re
         snapshots: snapshots(trace),
     };
     writer.written.flow_ends = writer.arrows.unbegun;
+    writer.written.flow_points = writer.arrows.of_activities;
     writer.facts()?;
     writer.devices()?;
     writer.host()?;
@@ -182,6 +200,12 @@ impl<W: Write> Writer<'_, W> {
         }
         let trace = self.trace;
         let mut facts: Vec<(String, String)> = Vec::new();
+        // A recording of our own says so by its version.
+        let version = trace.strings.find("kymograph.version").and_then(|k| trace.facts.get(k));
+        if !trace.facts.producer.is_none() && version.is_none() {
+            let producer = trace.strings.get(trace.facts.producer).to_owned();
+            facts.push((PRODUCER.to_owned(), producer));
+        }
         for (key, value) in &trace.facts.metadata {
             let key = trace.strings.get(*key);
             match *value {
@@ -201,7 +225,7 @@ impl<W: Write> Writer<'_, W> {
                 1 => warning.what.clone(),
                 count => format!("{count} × {}", warning.what),
             };
-            facts.push(("kymograph.source_warning".to_owned(), text));
+            facts.push((WARNING.to_owned(), text));
         }
         for (key, text) in &facts {
             packet::trace_attributes(&mut self.packets, FACTS, &[(key, Fact::Text(text))]);

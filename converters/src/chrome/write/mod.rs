@@ -1,5 +1,7 @@
 //! The writer: the hub as JSON, an event a line.
 
+mod work;
+
 use std::collections::HashSet;
 use std::io::{self, Write};
 
@@ -7,14 +9,10 @@ use super::arrows::{Arrows, End};
 use super::line::Line;
 use super::metadata::Generated;
 use super::places::{Places, Row};
-use super::{METADATA_EVENTS, METADATA_TIME, samples};
-use crate::json::{
-    self, Document, Item, Limits, write_int, write_micros, write_string, write_uint,
-};
-use crate::kineto::{self, work_category};
-use crate::trace::{
-    Activity, ActivityId, EventRef, Instant, InstantId, Phase, Slice, SliceId, StrId, Trace, Value,
-};
+use super::{LAUNCH_ARROWS, METADATA_EVENTS, METADATA_TIME, samples};
+use crate::json::{self, Document, Item, Limits, write_micros, write_string, write_uint};
+use crate::kineto;
+use crate::trace::{EventRef, Instant, InstantId, Phase, Slice, SliceId, StrId, Trace, Value};
 
 /// For whom a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +41,10 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
         out: Output { to: out, text: Vec::with_capacity(FLUSH * 2), first: true },
         names: Names::new(trace),
         foreign_producer: members.json,
+        launch_arrows: match fact(trace, LAUNCH_ARROWS) {
+            Some(Value::Str(name)) => trace.strings.get(name),
+            _ => "ac2g",
+        },
         own: kineto::is_own(trace).then(|| kineto::Names::new(trace)),
     };
     writer.out.text.extend_from_slice(members.before.as_bytes());
@@ -56,7 +58,7 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
         writer.activity(id)?;
     }
     let Output { to, text, first } = &mut writer.out;
-    samples::write(trace, members.shift, |line| {
+    samples::write(trace, (members.shift, members.json), |line| {
         separate(text, first);
         text.extend_from_slice(line);
         flush(to, text)
@@ -139,6 +141,8 @@ struct Writer<'a, W> {
     names: Names,
     /// The trace was JSON, which says everything in arguments.
     foreign_producer: bool,
+    /// What arrows to devices are called.
+    launch_arrows: &'a str,
     /// The trace is our recording, of which Kineto's readers expect more arguments.
     own: Option<kineto::Names>,
 }
@@ -249,91 +253,6 @@ impl<W: Write> Writer<'_, W> {
         self.arrows(EventRef::Instant(id), &ids, instant.time.0)
     }
 
-    fn activity(&mut self, id: ActivityId) -> io::Result<()> {
-        let trace = self.line.trace;
-        let activity = trace.activities.get(id);
-        let stage = activity.stage.map(|stage| &trace.stages[stage]);
-        let kernel = activity.kernel.map(|kernel| trace.kernels[kernel].demangled);
-        let name = kernel.filter(|name| *name != StrId::NONE).unwrap_or(activity.name);
-        self.out.begin();
-        let ids = self.places.queue(activity.queue);
-        let out = &mut self.out.text;
-        self.line.head(out, b'X', work_category(trace, stage), None, name);
-        out.extend_from_slice(ids.as_bytes());
-        self.line.time(out, activity.start.0);
-        out.extend_from_slice(b", \"dur\": ");
-        write_micros(out, activity.dur.0.max(0));
-        self.line.members(out, activity.args, &[]);
-        self.activity_args(&activity);
-        self.out.end()?;
-        let event = EventRef::Activity(id);
-        let launch = self.arrows.launch(activity.correlation);
-        if launch.is_some() || self.arrows.is_next(event) {
-            let ids = ids_of(&self.places, &activity);
-            if let Some(id) = launch {
-                let (name, time) = (None, None);
-                let end = End { event, phase: Phase::End, id, name, time };
-                self.arrow(end, &ids, activity.start.0)?;
-            }
-            self.arrows(event, &ids, activity.start.0)?;
-        }
-        Ok(())
-    }
-
-    /// An activity's arguments, in Kineto's order: those of the kernel and of the launch lie
-    /// among the others.
-    fn activity_args(&mut self, activity: &Activity) {
-        let trace = self.line.trace;
-        let out = &mut self.out.text;
-        out.extend_from_slice(b", \"args\": {");
-        let first = out.len();
-        let mut kernel = activity.kernel.and_then(|kernel| trace.kernels[kernel].args);
-        let mut launch = activity.launch.map(|launch| trace.launches[launch]);
-        let has = |name: Option<StrId>| {
-            name.is_some_and(|name| trace.args.find(activity.args, name).is_some())
-        };
-        let missing = |out: &mut Vec<u8>, name: Option<StrId>, text: &str, value: i64| {
-            if !has(name) {
-                if out.len() > first {
-                    out.extend_from_slice(b", ");
-                }
-                write_string(out, text);
-                out.extend_from_slice(b": ");
-                write_int(out, value);
-            }
-        };
-        // Our own recording says these by other means.
-        if !self.foreign_producer {
-            let device = trace.devices[trace.queues[activity.queue].device].number;
-            missing(out, self.names.device, "device", device);
-            missing(out, self.names.stream, "stream", super::places::stream(trace, activity.queue));
-            if activity.correlation != 0 {
-                let correlation = self.arrows.number(activity.correlation) as i64;
-                missing(out, self.names.correlation, "correlation", correlation);
-            }
-        }
-        if let Some(own) = &self.own {
-            own.activity(trace, activity, &mut kineto::Out { text: out, first });
-        }
-        for (name, value) in trace.args.entries(activity.args) {
-            if Some(name) == self.names.blocks_per_sm {
-                self.line.own(out, first, kernel.take());
-            }
-            if Some(name) == self.names.occupancy {
-                dims(out, first, launch.take());
-            }
-            self.line.arg(out, first, name, value);
-        }
-        let own = self.own.as_ref();
-        for (name, value) in trace.args.entries(kernel) {
-            if !own.is_some_and(|own| own.replaces(name)) {
-                self.line.arg(out, first, name, value);
-            }
-        }
-        dims(out, first, launch);
-        out.push(b'}');
-    }
-
     /// Writes the ends of arrows at an event.
     fn arrows(&mut self, event: EventRef, ids: &str, start: i64) -> io::Result<()> {
         while let Some(end) = self.arrows.next_at(event) {
@@ -361,7 +280,7 @@ impl<W: Write> Writer<'_, W> {
         }
         self.line.time(out, end.time.map_or(start, |time| time.0));
         let name = match end.name {
-            None => "ac2g",
+            None => self.launch_arrows,
             Some(StrId::NONE) => "fwdbwd",
             Some(name) => self.line.trace.strings.get(name),
         };
@@ -378,9 +297,8 @@ impl<W: Write> Writer<'_, W> {
 
     fn metadata(&mut self) -> io::Result<()> {
         let trace = self.line.trace;
-        let fact = |name| trace.strings.find(name).and_then(|key| trace.facts.get(key));
         let mut given = HashSet::new();
-        if let Some(Value::Json(list)) = fact(METADATA_EVENTS) {
+        if let Some(Value::Json(list)) = fact(trace, METADATA_EVENTS) {
             let list = trace.strings.get(list).as_bytes();
             let mut list = Document::new(list, Limits::default());
             while let Ok(Some(Item::Event(event))) = list.next_item() {
@@ -389,7 +307,7 @@ impl<W: Write> Writer<'_, W> {
                 json::write_value(&mut self.out.text, event.root());
             }
         }
-        let time = match fact(METADATA_TIME) {
+        let time = match fact(trace, METADATA_TIME) {
             Some(Value::I64(time)) => Some(time),
             // Whoever wrote none reads files without.
             _ if self.foreign_producer => None,
@@ -415,28 +333,8 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-fn ids_of(places: &Places, activity: &Activity) -> String {
-    places.queue(activity.queue).to_owned()
-}
-
-/// Grid and block, as Kineto writes them.
-fn dims(out: &mut Vec<u8>, first: usize, launch: Option<crate::trace::Launch>) {
-    let Some(launch) = launch else { return };
-    for (name, dim) in [("grid", launch.grid), ("block", launch.block)] {
-        let Some(dim) = dim else { continue };
-        if out.len() > first {
-            out.extend_from_slice(b", ");
-        }
-        write_string(out, name);
-        out.extend_from_slice(b": [");
-        for (index, extent) in [dim.x, dim.y, dim.z].into_iter().enumerate() {
-            if index > 0 {
-                out.extend_from_slice(b", ");
-            }
-            write_uint(out, extent.into());
-        }
-        out.push(b']');
-    }
+fn fact(trace: &Trace, key: &str) -> Option<Value> {
+    trace.strings.find(key).and_then(|key| trace.facts.get(key))
 }
 
 /// What a metadata event is about: its name, `pid` and `tid`, as JSON.

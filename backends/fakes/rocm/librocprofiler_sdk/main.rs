@@ -1,0 +1,63 @@
+//! A `librocprofiler-sdk.so` without a GPU: what a tool sees of the fake HIP's scripts, in
+//! the layouts and with the numbers of the version that `FAKE_ROCPROFILER_VERSION` names:
+//! "0.5" (ROCm 6.3), "1.0" (ROCm 7.0), or "1.3" and later (2026).
+//!
+//! It keeps to what the real one is documented to do, and to its source:
+//! - tools are configured in the first call of `rocprofiler_set_api_table` or in
+//!   `rocprofiler_force_configure`, once; contexts, buffers and services are made then or
+//!   never;
+//! - HIP's functions are replaced for tools that asked for them, and only for those
+//!   functions;
+//! - kernels are registered before they are dispatched, in contexts that run;
+//! - work is recorded for contexts that ran when it was asked for, when it is over, on a
+//!   thread of the library's own;
+//! - buffers are handed over when they have as many records as the watermark says, or when
+//!   they are flushed, on a thread that calls nothing else;
+//! - before the process ends, devices finish, and tools are finalised; then all calls fail.
+//!
+//! # Faults
+//!
+//! `FAKE_ROCPROFILER_FAULT` lists some, separated by commas; numbers may be left out:
+//!
+//! | fault | makes |
+//! |---|---|
+//! | `errors` | every call say 1 |
+//! | `error:FUNCTION=N` | that function say N |
+//! | `initialized` | the library have been configured already, for others |
+//! | `other-tool` | `rocprofiler_force_configure` find another tool |
+//! | `no-agents` | the machine have a processor only |
+//! | `drop:10` | every 10th record of device work be dropped, and counted |
+//! | `zero-times:10` | every 10th have no times |
+//! | `backwards:10` | every 10th end before it begins |
+//! | `no-correlation` | none know its call |
+//! | `no-name` | kernels have no name |
+//! | `unregistered` | kernels not be registered |
+//! | `unknown-kind:10` | every 10th be followed by one of a kind that nobody knows |
+//! | `truncated:10` | every 10th say that it is half as long |
+//! | `out-of-order` | records be handed over last first |
+//! | `clock:N` | its clock be N nanoseconds ahead |
+//! | `clock-jump:N` | it jump ahead by N nanoseconds with the 500th record |
+//! | `flush-hangs` | flushes never end |
+//! | `late` | records come only when the library ends |
+//!
+//! Missing symbols are the harness's: it renames them in its copy of the library.
+
+#[path = "../../seam.rs"]
+mod seam;
+#[path = "../../settings.rs"]
+mod settings;
+#[path = "../tables.rs"]
+mod tables;
+
+mod agents;
+mod buffers;
+mod contexts;
+mod kinds;
+mod observe;
+mod record;
+mod registration;
+mod status;
+
+/// Where the settings are, for `settings`.
+const VERSION_VARIABLE: &str = "FAKE_ROCPROFILER_VERSION";
+const FAULT_VARIABLE: &str = "FAKE_ROCPROFILER_FAULT";

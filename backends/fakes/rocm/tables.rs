@@ -1,0 +1,125 @@
+//! What the fake HIP hands to the fake rocprofiler-sdk: a "dispatch table" whose functions
+//! the latter may replace. The real tables have a pointer per function; this has one for all.
+// Each fake uses some of it.
+#![allow(dead_code)]
+
+use std::ffi::CStr;
+use std::sync::atomic::AtomicPtr;
+
+use crate::seam::Work;
+
+/// Replaces or wraps what the functions do.
+pub(crate) type Observe = extern "C" fn(&Event<'_>);
+
+/// The one entry: an [`Observe`], or null.
+#[repr(C)]
+pub(crate) struct Table {
+    pub(crate) observe: AtomicPtr<()>,
+}
+
+/// A library with a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(crate) enum Library {
+    Hip,
+    Rccl,
+    Roctx,
+}
+
+/// An argument of a call, as C has it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Argument {
+    pub(crate) name: &'static CStr,
+    pub(crate) ty: &'static CStr,
+    pub(crate) bytes: [u8; 12],
+    pub(crate) width: usize,
+    pub(crate) align: usize,
+}
+
+/// A call of a function.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Call<'a> {
+    pub(crate) library: Library,
+    pub(crate) function: &'static CStr,
+    pub(crate) correlation: u64,
+    pub(crate) arguments: &'a [Argument],
+    /// What it returned; 0 while it is under way.
+    pub(crate) result: u64,
+    /// A word of the invocation's own.
+    pub(crate) word: *mut u64,
+}
+
+#[repr(C)]
+pub(crate) enum Event<'a> {
+    Enter(Call<'a>),
+    Exit(Call<'a>),
+    /// Times are CLOCK_REALTIME, as in the other fakes.
+    Work(Work),
+    /// Memory: bytes, negative if it is released.
+    Memory {
+        device: u32,
+        correlation: u64,
+        address: u64,
+        bytes: i64,
+    },
+    /// Scratch memory: what happened, from when to when.
+    Scratch {
+        device: u32,
+        operation: u32,
+        bytes: u64,
+        start: u64,
+        end: u64,
+    },
+}
+
+/// Functions by operation, as the fake library numbers them. The real numbers are those of
+/// the versions' headers, and differ between them: nobody may rely on either.
+pub(crate) const HIP: [&CStr; 27] = [
+    c"hipDeviceSynchronize",
+    c"hipEventCreateWithFlags",
+    c"hipEventQuery",
+    c"hipEventRecord",
+    c"hipEventSynchronize",
+    c"hipFree",
+    c"hipGetDevice",
+    c"hipGetDevicePropertiesR0600",
+    c"hipGetLastError",
+    c"hipGraphLaunch",
+    c"hipLaunchCooperativeKernel",
+    c"hipLaunchKernel",
+    c"hipMalloc",
+    c"hipMemcpy",
+    c"hipMemcpyAsync",
+    c"hipMemcpyPeerAsync",
+    c"hipMemset",
+    c"hipMemsetAsync",
+    c"hipMemsetD32Async",
+    c"hipModuleLaunchKernel",
+    c"hipExtModuleLaunchKernel",
+    c"hipSetDevice",
+    c"hipStreamCreateWithFlags",
+    c"hipStreamSynchronize",
+    c"hipStreamWaitEvent",
+    c"__hipPushCallConfiguration",
+    c"__hipPopCallConfiguration",
+];
+pub(crate) const RCCL: [&CStr; 4] =
+    [c"ncclAllReduce", c"ncclBroadcast", c"ncclGroupEnd", c"ncclSend"];
+pub(crate) const ROCTX: [&CStr; 6] = [
+    c"roctxMarkA",
+    c"roctxRangePushA",
+    c"roctxRangePop",
+    c"roctxRangeStartA",
+    c"roctxRangeStop",
+    c"roctxGetThreadId",
+];
+
+pub(crate) fn functions(library: Library) -> &'static [&'static CStr] {
+    match library {
+        Library::Hip => &HIP,
+        Library::Rccl => &RCCL,
+        Library::Roctx => &ROCTX,
+    }
+}

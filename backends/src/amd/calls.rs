@@ -1,0 +1,336 @@
+//! Calls of HIP and RCCL, as rocprofiler-sdk reports them while they happen.
+//!
+//! A call becomes a slice on the thread that makes it, stamped with the recording clock: so
+//! it nests in whatever else that thread records. Calls that are not worth a slice are never
+//! asked for, so the library does not even wrap them.
+
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kymograph_protos::device::Vendor;
+use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+
+use super::arguments::Places;
+use super::keys::Keys;
+use super::kinds;
+use super::launches::{self, Asked};
+use super::streams;
+use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
+use crate::annotate::guarded;
+use crate::vendor::args::Args;
+
+/// A function.
+#[derive(Debug)]
+struct Call {
+    /// None: never recorded.
+    site: StrId,
+    launches: bool,
+    /// Whether it runs on a stream that it says, if it has an argument for it. What has none
+    /// runs on the null stream.
+    on_stream: bool,
+    /// Bytes in what the function calls a count.
+    unit: u64,
+    places: OnceLock<Places>,
+}
+
+/// The functions of a library, by operation.
+struct Domain {
+    number: usize,
+    category: StrId,
+    calls: Box<[Call]>,
+}
+
+struct Calls {
+    recorder: &'static dyn Recorder,
+    sdk: Sdk,
+    version: u32,
+    keys: Keys,
+    domains: [Domain; 2],
+}
+
+/// What a domain is called where the library passes it back.
+pub(crate) const HIP: usize = 0;
+pub(crate) const RCCL: usize = 1;
+
+/// Stands in the invocation's own word while its slice is open ("KYMO").
+const MARK: u64 = 0x4b59_4d4f;
+/// Operations of a kind at most.
+const MOST_CALLS: usize = 1 << 14;
+
+static CALLS: OnceLock<Calls> = OnceLock::new();
+/// Whether calls begin slices at the moment. Those that did end them in any case.
+static ON: AtomicBool = AtomicBool::new(false);
+/// Whether those of a domain are wanted as slices, or only for what they say about device
+/// work.
+static SLICES: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+/// Whether arguments are recorded that the device activity says as well.
+static ALL_ARGS: AtomicBool = AtomicBool::new(false);
+/// Whether anything was called since somebody last looked.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Learns the functions of both libraries, once. Operations are numbers and names.
+pub(crate) fn learn(
+    sdk: &Sdk,
+    version: u32,
+    recorder: &'static dyn Recorder,
+    hip: &[(c_int, String)],
+    rccl: &[(c_int, String)],
+) {
+    CALLS.get_or_init(|| Calls {
+        recorder,
+        sdk: *sdk,
+        version,
+        keys: Keys::new(recorder),
+        domains: [
+            domain(HIP, recorder, b"cuda_runtime", hip, kinds::call_matters),
+            domain(RCCL, recorder, b"collective_comm", rccl, |name| name.starts_with("nccl")),
+        ],
+    });
+    launches::prepare();
+}
+
+fn domain(
+    number: usize,
+    recorder: &dyn Recorder,
+    category: &[u8],
+    operations: &[(c_int, String)],
+    matters: fn(&str) -> bool,
+) -> Domain {
+    let category = recorder.intern(StrId::NONE, category);
+    let mut calls: Vec<Call> = Vec::new();
+    for (operation, name) in operations {
+        let at = *operation as usize;
+        if at >= MOST_CALLS {
+            continue;
+        }
+        while calls.len() <= at {
+            let (site, places) = (StrId::NONE, OnceLock::new());
+            calls.push(Call { site, launches: false, on_stream: false, unit: 1, places });
+        }
+        if matters(name) {
+            calls[at].site = recorder.intern(category, name.as_bytes());
+            calls[at].launches = kinds::may_launch(name);
+            calls[at].on_stream = name.contains("Launch");
+            calls[at].unit = unit(name);
+        }
+    }
+    Domain { number, category, calls: calls.into() }
+}
+
+/// `hipMemsetD16` and its likes count in what they set.
+fn unit(name: &str) -> u64 {
+    match name {
+        _ if name.starts_with("hipMemsetD16") => 2,
+        _ if name.starts_with("hipMemsetD32") => 4,
+        _ => 1,
+    }
+}
+
+/// The operations that are asked for.
+pub(crate) fn wanted(domain: usize, slices: bool) -> Vec<c_int> {
+    let Some(calls) = CALLS.get() else { return Vec::new() };
+    let calls = calls.domains[domain].calls.iter().enumerate();
+    let wanted = |call: &Call| !call.site.is_none() && (slices || call.launches);
+    calls.filter(|(_, call)| wanted(call)).map(|(at, _)| at as c_int).collect()
+}
+
+/// Slices begin, of the domains of which they are wanted.
+pub(crate) fn enable(slices: [bool; 2], all_args: bool) {
+    for (on, wanted) in SLICES.iter().zip(slices) {
+        on.store(wanted, Ordering::Relaxed);
+    }
+    ALL_ARGS.store(all_args, Ordering::Relaxed);
+    ON.store(true, Ordering::Release);
+}
+
+/// No more slices begin.
+pub(crate) fn disable() {
+    ON.store(false, Ordering::Release);
+}
+
+/// Whether anything was called since this was last asked.
+pub(crate) fn active() -> bool {
+    ACTIVE.swap(false, Ordering::Relaxed)
+}
+
+/// What the library calls before and after a function.
+pub(crate) unsafe extern "C" fn callback(
+    record: CallbackRecord,
+    user: *mut u64,
+    domain: *mut c_void,
+) {
+    guarded((), || {
+        let Some(calls) = CALLS.get() else { return };
+        // SAFETY: passed on from the library: the word belongs to the invocation, and
+        // outlives it.
+        unsafe {
+            let Some(word) = user.as_mut() else { return };
+            calls.at(&record, word, domain as usize % calls.domains.len());
+        }
+    });
+}
+
+impl Calls {
+    /// # Safety
+    /// `record` is what the library passed.
+    #[inline]
+    unsafe fn at(&self, record: &CallbackRecord, word: &mut u64, domain: usize) {
+        let domain = &self.domains[domain];
+        let parts = record.parts(self.version);
+        if parts.phase == PHASE_EXIT {
+            if *word == MARK {
+                *word = 0;
+                let kind = Kind::End as u8;
+                let end = Record { time: self.recorder.now(), kind, ..Record::default() };
+                self.recorder.push(end, &[]);
+            }
+            return;
+        }
+        *word = 0;
+        let Some(call) = domain.calls.get(parts.operation as usize) else { return };
+        if parts.phase != PHASE_ENTER || call.site.is_none() || !ON.load(Ordering::Relaxed) {
+            return;
+        }
+        // SAFETY: the caller's promise: a call is beginning.
+        unsafe { self.enter(call, domain, record, parts.payload, word) };
+    }
+
+    /// # Safety
+    /// As for [`Calls::at`]; `payload` is the record's.
+    unsafe fn enter(
+        &self,
+        call: &Call,
+        domain: &Domain,
+        record: &CallbackRecord,
+        payload: *const u8,
+        word: &mut u64,
+    ) {
+        if !ACTIVE.load(Ordering::Relaxed) {
+            ACTIVE.store(true, Ordering::Relaxed);
+        }
+        let wanted = SLICES[domain.number].load(Ordering::Relaxed);
+        let sliced = wanted && self.recorder.enabled(domain.category);
+        let mut args = Args::new();
+        if !payload.is_null() {
+            // SAFETY: the caller's promise. The same function has the same arguments.
+            unsafe {
+                let places = call.places.get_or_init(|| Places::learn(&self.sdk, *record, payload));
+                if call.launches {
+                    launches::remember(record.correlation, asked(call, places, payload));
+                }
+                if sliced {
+                    self.arguments(call, places, payload, &mut args);
+                    if ALL_ARGS.load(Ordering::Relaxed) {
+                        args.unsigned(self.keys.cid, record.parts(self.version).operation);
+                        args.unsigned(self.keys.correlation, record.correlation & 0xffff_ffff);
+                    }
+                }
+            }
+        }
+        if !sliced {
+            return;
+        }
+        let (tag, arg) = match call.launches {
+            true => (ArgType::Launch as u8, Vendor::Amd.call(record.correlation)),
+            false => (ArgType::None as u8, 0),
+        };
+        let begin = Record {
+            time: self.recorder.now(),
+            arg,
+            site: call.site,
+            kind: Kind::Begin as u8,
+            tag,
+            ..Record::default()
+        };
+        if self.recorder.push(begin, args.extras()) {
+            *word = MARK;
+        }
+    }
+
+    /// # Safety
+    /// `payload` is one of a call of the function of which `places` were learned.
+    unsafe fn arguments(&self, call: &Call, places: &Places, payload: *const u8, args: &mut Args) {
+        let keys = &self.keys;
+        let pointer = |key, value| Extra::new(key, ArgType::Pointer, value);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if places.stream.is_there() {
+                match places.stream.read(payload) {
+                    0 => {}
+                    stream => args.push(pointer(keys.stream, stream)),
+                }
+            }
+            let asked = asked(call, places, payload);
+            args.unless_zero(keys.bytes, asked.bytes);
+            if places.kind.is_there() {
+                let kind = copy_kind(places.kind.read(payload));
+                let kind = self.recorder.intern(StrId::NONE, kind.as_bytes());
+                args.push(Extra::new(keys.kind, ArgType::Str, kind.0.into()));
+            }
+            for (key, place) in [(keys.peer, places.peer), (keys.root, places.root)] {
+                if place.is_there() {
+                    args.unsigned(key, place.read(payload));
+                }
+            }
+            if places.count.is_there() && !call.launches {
+                args.unsigned(keys.count, places.count.read(payload));
+            }
+            if !ALL_ARGS.load(Ordering::Relaxed) {
+                return;
+            }
+            if places.grid.is_there() {
+                let block = places.block.read(payload);
+                let mut grid = places.grid.read(payload);
+                if places.work_items {
+                    grid = blocks(grid, block);
+                }
+                for (key, sizes) in [(keys.grid, grid), (keys.block, block)] {
+                    args.push(Extra::new(key, ArgType::List, 3));
+                    sizes.into_iter().for_each(|size| args.unsigned(StrId::NONE, size));
+                }
+                args.unsigned(keys.shared, places.shared.read(payload));
+            }
+            let pointers = [
+                (keys.source, places.source),
+                (keys.target, places.target),
+                (keys.pointer, places.pointer),
+            ];
+            for (key, place) in pointers {
+                if place.is_there() {
+                    args.push(pointer(key, place.read(payload)));
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Calls::arguments`].
+unsafe fn asked(call: &Call, places: &Places, payload: *const u8) -> Asked {
+    // SAFETY: the caller's promise.
+    let (stream, bytes, count) = unsafe {
+        (places.stream.read(payload), places.bytes.read(payload), places.count.read(payload))
+    };
+    let counted = if call.launches { count.saturating_mul(call.unit) } else { 0 };
+    let unsaid = call.on_stream && !places.stream.is_there();
+    let stream = if unsaid { streams::UNKNOWN } else { stream };
+    Asked { stream, bytes: if bytes == 0 { counted } else { bytes } }
+}
+
+/// A grid of work-items in workgroups, the last of which may be smaller.
+pub(crate) fn blocks(grid: [u32; 3], block: [u32; 3]) -> [u32; 3] {
+    [0, 1, 2].map(|axis| grid[axis].div_ceil(block[axis].max(1)))
+}
+
+/// `hipMemcpyKind` (driver_types.h).
+fn copy_kind(kind: u64) -> &'static str {
+    match kind {
+        0 => "HtoH",
+        1 => "HtoD",
+        2 => "DtoH",
+        3 => "DtoD",
+        4 => "Default",
+        _ => "<unknown>",
+    }
+}

@@ -1,0 +1,383 @@
+//! Start, stop, and the threads in between.
+//!
+//! Records are decoded on a thread of rocprofiler-sdk's, which calls [`records`]. A thread of
+//! ours has buffers handed over that are not full, several times a second while HIP is used,
+//! and takes a recording down; nothing of this happens in a thread of the program.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use kymograph_protos::Recorder;
+
+use super::calls;
+use super::configure::{self, CONFIGURE, Setup};
+use super::decode::Decoder;
+use super::kinds::Selection;
+use super::library;
+use super::runtime;
+use super::sys::{Entry, Id, LATE_START, RecordHeader, SUCCESS, describe};
+use crate::annotate::guarded;
+use crate::source::{Settings, Source};
+use crate::vendor::remark;
+use crate::vendor::worker::Worker;
+
+/// The source.
+pub static AMD: Amd = Amd(());
+
+/// AMD GPUs, as a [`Source`].
+#[derive(Debug)]
+pub struct Amd(());
+
+/// How often records are asked for that do not fill a buffer.
+const FLUSH_EVERY: Duration = Duration::from_millis(250);
+/// How long the end of the library may be delayed.
+const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a thread of the library waits for a pipeline that does not keep up, each time.
+const CROWDED_PATIENCE: Duration = Duration::from_millis(200);
+/// Records that are decoded before anybody looks whether the pipeline keeps up.
+const BATCH: usize = 512;
+
+static WORKER: Worker = Worker::new();
+/// What the recording that runs, if one does, was started with.
+static WANTED: Mutex<Option<(&'static dyn Recorder, Settings)>> = Mutex::new(None);
+/// What reads records while a recording runs.
+static DECODER: Mutex<Option<Decoder>> = Mutex::new(None);
+/// Set when the library ends: nothing of HIP may be called any more.
+static FINALIZING: AtomicBool = AtomicBool::new(false);
+/// Whether it was said in this recording why something is missing.
+static SAID: AtomicBool = AtomicBool::new(false);
+/// Records that the library dropped, as it counts them: since it was loaded.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+/// Calls of [`records`].
+static BUFFERS: AtomicU64 = AtomicU64::new(0);
+
+impl Source for Amd {
+    fn name(&self) -> &'static str {
+        "HIP"
+    }
+
+    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+        guarded((), || {
+            if WORKER.is_running() || WORKER.is_dead() {
+                return;
+            }
+            if Selection::parse(&settings.activity_types).is_empty() {
+                return;
+            }
+            SAID.store(false, Ordering::Relaxed);
+            *lock(&WANTED) = Some((recorder, settings.clone()));
+            match configure::setup() {
+                Some(_) => go_on(),
+                None => {
+                    if let Err(why) = configure_now() {
+                        refused(&why);
+                    }
+                }
+            }
+        });
+    }
+
+    fn flush(&self, patience: Duration) -> bool {
+        WORKER.flush(patience)
+    }
+
+    fn stop(&self, patience: Duration) -> bool {
+        calls::disable();
+        let done = WORKER.stop(patience);
+        if WORKER.is_dead() {
+            return true;
+        }
+        let wanted = wanted();
+        if wanted.is_some() && !configure::is_configured() && runtime::is_registered() {
+            say_once("HIP was loaded after the recording started, and nobody was there to see");
+        }
+        if done {
+            *lock(&WANTED) = None;
+        } else if !patience.is_zero()
+            && let Some((recorder, _)) = wanted
+            && say_once("rocprofiler-sdk did not hand over its last records")
+        {
+            // How much is missing, nobody can know.
+            recorder.lost(1);
+        }
+        done
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The recording that is wanted.
+pub(crate) fn wanted() -> Option<(&'static dyn Recorder, Settings)> {
+    lock(&WANTED).clone()
+}
+
+/// Why nothing is recorded where the library is missing.
+const NO_LIBRARY: &str = "this program uses ROCm, but there is no librocprofiler-sdk.so; install \
+                          rocprofiler-sdk, and set LD_LIBRARY_PATH if it is not where ROCm is";
+
+/// Says that a program uses HIP, and that the library to record it with is missing.
+pub fn without_library() {
+    refused(NO_LIBRARY);
+}
+
+/// The same, unless something was said already. Returns whether it was said now.
+fn say_once(why: &str) -> bool {
+    let first = !SAID.load(Ordering::Relaxed);
+    if first {
+        refused(why);
+    }
+    first
+}
+
+/// Says that HIP is not recorded, if a recording runs.
+pub(crate) fn refused(why: &str) {
+    SAID.store(true, Ordering::Relaxed);
+    if let Some((recorder, _)) = wanted() {
+        remark::not_recorded(recorder, "HIP", "hip", why);
+    }
+}
+
+/// Configures the library for a program that did not have us configured when it started:
+/// where HIP was not used yet, or the library can do it later.
+fn configure_now() -> Result<(), String> {
+    const SYMBOL: &std::ffi::CStr = c"rocprofiler_configure";
+    // SAFETY: a C string; null stands for all that the process shares.
+    let exported = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) }.is_null();
+    let there = library::present();
+    if let Some(why) = configure::failure() {
+        return Err(why.to_owned());
+    }
+    if configure::is_configured() {
+        return Ok(());
+    }
+    if there.is_none() && !library::runtime_is_there() {
+        return Ok(());
+    }
+    if there.is_none() && exported {
+        // HIP will have it loaded and call the function that it sees: ours.
+        return Ok(());
+    }
+    let found = there.or_else(library::load).ok_or(NO_LIBRARY)?;
+    let entry = match Entry::find(found) {
+        Ok(entry) => entry,
+        Err(_) if exported => return Ok(()),
+        Err(missing) => {
+            let path = library::shown_path(found);
+            return Err(format!("{path} has no {}", missing.to_string_lossy()));
+        }
+    };
+    let mut state: c_int = 0;
+    // SAFETY: stores a number: 0 not yet, 1 done, -1 at it.
+    unsafe { (entry.is_initialized)(&mut state) };
+    if state < 0 || (state == 0 && exported) {
+        return Ok(());
+    }
+    let version = library::version(&entry).ok_or("rocprofiler_get_version failed")?;
+    let used = state == 1 || runtime::is_registered();
+    if used && version < LATE_START {
+        return Err(format!(
+            "HIP was used before the recording started, and rocprofiler-sdk {} cannot be \
+             configured after that; start recording before the first call of HIP, run the \
+             program under `kymo record`, or use ROCm 7.13 or later",
+            library::shown(version)
+        ));
+    }
+    // SAFETY: a function of the right type that lives for ever.
+    match unsafe { (entry.force_configure)(CONFIGURE) } {
+        SUCCESS => Ok(()),
+        error => Err(format!(
+            "rocprofiler_force_configure: {}; another tool may have configured \
+             rocprofiler-sdk {} first",
+            describe(error, entry.status_string),
+            library::shown(version)
+        )),
+    }
+}
+
+/// Starts the recording that is wanted, with what was set up.
+pub(crate) fn go_on() {
+    let (Some(setup), Some((recorder, settings))) = (configure::setup(), wanted()) else { return };
+    if !WORKER.begin() {
+        return;
+    }
+    watch_process();
+    let selection = Selection::parse(&settings.activity_types);
+    let path = format!("{} ({})", library::shown(setup.version), setup.path);
+    remark::fact(recorder, "hip.rocprofiler_sdk", &path);
+    let mut decoder =
+        Decoder::new(recorder, setup.agents.clone(), selection, setup.numbers, settings.all_args);
+    decoder.clock.look(&setup.sdk);
+    *lock(&DECODER) = Some(decoder);
+    calls::enable([selection.calls, selection.collectives], settings.all_args);
+    // SAFETY: a context of ours.
+    let result = unsafe { (setup.sdk.start_context)(setup.context) };
+    if result != SUCCESS {
+        calls::disable();
+        *lock(&DECODER) = None;
+        WORKER.cancel();
+        let why = describe(result, setup.sdk.status_string);
+        refused(&format!("rocprofiler_start_context: {why}"));
+        return;
+    }
+    let before = Before::now();
+    let body = move |worker: &Worker| work(worker, setup, recorder, before);
+    if !WORKER.run("kymograph-amd", body) {
+        calls::disable();
+        // SAFETY: a context of ours.
+        unsafe { (setup.sdk.stop_context)(setup.context) };
+        refused("a thread could not be started");
+    }
+}
+
+/// Counters at the start of a recording.
+#[derive(Clone, Copy)]
+struct Before {
+    dropped: u64,
+    buffers: u64,
+}
+
+impl Before {
+    fn now() -> Before {
+        Before {
+            dropped: DROPPED.load(Ordering::Relaxed),
+            buffers: BUFFERS.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn work(worker: &Worker, setup: &'static Setup, recorder: &'static dyn Recorder, before: Before) {
+    let mut used = false;
+    while !worker.stopping() {
+        let wanted = worker.wanted();
+        let active = calls::active();
+        used |= active;
+        if wanted.is_some() || active {
+            flush(setup);
+        }
+        if let Some(ticket) = wanted {
+            worker.flushed(ticket);
+        }
+        std::thread::park_timeout(FLUSH_EVERY);
+    }
+    let started = Instant::now();
+    calls::disable();
+    if (used || calls::active()) && !FINALIZING.load(Ordering::Acquire) {
+        runtime::synchronise();
+    }
+    // First no more records, then those that there are: the other way round, what ends in
+    // between would be lost.
+    // SAFETY: a context of ours.
+    unsafe { (setup.sdk.stop_context)(setup.context) };
+    flush(setup);
+    if let Some(mut decoder) = lock(&DECODER).take() {
+        decoder.describe_devices();
+        state(recorder, &decoder, before, started);
+    }
+}
+
+/// Has the library hand over what it has, and waits for it.
+fn flush(setup: &Setup) {
+    if let Some(decoder) = &mut *lock(&DECODER) {
+        decoder.clock.look(&setup.sdk);
+    }
+    if let Some(buffer) = setup.buffer {
+        // SAFETY: a buffer of ours; this is not the thread that empties it.
+        unsafe { (setup.sdk.flush_buffer)(buffer) };
+    }
+}
+
+/// The library hands over records.
+///
+/// # Safety
+/// Called by the library: `headers` are `count` headers of records, for the call.
+pub(crate) unsafe extern "C" fn records(
+    _context: Id,
+    _buffer: Id,
+    headers: *mut *mut RecordHeader,
+    count: usize,
+    _data: *mut c_void,
+    dropped: u64,
+) {
+    guarded((), || {
+        let mut decoder = lock(&DECODER);
+        let Some(decoder) = &mut *decoder else { return };
+        BUFFERS.fetch_add(1, Ordering::Relaxed);
+        decoder.describe_devices();
+        let since = dropped.saturating_sub(DROPPED.fetch_max(dropped, Ordering::AcqRel));
+        if since > 0 {
+            decoder.recorder().lost(since);
+            remark::note(decoder.recorder(), &format!("{since} HIP records dropped"));
+        }
+        if headers.is_null() {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let headers = unsafe { std::slice::from_raw_parts(headers, count) };
+        let started = Instant::now();
+        for batch in headers.chunks(BATCH) {
+            for header in batch {
+                // SAFETY: as above; null if there is none.
+                if let Some(header) = unsafe { header.as_ref() } {
+                    // SAFETY: as above.
+                    unsafe { decoder.record(header) };
+                }
+            }
+            // The library has a second buffer meanwhile, and no more: do not wait for long.
+            while decoder.recorder().crowded() && started.elapsed() < CROWDED_PATIENCE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+}
+
+/// What came of it, in the trace.
+fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: Instant) {
+    let counts = decoder.counts;
+    let now = Before::now();
+    let rows = [
+        ("kernels", counts.kernels),
+        ("copies", counts.copies),
+        ("sets", counts.sets),
+        ("graphs", counts.graphs),
+        ("kernels_unnamed", counts.unnamed),
+        ("records_skipped", counts.skipped),
+        ("lost.dropped_by_rocprofiler", now.dropped - before.dropped),
+        ("lost.without_times", counts.timeless),
+        ("lost.broken", counts.broken),
+        ("buffers", now.buffers - before.buffers),
+        ("clock_jumps", decoder.clock.jumps),
+        ("stop_us", stopping.elapsed().as_micros() as u64),
+    ];
+    let prefix = format!("hip.{}", std::process::id());
+    for (key, value) in rows {
+        remark::number(recorder, &format!("{prefix}.{key}"), value);
+    }
+}
+
+/// The library ends, and all that HIP is with it: what it has is pushed, then nothing of it is
+/// touched again.
+pub(crate) fn finalized() {
+    FINALIZING.store(true, Ordering::Release);
+    AMD.stop(EXIT_PATIENCE);
+    WORKER.kill();
+}
+
+/// Arms what must happen when the process forks, once.
+fn watch_process() {
+    static ARMED: Once = Once::new();
+    ARMED.call_once(|| {
+        // SAFETY: a function of the right type that never unwinds, in a library that is never
+        // unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// HIP and rocprofiler-sdk do not survive a fork: nothing of them is touched in the child.
+extern "C" fn in_child() {
+    calls::disable();
+    WORKER.kill();
+}

@@ -1,0 +1,558 @@
+//! Records of rocprofiler-sdk become ours.
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+
+use kymograph_protos::device::{DeviceSlot, LaunchSlot, Stage, Vendor};
+use kymograph_protos::record::NANOS;
+use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+
+use super::calls::blocks;
+use super::clock::Clock;
+use super::device::Agents;
+use super::kernels::{self, Known};
+use super::keys::Keys;
+use super::kinds::{Kinds, Selection};
+use super::launches::{self, Asked};
+use super::layout::{self, Times, WORK};
+use super::streams::Streams;
+use super::sys::{CATEGORY_TRACING, RecordHeader};
+use crate::vendor::args::Args;
+use crate::vendor::raw::Raw;
+
+/// Bytes of a record that are looked at, at most: more than any kind has that is read.
+const LARGEST: usize = 1024;
+
+/// What was decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) kernels: u64,
+    pub(crate) copies: u64,
+    pub(crate) sets: u64,
+    pub(crate) graphs: u64,
+    /// Kernels that no code object registered.
+    pub(crate) unnamed: u64,
+    /// Activities without times, or that end before they begin.
+    pub(crate) timeless: u64,
+    /// Records that say less than their kind must.
+    pub(crate) broken: u64,
+    /// Records of kinds that nobody asked for.
+    pub(crate) skipped: u64,
+}
+
+/// Kinds of records in the library at hand; none: it has no such kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Numbers {
+    pub(crate) kernel: Option<c_int>,
+    pub(crate) copy: Option<c_int>,
+    pub(crate) scratch: Option<c_int>,
+    pub(crate) allocation: Option<c_int>,
+    pub(crate) graph: Option<c_int>,
+}
+
+impl Numbers {
+    pub(crate) fn new(kinds: &Kinds) -> Numbers {
+        Numbers {
+            kernel: kinds.buffer("KERNEL_DISPATCH"),
+            copy: kinds.buffer("MEMORY_COPY"),
+            scratch: kinds.buffer("SCRATCH_MEMORY"),
+            allocation: kinds.buffer("MEMORY_ALLOCATION"),
+            graph: kinds.buffer("HIP_GRAPH"),
+        }
+    }
+
+    /// Those of what is recorded.
+    pub(crate) fn of(self, selection: Selection) -> Numbers {
+        Numbers {
+            // A fill is a kernel of the runtime's.
+            kernel: self.kernel.filter(|_| selection.kernels || selection.sets),
+            copy: self.copy.filter(|_| selection.copies),
+            scratch: self.scratch.filter(|_| selection.overhead),
+            allocation: self.allocation.filter(|_| selection.memory),
+            graph: self.graph.filter(|_| selection.graphs),
+        }
+    }
+
+    pub(crate) fn all(self) -> impl Iterator<Item = c_int> {
+        let Numbers { kernel, copy, scratch, allocation, graph } = self;
+        [kernel, copy, scratch, allocation, graph].into_iter().flatten()
+    }
+}
+
+/// Where and when an activity ran.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    start: u64,
+    end: u64,
+    device: u32,
+    correlation: u64,
+    /// The HSA queue, if the record says it.
+    queue: Option<u64>,
+}
+
+/// See the module.
+pub(crate) struct Decoder {
+    pub(super) recorder: &'static dyn Recorder,
+    pub(crate) counts: Counts,
+    pub(crate) clock: Clock,
+    pub(super) agents: Agents,
+    pub(super) keys: Keys,
+    selection: Selection,
+    numbers: Numbers,
+    all_args: bool,
+    described: bool,
+    kernels: Known,
+    streams: Streams,
+    /// Names that do not change: kernels, sets, copies by direction.
+    dispatch: StrId,
+    set_name: StrId,
+    copies: [(StrId, StrId); 6],
+    pub(super) ranges: u64,
+    /// Bytes of allocations by address: what a release does not say.
+    pub(super) allocated: HashMap<u64, u64>,
+}
+
+/// Directions of copies (`rocprofiler_memory_copy_operation_t`, the same in all versions),
+/// and between devices.
+const COPIES: [(&str, &str); 6] = [
+    ("Memcpy <unknown>", "<unknown>"),
+    ("Memcpy HtoH (Host -> Host)", "HtoH"),
+    ("Memcpy HtoD (Host -> Device)", "HtoD"),
+    ("Memcpy DtoH (Device -> Host)", "DtoH"),
+    ("Memcpy DtoD (Device -> Device)", "DtoD"),
+    ("Memcpy PtoP (Device -> Device)", "PtoP"),
+];
+const DEVICE_TO_DEVICE: usize = 4;
+const PEER: usize = 5;
+
+impl Decoder {
+    pub(crate) fn new(
+        recorder: &'static dyn Recorder,
+        agents: Agents,
+        selection: Selection,
+        numbers: Numbers,
+        all_args: bool,
+    ) -> Decoder {
+        let id = |text: &str| recorder.intern(StrId::NONE, text.as_bytes());
+        Decoder {
+            recorder,
+            counts: Counts::default(),
+            clock: Clock::default(),
+            agents,
+            keys: Keys::new(recorder),
+            selection,
+            numbers: numbers.of(selection),
+            all_args,
+            described: false,
+            kernels: Known::default(),
+            streams: Streams::default(),
+            dispatch: id("Dispatch Kernel"),
+            set_name: id("Memset (Device)"),
+            copies: COPIES.map(|(name, kind)| (id(name), id(kind))),
+            ranges: 0,
+            allocated: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn recorder(&self) -> &'static dyn Recorder {
+        self.recorder
+    }
+
+    /// Puts the devices into the inventory, once: in the thread that pushes what they do,
+    /// and before that.
+    pub(crate) fn describe_devices(&mut self) {
+        if !self.described {
+            self.described = true;
+            self.agents.describe(self.recorder);
+        }
+    }
+
+    /// One record.
+    ///
+    /// # Safety
+    /// `header` is as the library passed it: its payload begins with its size.
+    pub(crate) unsafe fn record(&mut self, header: &RecordHeader) {
+        if header.category != CATEGORY_TRACING || header.payload.is_null() {
+            self.counts.skipped += 1;
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let raw = unsafe {
+            let size = header.payload.cast::<u64>().read_unaligned() as usize;
+            Raw::new(std::slice::from_raw_parts(header.payload, size.min(LARGEST)))
+        };
+        let kind = Some(header.kind as c_int);
+        let Numbers { kernel, copy, scratch, allocation, graph } = self.numbers;
+        type Read = fn(&mut Decoder, Raw<'_>);
+        let (least, read) = match kind {
+            _ if kind == kernel => (layout::kernel::BYTES, Decoder::kernel as Read),
+            _ if kind == copy => (layout::copy::BYTES, Decoder::copy as Read),
+            _ if kind == scratch => (layout::scratch::BYTES, Decoder::scratch as Read),
+            _ if kind == allocation => (layout::allocation::BYTES, Decoder::allocation as Read),
+            _ if kind == graph => (layout::graph::BYTES, Decoder::graph as Read),
+            _ => {
+                self.counts.skipped += 1;
+                return;
+            }
+        };
+        if !raw.has(0, least) {
+            self.counts.broken += 1;
+            self.recorder.lost(1);
+            return;
+        }
+        read(self, raw);
+    }
+
+    fn placed(&self, raw: Raw<'_>, times: Times, device: u32, queue: Option<u64>) -> Placed {
+        Placed {
+            start: raw.u64(times.start),
+            end: raw.u64(times.end),
+            device,
+            correlation: raw.u64(times.correlation),
+            queue,
+        }
+    }
+
+    fn kernel(&mut self, raw: Raw<'_>) {
+        use layout::kernel;
+        let device = self.agents.gpu(raw.u64(kernel::AGENT)).unwrap_or(0);
+        let placed = self.placed(raw, WORK, device, Some(raw.u64(kernel::QUEUE)));
+        let found = self.kernels.get(raw.u64(kernel::KERNEL));
+        let asked = launches::find(placed.correlation);
+        if found.is_some_and(|kernel| kernel.fills) {
+            if self.selection.sets {
+                self.set(&placed, asked);
+            }
+            return;
+        }
+        if !self.selection.kernels {
+            return;
+        }
+        self.counts.kernels += 1;
+        self.counts.unnamed += u64::from(found.is_none());
+        let name = found.map_or_else(|| kernels::unnamed(self.recorder), |kernel| kernel.name);
+        let three = |at| [raw.u32(at), raw.u32(at + 4), raw.u32(at + 8)];
+        let block = three(kernel::WORKGROUP);
+        let group = raw.u32(kernel::GROUP);
+        let fixed = found.map_or(group, |kernel| kernel.shared.min(group));
+        let launch = LaunchSlot {
+            grid: blocks(three(kernel::GRID), block),
+            block,
+            registers: found.map_or(0, |kernel| kernel.vgprs),
+            shared: fixed,
+        };
+        let (slot, stream) = self.place(&placed, asked, Stage::Kernel);
+        let device = DeviceSlot { kernel: name.full, launch: 1, ..slot };
+        let mut args = Args::new();
+        args.slot(device.extras());
+        args.slot(launch.extras());
+        args.unsigned(self.keys.hsa_queue, raw.u64(kernel::QUEUE));
+        args.push(Extra::new(self.keys.kind, ArgType::Str, self.dispatch.0.into()));
+        args.unless_zero(self.keys.shared_dynamic, group - fixed);
+        args.unless_zero(self.keys.private_per_work_item, raw.u32(kernel::PRIVATE));
+        if self.all_args {
+            self.place_args(&mut args, &placed, stream);
+            args.unsigned(self.keys.registers, launch.registers);
+            args.unsigned(self.keys.shared, group);
+            if let Some(kernel) = found {
+                args.unsigned(self.keys.accum_vgprs, kernel.accum_vgprs);
+                args.unsigned(self.keys.sgprs, kernel.sgprs);
+            }
+        }
+        self.activity(&placed, name.short, &args);
+    }
+
+    /// A kernel of the runtime's that fills memory.
+    fn set(&mut self, placed: &Placed, asked: Option<Asked>) {
+        self.counts.sets += 1;
+        let (slot, stream) = self.place(placed, asked, Stage::MemorySet);
+        let mut args = Args::new();
+        args.slot(slot.extras());
+        args.unsigned(self.keys.hsa_queue, placed.queue.unwrap_or(0));
+        if let Some(asked) = asked {
+            self.amount(&mut args, placed, asked.bytes);
+        }
+        if self.all_args {
+            self.place_args(&mut args, placed, stream);
+        }
+        self.activity(placed, self.set_name, &args);
+    }
+
+    fn copy(&mut self, raw: Raw<'_>) {
+        use layout::copy;
+        self.counts.copies += 1;
+        let to = self.agents.gpu(raw.u64(copy::TO_AGENT));
+        let from = self.agents.gpu(raw.u64(copy::FROM_AGENT));
+        // Where it is shown: on the GPU whose engine copies (rocr-runtime's runtime.cpp,
+        // `CopyMemory`), and not on the processor at its other end.
+        let device = from.or(to).unwrap_or(0);
+        let placed = self.placed(raw, WORK, device, None);
+        let mut direction = raw.u32(12) as usize;
+        if direction == DEVICE_TO_DEVICE && to != from {
+            direction = PEER;
+        }
+        let (name, kind) = self.copies.get(direction).copied().unwrap_or(self.copies[0]);
+        let asked = launches::find(placed.correlation);
+        let (slot, stream) = self.place(&placed, asked, Stage::MemoryTransfer);
+        let mut args = Args::new();
+        args.slot(slot.extras());
+        // As in Kineto's traces: the record does not say.
+        args.unsigned(self.keys.hsa_queue, 0_u64);
+        args.push(Extra::new(self.keys.kind, ArgType::Str, kind.0.into()));
+        self.amount(&mut args, &placed, raw.u64(copy::AMOUNT));
+        if let (PEER, Some(from), Some(to)) = (direction, from, to) {
+            args.unsigned(self.keys.from_device, from);
+            args.unsigned(self.keys.to_device, to);
+        }
+        if self.all_args {
+            self.place_args(&mut args, &placed, stream);
+        }
+        self.activity(&placed, name, &args);
+    }
+
+    fn amount(&self, args: &mut Args, placed: &Placed, bytes: u64) {
+        args.unsigned(self.keys.bytes, bytes);
+        if self.all_args && placed.end > placed.start {
+            let rate = bytes as f64 / (placed.end - placed.start) as f64;
+            args.float(self.keys.bandwidth, rate);
+        }
+    }
+
+    /// What the queue and the arrow say already.
+    fn place_args(&self, args: &mut Args, placed: &Placed, stream: Option<u32>) {
+        args.signed(self.keys.device, placed.device.into());
+        if let Some(stream) = stream {
+            args.unsigned(self.keys.stream, stream);
+        }
+        args.unsigned(self.keys.correlation, placed.correlation & 0xffff_ffff);
+    }
+
+    /// The queue of an activity, and its stream's number.
+    fn place(
+        &mut self,
+        placed: &Placed,
+        asked: Option<Asked>,
+        stage: Stage,
+    ) -> (DeviceSlot, Option<u32>) {
+        let row = self.streams.row(placed.device, asked, placed.queue);
+        let (keys, recorder) = (&self.keys, self.recorder);
+        let queue = self.streams.queue(placed.device, row, |number| {
+            row.describe(number, placed.device, keys, recorder);
+        });
+        let slot = DeviceSlot {
+            queue: Vendor::Amd.queue(queue),
+            gpu: Vendor::Amd.gpu(placed.device),
+            stage: stage as u8,
+            ..DeviceSlot::default()
+        };
+        (slot, row.stream())
+    }
+
+    fn activity(&mut self, placed: &Placed, site: StrId, args: &Args) {
+        if !self.has_times(placed.start, placed.end) {
+            return;
+        }
+        let head = Record {
+            time: self.clock.nanos(placed.start),
+            other: self.clock.nanos(placed.end),
+            arg: Vendor::Amd.call(placed.correlation),
+            site,
+            kind: Kind::Device as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        self.recorder.push(head, args.extras());
+    }
+
+    /// Whether an activity has times. What has none is counted: a made-up time would be
+    /// worse.
+    pub(super) fn has_times(&mut self, start: u64, end: u64) -> bool {
+        let has = start != 0 && end >= start;
+        if !has {
+            self.counts.timeless += 1;
+            self.recorder.lost(1);
+        }
+        has
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amd::sys::KernelSymbol;
+    use crate::vendor::notes::Notes;
+
+    /// A record: size, and fields by offset, value and width.
+    fn record(kind: u32, size: u64, fields: &[(usize, u64, usize)]) -> (RecordHeader, Vec<u8>) {
+        let mut bytes = vec![0; size as usize];
+        for (at, value, width) in [(0, size, 8), (8, kind.into(), 4)].iter().chain(fields) {
+            bytes[*at..at + width].copy_from_slice(&value.to_ne_bytes()[..*width]);
+        }
+        let payload = bytes.as_ptr();
+        (RecordHeader { category: CATEGORY_TRACING, kind, payload }, bytes)
+    }
+
+    const NUMBERS: Numbers = Numbers {
+        kernel: Some(11),
+        copy: Some(10),
+        scratch: Some(12),
+        allocation: Some(16),
+        graph: Some(33),
+    };
+
+    fn decoder() -> (&'static Notes, Decoder) {
+        let notes = Notes::new();
+        let selection =
+            Selection::parse("kernel,gpu_memcpy,gpu_memset,overhead,memory,graph_trace");
+        (notes, Decoder::new(notes, Agents::made_up(2), selection, NUMBERS, false))
+    }
+
+    fn register(id: u64, name: &std::ffi::CStr, notes: &Notes) {
+        let symbol = KernelSymbol {
+            size: 72,
+            kernel: id,
+            code_object: 1,
+            name: name.as_ptr(),
+            object: 0,
+            kernarg_size: 0,
+            kernarg_alignment: 0,
+            group_size: 512,
+            private_size: 0,
+            sgprs: 16,
+            vgprs: 40,
+            accum_vgprs: 4,
+        };
+        // SAFETY: as the library passes it.
+        unsafe { kernels::register(&symbol, notes) };
+    }
+
+    fn feed(decoder: &mut Decoder, (header, _bytes): &(RecordHeader, Vec<u8>)) {
+        // SAFETY: the bytes live, and begin with their size.
+        unsafe { decoder.record(header) };
+    }
+
+    const TIMES: [(usize, u64, usize); 2] = [(40, 1000, 8), (48, 1500, 8)];
+
+    #[test]
+    fn a_kernel_has_blocks_and_registers_and_its_own_memory() {
+        let (notes, mut decoder) = decoder();
+        register(9001, c"_Z3addPfi.kd", notes);
+        let fields = [(16, 9, 8), (64, 2, 8), (72, 5, 8), (80, 9001, 8), (100, 768, 4)];
+        let sizes =
+            [(104, 64, 4), (108, 1, 4), (112, 1, 4), (116, 100, 4), (120, 2, 4), (124, 1, 4)];
+        // Sizes of ROCm 6.3 and of 2026.
+        for size in [184, 192] {
+            feed(&mut decoder, &record(11, size, &[&TIMES[..], &fields, &sizes].concat()));
+        }
+        let text = "add|add(float*, int) 500 #9 hsa_queue=5 kind=Dispatch Kernel \
+                    shared_mem_dynamic=256";
+        assert_eq!(notes.work(), [text, text]);
+        let records = notes.records.lock().unwrap();
+        let (_, extras) = records.iter().find(|(head, _)| head.kind == Kind::Device as u8).unwrap();
+        let launch: LaunchSlot = bytemuck::cast([extras[2], extras[3]]);
+        let LaunchSlot { grid, block, registers, shared } = launch;
+        assert_eq!((grid, block), ([2, 2, 1], [64, 1, 1]), "the last block is smaller");
+        assert_eq!((registers, shared), (40, 512));
+    }
+
+    #[test]
+    fn copies_are_shown_on_a_gpu_in_either_direction() {
+        let (notes, mut decoder) = decoder();
+        // 1 is a processor, 2 and 3 are GPUs 0 and 1.
+        let copies = [(2, 3, 1), (3, 1, 3), (4, 3, 3), (4, 2, 3), (1, 1, 1), (77, 2, 2)];
+        for (size, (direction, to, from)) in [80, 96].into_iter().cycle().zip(copies) {
+            let fields = [(12, direction, 4), (56, to, 8), (64, from, 8), (72, 64, 8)];
+            feed(&mut decoder, &record(10, size, &[&TIMES[..], &fields].concat()));
+        }
+        assert_eq!(
+            notes.work(),
+            [
+                "Memcpy HtoD (Host -> Device)| 500 #0 hsa_queue=0 kind=HtoD bytes=64",
+                "Memcpy DtoH (Device -> Host)| 500 #0 hsa_queue=0 kind=DtoH bytes=64",
+                "Memcpy DtoD (Device -> Device)| 500 #0 hsa_queue=0 kind=DtoD bytes=64",
+                "Memcpy PtoP (Device -> Device)| 500 #0 hsa_queue=0 kind=PtoP bytes=64 fromDevice=1 toDevice=0",
+                "Memcpy HtoH (Host -> Host)| 500 #0 hsa_queue=0 kind=HtoH bytes=64",
+                "Memcpy <unknown>| 500 #0 hsa_queue=0 kind=<unknown> bytes=64",
+            ]
+        );
+        let records = notes.records.lock().unwrap();
+        let work = records.iter().filter(|(head, _)| head.kind == Kind::Device as u8);
+        let device = |extras: &[Extra]| bytemuck::cast::<_, DeviceSlot>([extras[0], extras[1]]);
+        let gpus: Vec<u32> = work.map(|(_, extras)| device(extras).gpu & 0x3ff).collect();
+        assert_eq!(gpus, [1, 1, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_fill_is_a_kernel_of_the_runtimes() {
+        let (notes, mut decoder) = decoder();
+        register(9002, c"__amd_rocclr_fillBufferAligned.kd", notes);
+        launches::prepare();
+        launches::remember(4711, Asked { stream: 0, bytes: 1024 });
+        let fields = [(16, 4711, 8), (64, 2, 8), (72, 5, 8), (80, 9002, 8)];
+        feed(&mut decoder, &record(11, 184, &[&TIMES[..], &fields].concat()));
+        assert_eq!(notes.work(), ["Memset (Device)| 500 #4711 hsa_queue=5 bytes=1024"]);
+    }
+
+    #[test]
+    fn scratch_memory_in_both_layouts() {
+        let (notes, mut decoder) = decoder();
+        let old = [(12, 1, 4), (16, 3, 8), (24, 5, 8), (40, 1000, 8), (48, 1500, 8)];
+        let new = [(12, 3, 4), (40, 3, 8), (48, 5, 8), (64, 1000, 8), (72, 1500, 8), (88, 64, 8)];
+        feed(&mut decoder, &record(12, 80, &old));
+        feed(&mut decoder, &record(12, 96, &new));
+        assert_eq!(
+            notes.others(Kind::RangeBegin),
+            [
+                "Scratch memory allocated hsa_queue=5 device=1",
+                "Scratch memory reclaimed bytes=64 hsa_queue=5 device=1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_release_knows_what_was_allocated() {
+        let (notes, mut decoder) = decoder();
+        let of = |operation, bytes| {
+            let times = [(48, 1000, 8), (56, 1500, 8)];
+            let fields = [(12, operation, 4), (64, 2, 8), (72, 0x7000, 8), (80, bytes, 8)];
+            record(16, 88, &[&times[..], &fields].concat())
+        };
+        feed(&mut decoder, &of(1, 4096));
+        feed(&mut decoder, &of(3, 0));
+        assert_eq!(
+            notes.others(Kind::Instant),
+            [
+                "HIP memory allocated bytes=4096 Addr=28672 device=0",
+                "HIP memory released bytes=-4096 Addr=28672 device=0",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_counted() {
+        let (notes, mut decoder) = decoder();
+        let kernel = [(16, 9, 8), (64, 2, 8)];
+        // Too short, without times, backwards, of no known kind, not of tracing, nothing.
+        feed(&mut decoder, &record(11, 96, &[&TIMES[..], &kernel].concat()));
+        feed(&mut decoder, &record(11, 184, &kernel));
+        feed(&mut decoder, &record(11, 184, &[(40, 9, 8), (48, 8, 8)]));
+        feed(&mut decoder, &record(99, 64, &[]));
+        let mut other = record(11, 184, &TIMES);
+        other.0.category = 2;
+        feed(&mut decoder, &other);
+        other.0 = RecordHeader { category: 1, kind: 11, payload: std::ptr::null() };
+        feed(&mut decoder, &other);
+        // Its size lies.
+        let mut long = record(10, 80, &TIMES);
+        long.1[0..8].copy_from_slice(&40_u64.to_ne_bytes());
+        feed(&mut decoder, &long);
+        assert_eq!((notes.work().len(), *notes.lost.lock().unwrap()), (0, 4));
+        let Counts { broken, timeless, skipped, .. } = decoder.counts;
+        assert_eq!((broken, timeless, skipped), (2, 2, 3));
+        // A kernel that nobody registered still ran.
+        feed(&mut decoder, &record(11, 184, &[&TIMES[..], &[(80, 777_777, 8)]].concat()));
+        assert_eq!(notes.work(), ["<unknown>| 500 #0 hsa_queue=0 kind=Dispatch Kernel"]);
+        // As the two before it were.
+        assert_eq!(decoder.counts.unnamed, 3);
+    }
+}

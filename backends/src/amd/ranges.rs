@@ -1,0 +1,118 @@
+//! What belongs to no queue and no thread: graphs as a whole, scratch memory, allocations.
+
+use kymograph_protos::record::NANOS;
+use kymograph_protos::{ArgType, Extra, Kind, Record};
+
+use super::decode::Decoder;
+use super::layout::{self, Times};
+use crate::vendor::args::Args;
+use crate::vendor::raw::Raw;
+
+/// Allocations whose size is remembered.
+const MOST_ALLOCATIONS: usize = 1 << 16;
+
+impl Decoder {
+    /// A launch of a graph: its kernels have records of their own.
+    pub(super) fn graph(&mut self, raw: Raw<'_>) {
+        use layout::graph;
+        self.counts.graphs += 1;
+        let mut args = Args::new();
+        args.unsigned(self.keys.graph_exec, raw.u64(graph::EXEC));
+        args.unsigned(self.keys.kernels, raw.u64(graph::KERNELS));
+        args.unsigned(self.keys.hsa_queue, raw.u64(graph::QUEUE));
+        self.device_arg(&mut args, raw.u64(graph::AGENT));
+        self.range("graph_trace", "HIP graph", raw, graph::TIMES, &args);
+    }
+
+    /// The runtime makes room for what kernels spill.
+    pub(super) fn scratch(&mut self, raw: Raw<'_>) {
+        let (times, agent, queue, amount) = layout::scratch::of(raw.len());
+        // rocprofiler_scratch_memory_operation_t, the same in all versions.
+        let name = match raw.u32(12) {
+            1 => "Scratch memory allocated",
+            2 => "Scratch memory released",
+            3 => "Scratch memory reclaimed",
+            _ => "Scratch memory",
+        };
+        let mut args = Args::new();
+        if raw.has(amount, 8) {
+            args.unless_zero(self.keys.bytes, raw.u64(amount));
+        }
+        args.unsigned(self.keys.hsa_queue, raw.u64(queue));
+        self.device_arg(&mut args, raw.u64(agent));
+        self.range("overhead", name, raw, times, &args);
+    }
+
+    /// Memory was allocated or released.
+    pub(super) fn allocation(&mut self, raw: Raw<'_>) {
+        use layout::allocation;
+        let (start, end) = (raw.u64(allocation::TIMES.start), raw.u64(allocation::TIMES.end));
+        if !self.has_times(start, end) {
+            return;
+        }
+        let (address, said) = (raw.u64(allocation::ADDRESS), raw.u64(allocation::AMOUNT));
+        // rocprofiler_memory_allocation_operation_t: 1 and 2 allocate, 3 and 4 release.
+        let (name, bytes) = match raw.u32(12) {
+            1 | 2 => {
+                if self.allocated.len() < MOST_ALLOCATIONS {
+                    self.allocated.insert(address, said);
+                }
+                ("HIP memory allocated", said as i64)
+            }
+            3 | 4 => {
+                let bytes = self.allocated.remove(&address).unwrap_or(said);
+                ("HIP memory released", -(bytes as i64))
+            }
+            _ => return,
+        };
+        let mut args = Args::new();
+        args.signed(self.keys.bytes, bytes);
+        args.push(Extra::new(self.keys.address, ArgType::Pointer, address));
+        self.device_arg(&mut args, raw.u64(allocation::AGENT));
+        let category = self.recorder.intern(kymograph_protos::StrId::NONE, b"hip_memory");
+        let head = Record {
+            time: self.clock.nanos(end),
+            site: self.recorder.intern(category, name.as_bytes()),
+            kind: Kind::Instant as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        self.recorder.push(head, args.extras());
+    }
+
+    fn device_arg(&self, args: &mut Args, agent: u64) {
+        if let Some(device) = self.agents.gpu(agent) {
+            args.unsigned(self.keys.device, device);
+        }
+    }
+
+    /// A slice that belongs to no queue and no thread.
+    fn range(&mut self, category: &str, name: &str, raw: Raw<'_>, times: Times, args: &Args) {
+        let (start, end) = (raw.u64(times.start), raw.u64(times.end));
+        if !self.has_times(start, end) {
+            return;
+        }
+        self.ranges += 1;
+        // Upper bits of our own ("HI"): other sources number their ranges too.
+        let other = 0x4849 << 48 | self.ranges;
+        let category = self.recorder.intern(kymograph_protos::StrId::NONE, category.as_bytes());
+        let head = Record {
+            time: self.clock.nanos(start),
+            other,
+            site: self.recorder.intern(category, name.as_bytes()),
+            kind: Kind::RangeBegin as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        if self.recorder.push(head, args.extras()) {
+            let end = Record {
+                time: self.clock.nanos(end),
+                other,
+                kind: Kind::RangeEnd as u8,
+                tag: NANOS,
+                ..Record::default()
+            };
+            self.recorder.push(end, &[]);
+        }
+    }
+}

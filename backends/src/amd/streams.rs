@@ -1,0 +1,189 @@
+//! Which stream an activity ran on, and the rows of the trace.
+//!
+//! HIP's streams are handles; the trace numbers them per device, from 1 in the order in which
+//! they are met, and the null stream is 0. What was not asked for by a call that we saw has
+//! only an HSA queue: that of one stream belongs to it, others are rows of their own.
+
+use std::collections::HashMap;
+
+use kymograph_protos::device::{GpuApi, Vendor};
+use kymograph_protos::{Kind, Record, Recorder, StrId};
+
+use super::keys::Keys;
+use super::launches::Asked;
+use crate::vendor::args::Args;
+
+/// A stream that a call did not say.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
+/// Streams and queues that are told apart at most: handles that lie must not cost memory.
+const MOST: usize = 1 << 14;
+
+/// Where an activity is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Row {
+    /// A stream, by its number.
+    Stream(u32),
+    /// An HSA queue of no known stream.
+    Queue(u64),
+    /// A copy of no known stream.
+    Copies,
+}
+
+/// The streams that an HSA queue served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Served {
+    One(u32),
+    Several,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    /// Numbers by device and handle.
+    numbers: HashMap<(u32, u64), u32>,
+    /// How many streams a device has.
+    counts: HashMap<u32, u32>,
+    served: HashMap<u64, Served>,
+    queues: HashMap<(u32, Row), u32>,
+    last: Option<((u32, Row), u32)>,
+}
+
+impl Streams {
+    /// Where an activity is shown that a call asked for, on an HSA queue.
+    pub(crate) fn row(&mut self, device: u32, asked: Option<Asked>, queue: Option<u64>) -> Row {
+        let asked = asked.map(|asked| asked.stream).filter(|stream| *stream != UNKNOWN);
+        if let Some(handle) = asked {
+            let stream = self.number(device, handle);
+            if let Some(queue) = queue {
+                self.serve(queue, stream);
+            }
+            return Row::Stream(stream);
+        }
+        match queue.map(|queue| (queue, self.served.get(&queue))) {
+            Some((_, Some(Served::One(stream)))) => Row::Stream(*stream),
+            Some((queue, _)) => Row::Queue(queue),
+            None => Row::Copies,
+        }
+    }
+
+    fn number(&mut self, device: u32, handle: u64) -> u32 {
+        if handle == 0 {
+            return 0;
+        }
+        if let Some(number) = self.numbers.get(&(device, handle)) {
+            return *number;
+        }
+        if self.numbers.len() >= MOST {
+            self.numbers.clear();
+        }
+        let count = self.counts.entry(device).or_default();
+        *count += 1;
+        self.numbers.insert((device, handle), *count);
+        *count
+    }
+
+    fn serve(&mut self, queue: u64, stream: u32) {
+        let full = self.served.len() >= MOST;
+        match self.served.get_mut(&queue) {
+            Some(Served::One(known)) if *known == stream => {}
+            Some(served) => *served = Served::Several,
+            None if full => {}
+            None => {
+                self.served.insert(queue, Served::One(stream));
+            }
+        }
+    }
+
+    /// The number of a row, which `introduce` is called with when it is a new one.
+    pub(crate) fn queue(&mut self, device: u32, row: Row, introduce: impl FnOnce(u32)) -> u32 {
+        let key = (device, row);
+        if let Some((last, number)) = self.last
+            && last == key
+        {
+            return number;
+        }
+        if self.queues.len() >= MOST && !self.queues.contains_key(&key) {
+            return 0;
+        }
+        let next = self.queues.len() as u32;
+        let number = *self.queues.entry(key).or_insert(next);
+        if number == next {
+            introduce(number);
+        }
+        self.last = Some((key, number));
+        number
+    }
+}
+
+impl Row {
+    /// The stream's number, if it is one.
+    pub(crate) fn stream(self) -> Option<u32> {
+        match self {
+            Row::Stream(number) => Some(number),
+            Row::Queue(_) | Row::Copies => None,
+        }
+    }
+
+    /// Describes the queue. Names sort as numbers do.
+    pub(crate) fn describe(self, number: u32, device: u32, keys: &Keys, recorder: &dyn Recorder) {
+        let (name, stream) = match self {
+            Row::Stream(stream) => (format!("Stream {stream:02}"), stream.into()),
+            Row::Queue(queue) => (format!("HSA queue {queue}"), queue),
+            Row::Copies => ("Copies".to_owned(), 0),
+        };
+        let mut args = Args::new();
+        args.unsigned(keys.device, device);
+        // HIP has one context per device and process.
+        args.unsigned(keys.context, device);
+        args.unsigned(keys.stream, stream);
+        args.unsigned(keys.api, GpuApi::Hip as u64);
+        let head = Record {
+            other: Vendor::Amd.queue(number).into(),
+            site: recorder.intern(StrId::NONE, name.as_bytes()),
+            kind: Kind::Queue as u8,
+            ..Record::default()
+        };
+        recorder.push(head, args.extras());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(stream: u64) -> Option<Asked> {
+        Some(Asked { stream, bytes: 0 })
+    }
+
+    #[test]
+    fn streams_are_numbered_by_device() {
+        let mut streams = Streams::default();
+        assert_eq!(streams.row(0, on(0), Some(1)), Row::Stream(0));
+        assert_eq!(streams.row(0, on(0x7f10), Some(2)), Row::Stream(1));
+        assert_eq!(streams.row(0, on(0x7f20), None), Row::Stream(2));
+        assert_eq!(streams.row(1, on(0x7f10), None), Row::Stream(1));
+        assert_eq!(streams.row(0, on(0x7f10), None), Row::Stream(1));
+    }
+
+    #[test]
+    fn a_queue_of_one_stream_belongs_to_it() {
+        let mut streams = Streams::default();
+        assert_eq!(streams.row(0, None, Some(9)), Row::Queue(9));
+        assert_eq!(streams.row(0, on(0x7f10), Some(9)), Row::Stream(1));
+        assert_eq!(streams.row(0, None, Some(9)), Row::Stream(1));
+        assert_eq!(streams.row(0, on(UNKNOWN), Some(9)), Row::Stream(1));
+        assert_eq!(streams.row(0, on(0x7f20), Some(9)), Row::Stream(2));
+        assert_eq!(streams.row(0, None, Some(9)), Row::Queue(9));
+        assert_eq!(streams.row(0, None, None), Row::Copies);
+    }
+
+    #[test]
+    fn rows_are_introduced_once() {
+        let mut streams = Streams::default();
+        let mut told = Vec::new();
+        let rows = [Row::Stream(1), Row::Copies, Row::Stream(1), Row::Queue(4), Row::Copies];
+        let numbers = rows.map(|row| streams.queue(0, row, |number| told.push(number)));
+        assert_eq!((numbers, told), ([0, 1, 0, 2, 1], vec![0, 1, 2]));
+        assert_eq!(streams.queue(1, Row::Stream(1), |_| {}), 3);
+    }
+}

@@ -1,0 +1,100 @@
+//! ROCTX: what programs say about themselves on AMD's GPUs.
+//!
+//! Unlike NVTX it is a library that has no hook for a tool. Its functions reach us in two
+//! ways: rocprofiler-sdk reports them where it is configured (`amd/markers.rs`), and a
+//! preloaded library stands in front of them elsewhere ([`reported`] says which it is).
+//!
+//! Names are as in NVTX, since PyTorch says the same through both: see [`super::nvtx`].
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use kymograph_protos::{Kind, Record, Recorder};
+
+use super::args::Args;
+use super::nvtx;
+use super::session::{self, ROCTX, range_id, range_number, session};
+use super::text::Text;
+
+/// Whether rocprofiler-sdk reports the calls that it knows of.
+static REPORTED: AtomicBool = AtomicBool::new(false);
+
+/// Ranges at most that are open and that we know by the library's ids.
+const MOST_RANGES: usize = 1 << 16;
+
+/// Our ids of ranges by the library's.
+static RANGES: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
+
+/// Starts to record annotations.
+pub fn initialize(recorder: &'static dyn Recorder) {
+    session::start(recorder);
+}
+
+/// rocprofiler-sdk reports the calls that it knows of from now on: who stands in front of
+/// those only passes them on.
+pub(crate) fn set_reported() {
+    REPORTED.store(true, Ordering::Release);
+}
+
+/// Whether rocprofiler-sdk reports the calls that it knows of.
+pub fn reported() -> bool {
+    REPORTED.load(Ordering::Acquire)
+}
+
+/// Records a mark.
+pub fn mark(message: &[u8]) {
+    let Some(session) = session() else { return };
+    let category = session.key(&ROCTX);
+    if session.live(category) {
+        let text = Text::Borrowed(message);
+        session.send(Kind::Instant, category, &text, 0, &mut Args::new());
+    }
+}
+
+/// Opens a nested range. Returns its level, negative if there is none.
+pub fn push(message: &[u8]) -> c_int {
+    let Some(session) = session() else { return -1 };
+    nvtx::push_message(session, session.key(&ROCTX), message)
+}
+
+/// Closes the innermost nested range. Returns its level, negative if there is none.
+pub fn pop() -> c_int {
+    let Some(session) = session() else { return -1 };
+    nvtx::pop_innermost(session, session.now(), session.key(&ROCTX), |_| {})
+}
+
+/// Opens a free range. Returns our id of it; see [`name_range`].
+pub fn start(message: &[u8]) -> u64 {
+    let Some(session) = session() else { return 0 };
+    let category = session.key(&ROCTX);
+    let number = range_number();
+    let live = session.live(category);
+    let (kind, text, id) = (Kind::RangeBegin, Text::Borrowed(message), range_id(number, true));
+    let recorded = live && session.send(kind, category, &text, id, &mut Args::new());
+    range_id(number, recorded)
+}
+
+/// Says that the library calls a range of ours by an id of its own.
+pub fn name_range(theirs: u64, ours: u64) {
+    // Not recorded.
+    if ours & 1 == 0 {
+        return;
+    }
+    let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let ranges = ranges.get_or_insert_default();
+    if ranges.len() < MOST_RANGES {
+        ranges.insert(theirs, ours);
+    }
+}
+
+/// Closes the free range that the library calls `theirs`.
+pub fn stop(theirs: u64) {
+    let Some(session) = session() else { return };
+    let time = session.now();
+    let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(other) = ranges.as_mut().and_then(|ranges| ranges.remove(&theirs)) else { return };
+    drop(ranges);
+    session.push(Record { time, other, kind: Kind::RangeEnd as u8, ..Record::default() }, &[]);
+}

@@ -1,0 +1,305 @@
+//! The events of one trace become records.
+//!
+//! A beginning and an end belong together by engine and context, in the order in which they
+//! come; complete events stand alone. Host events lie on tracks of their own, one for each of
+//! Synapse's threads; what devices did, on queues that are their engines.
+
+use std::collections::{HashMap, VecDeque};
+
+use kymograph_protos::device::{DeviceSlot, GpuApi, Stage, Vendor};
+use kymograph_protos::record::NANOS;
+use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+
+use super::args::Keys;
+use super::clock::Clock;
+use super::engines::{Engines, Role, stage};
+use super::layout::{Event, Trace};
+use crate::vendor::args::Args;
+
+/// What a call is named that launches a recipe.
+const LAUNCH: &[u8] = b"enqueueWithExternalEvents";
+/// What only tells that an engine wrote a result: noise, as in Habana's own profiler.
+const NOISE: &[u8] = b"write to mem";
+/// Upper bits of our ids of ranges and tracks ("HP"): other sources number theirs too.
+const OURS: u64 = 0x4850 << 48;
+/// Events that are decoded before anybody looks whether the pipeline keeps up.
+const BATCH: u64 = 512;
+
+/// What was decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) kernels: u64,
+    pub(crate) copies: u64,
+    pub(crate) sets: u64,
+    pub(crate) others: u64,
+    pub(crate) calls: u64,
+    pub(crate) noise: u64,
+    /// Events of a letter that is not understood.
+    pub(crate) skipped: u64,
+    pub(crate) timeless: u64,
+    /// Beginnings without an end, and ends without a beginning.
+    pub(crate) unfinished: u64,
+    pub(crate) unbegun: u64,
+}
+
+/// What stays the same from trace to trace of a process.
+pub(crate) struct Decoder {
+    pub(crate) recorder: &'static dyn Recorder,
+    pub(crate) counts: Counts,
+    keys: Keys,
+    all_args: bool,
+    queues: HashMap<(u32, u32, u32), u32>,
+    tracks: HashMap<u32, u64>,
+    ranges: u64,
+    launches: u64,
+    pace: fn(&dyn Recorder),
+}
+
+/// One trace.
+struct Reading<'a> {
+    trace: &'a Trace<'a>,
+    engines: Engines,
+    clock: Clock,
+    scale: u64,
+    device: u32,
+    /// Launches by recipe: when, on which stream, and their id; in the order of time.
+    launches: HashMap<u16, Vec<(u64, u64, u64)>>,
+}
+
+/// An event with both its ends.
+struct Finished<'a> {
+    event: Event<'a>,
+    start: u64,
+    end: u64,
+}
+
+impl Decoder {
+    /// `pace` is called now and then, and may wait for the pipeline.
+    pub(crate) fn new(
+        recorder: &'static dyn Recorder,
+        all_args: bool,
+        pace: fn(&dyn Recorder),
+    ) -> Decoder {
+        Decoder {
+            recorder,
+            counts: Counts::default(),
+            keys: Keys::new(recorder),
+            all_args,
+            queues: HashMap::new(),
+            tracks: HashMap::new(),
+            ranges: 0,
+            launches: 0,
+            pace,
+        }
+    }
+
+    /// Everything of a trace of device `device`, whose times are `scale` nanoseconds.
+    pub(crate) fn trace(&mut self, trace: &Trace<'_>, device: u32, clock: Clock, scale: u64) {
+        let mut reading = Reading {
+            trace,
+            engines: Engines::of(trace),
+            clock,
+            scale,
+            device,
+            launches: HashMap::new(),
+        };
+        // Calls first: activities look for theirs.
+        self.pass(&mut reading, true);
+        reading.launches.values_mut().for_each(|launches| launches.sort_unstable());
+        self.pass(&mut reading, false);
+    }
+
+    fn pass(&mut self, reading: &mut Reading<'_>, host: bool) {
+        let trace = reading.trace;
+        let mut open: HashMap<(u32, u32, u64), VecDeque<Event<'_>>> = HashMap::new();
+        for (number, event) in (0_u64..).zip(trace.events()) {
+            if number.is_multiple_of(BATCH) {
+                (self.pace)(self.recorder);
+            }
+            let (ty, index) = event.engine();
+            if event.kind() == b'M' || (reading.engines.role(ty) == Role::Host) != host {
+                continue;
+            }
+            let key = (ty, index, event.context());
+            match event.kind() {
+                b'B' => open.entry(key).or_default().push_back(event),
+                b'E' => match open.get_mut(&key).and_then(VecDeque::pop_front) {
+                    Some(begin) => {
+                        let times = (begin.time(reading.scale), event.time(reading.scale));
+                        // What is known only at the end stands there.
+                        let which = if event.name().is_empty() { begin } else { event };
+                        self.finished(reading, host, which, times);
+                    }
+                    None => {
+                        self.counts.unbegun += 1;
+                        self.recorder.lost(1);
+                    }
+                },
+                b'X' => {
+                    let start = event.time(reading.scale);
+                    let dur = event.duration(reading.scale);
+                    let end = start.zip(dur).map(|(start, dur)| start.saturating_add(dur));
+                    self.finished(reading, host, event, (start, end));
+                }
+                // Nothing: the last one ends the list.
+                0 => {}
+                _ => {
+                    self.counts.skipped += 1;
+                    self.recorder.lost(1);
+                }
+            }
+        }
+        let unfinished: usize = open.values().map(VecDeque::len).sum();
+        self.counts.unfinished += unfinished as u64;
+        self.recorder.lost(unfinished as u64);
+    }
+
+    fn finished<'a>(
+        &mut self,
+        reading: &mut Reading<'a>,
+        host: bool,
+        event: Event<'a>,
+        times: (Option<u64>, Option<u64>),
+    ) {
+        let (Some(start @ 1..), Some(end)) = times else { return self.timeless() };
+        if end < start {
+            return self.timeless();
+        }
+        let (start, end) = (reading.clock.nanos(start), reading.clock.nanos(end));
+        let finished = Finished { event, start, end };
+        if host { self.call(reading, &finished) } else { self.activity(reading, &finished) }
+    }
+
+    fn timeless(&mut self) {
+        self.counts.timeless += 1;
+        self.recorder.lost(1);
+    }
+
+    /// Something that Synapse did on the host.
+    fn call(&mut self, reading: &mut Reading<'_>, finished: &Finished<'_>) {
+        self.counts.calls += 1;
+        let event = &finished.event;
+        let mut args = Args::new();
+        self.keys.describe(event, self.all_args, &mut args);
+        if contains(event.name(), LAUNCH) {
+            self.launches += 1;
+            let launches = reading.launches.entry(event.recipe()).or_default();
+            launches.push((finished.start, event.stream(), self.launches));
+            let id = Vendor::Habana.call(self.launches);
+            args.push(Extra::new(StrId::NONE, ArgType::Launch, id));
+        }
+        let (ty, index) = event.engine();
+        let track = self.track(index, || reading.engines.name((ty, index)));
+        args.push(Extra::new(StrId::NONE, ArgType::Track, track));
+        self.ranges += 1;
+        let other = OURS | self.ranges;
+        let head = Record {
+            time: finished.start,
+            other,
+            site: self.recorder.intern(self.keys.host, event.name()),
+            kind: Kind::RangeBegin as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        if self.recorder.push(head, args.extras()) {
+            let end = Record {
+                time: finished.end,
+                other,
+                kind: Kind::RangeEnd as u8,
+                tag: NANOS,
+                ..Record::default()
+            };
+            self.recorder.push(end, &[]);
+        }
+    }
+
+    /// The track of one of Synapse's threads.
+    fn track(&mut self, index: u32, name: impl FnOnce() -> String) -> u64 {
+        if let Some(track) = self.tracks.get(&index) {
+            return *track;
+        }
+        let track = OURS | u64::from(index);
+        self.tracks.insert(index, track);
+        let head = Record {
+            other: track,
+            site: self.keys.intern(format!("Synapse/{}", name()).as_bytes()),
+            kind: Kind::Track as u8,
+            ..Record::default()
+        };
+        self.recorder.push(head, &[]);
+        track
+    }
+
+    /// Something that a device did.
+    fn activity(&mut self, reading: &Reading<'_>, finished: &Finished<'_>) {
+        let event = &finished.event;
+        if contains(event.name(), NOISE) {
+            self.counts.noise += 1;
+            return;
+        }
+        let name = if event.operation().is_empty() { event.name() } else { event.operation() };
+        let (ty, index) = event.engine();
+        let stage = stage(reading.engines.role(ty), name);
+        match stage {
+            Stage::Kernel => self.counts.kernels += 1,
+            Stage::MemoryTransfer => self.counts.copies += 1,
+            Stage::MemorySet => self.counts.sets += 1,
+            _ => self.counts.others += 1,
+        }
+        let queue = self.queue(reading, (ty, index));
+        let gpu = Vendor::Habana.gpu(reading.device);
+        let slot = DeviceSlot { queue, gpu, stage: stage as u8, ..DeviceSlot::default() };
+        let mut args = Args::new();
+        args.slot(slot.extras());
+        self.keys.describe(event, self.all_args, &mut args);
+        let name = if name.is_empty() { b"<unknown>" } else { name };
+        let head = Record {
+            time: finished.start,
+            other: finished.end,
+            arg: reading.launch(event, finished.start).map_or(0, |id| Vendor::Habana.call(id)),
+            site: self.keys.intern(name),
+            kind: Kind::Device as u8,
+            tag: NANOS,
+            ..Record::default()
+        };
+        self.recorder.push(head, args.extras());
+    }
+
+    /// The queue that is an engine.
+    fn queue(&mut self, reading: &Reading<'_>, engine: (u32, u32)) -> u32 {
+        let key = (reading.device, engine.0, engine.1);
+        let next = Vendor::Habana.queue(self.queues.len() as u32);
+        let queue = *self.queues.entry(key).or_insert(next);
+        if queue == next {
+            let mut args = Args::new();
+            args.unsigned(self.keys.device, reading.device);
+            args.unsigned(self.keys.context, reading.device);
+            args.unsigned(self.keys.stream, engine.1);
+            args.unsigned(self.keys.api, GpuApi::Unsaid as u64);
+            let head = Record {
+                other: queue.into(),
+                site: self.keys.intern(reading.engines.name(engine).as_bytes()),
+                kind: Kind::Queue as u8,
+                ..Record::default()
+            };
+            self.recorder.push(head, args.extras());
+        }
+        queue
+    }
+}
+
+impl Reading<'_> {
+    /// The launch that an activity belongs to: the last one of its recipe before it, of its
+    /// stream if both say theirs.
+    fn launch(&self, event: &Event<'_>, start: u64) -> Option<u64> {
+        let launches = self.launches.get(&event.recipe()).filter(|_| event.recipe() != 0)?;
+        let before = &launches[..launches.partition_point(|launch| launch.0 <= start)];
+        let stream = event.stream();
+        let here = |launch: &&(u64, u64, u64)| stream == 0 || launch.1 == 0 || launch.1 == stream;
+        before.iter().rev().find(here).map(|launch| launch.2)
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}

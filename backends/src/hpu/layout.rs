@@ -1,0 +1,251 @@
+//! The buffer that `synProfilerGetTrace` fills.
+//!
+//! ```text
+//!       ┌─────────────────────┬───────────────┬────────────┬─────────┐
+//!       │ event × n           │ strings       │ n?         │ version │
+//!       └─────────────────────┴───────────────┴────────────┴─────────┘
+//! byte  0                     n × stride      size − 16    size − 8
+//!
+//! event 0      8        16    32          48         64      68      72       80
+//!       ┌──────┬────────┬─────┬───────────┬──────────┬───────┬───────┬────────┬──────────
+//!       │ name*│category*│type│ timestamp │ duration │ type  │ index │ context│ arguments
+//!       └──────┴────────┴─────┴───────────┴──────────┴───────┴───────┴────────┴──────────
+//!                              long double            of the engine
+//! ```
+//! | arguments | 208 bytes (Gaudi2 and 3) | 112 bytes (SynapseAI_Core) |
+//! |---|---|---|
+//! | of an event | dataType* 80, operation* 88, recipeId u16 96, recipeName* 104, streamHandle 112, eventHandle 120, count u8 128, extra* 136 | dataType* 80, operation* 88 |
+//! | of metadata | name* 80, group* 88 | the same |
+//! | context | u64 | u32 |
+//!
+//! Which layout it is, nothing says: it is the one in which the beginning makes sense.
+//! Pointers point into the strings; no other is followed. Times are microseconds in newer
+//! releases and nanoseconds in older ones (gaudi-pytorch-bridge multiplies by 1000 from one
+//! release on), so the unit is told by what comes near the profiler's own clock.
+
+use super::float80::scaled;
+use crate::vendor::raw::Raw;
+
+/// A layout of events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Layout {
+    /// 208 bytes.
+    New,
+    /// 112 bytes.
+    Old,
+}
+
+impl Layout {
+    pub(crate) const fn stride(self) -> usize {
+        match self {
+            Layout::New => 208,
+            Layout::Old => 112,
+        }
+    }
+}
+
+// Both end where a 16-byte `long double` may follow.
+const _: () = assert!((Layout::New.stride() | Layout::Old.stride()) & 15 == 0);
+
+/// Bytes of an extra argument: key* 0, type 8 (0 u64, 1 char*, 2 double), value 16.
+const EXTRA: usize = 24;
+/// Events by which a layout is recognised.
+const PROBE: usize = 16;
+
+/// A filled buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trace<'a> {
+    bytes: &'a [u8],
+    /// Where the bytes lay when pointers were made.
+    address: usize,
+    layout: Layout,
+    /// How many events there are.
+    count: usize,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<'a> {
+    trace: &'a Trace<'a>,
+    raw: Raw<'a>,
+}
+
+/// The value of an extra argument.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Extra<'a> {
+    Number(u64),
+    Text(&'a [u8]),
+    Float(f64),
+}
+
+impl<'a> Trace<'a> {
+    /// A buffer with `count` events, or why it is none.
+    pub(crate) fn new(bytes: &'a [u8], count: usize) -> Result<Trace<'a>, String> {
+        let address = bytes.as_ptr().addr();
+        let candidates =
+            [Layout::New, Layout::Old].map(|layout| Trace { bytes, address, layout, count });
+        candidates.into_iter().find(|trace| trace.makes_sense()).ok_or_else(|| {
+            format!(
+                "its {count} events in {} bytes have neither 208 nor 112 bytes each, or are not \
+                     all there: this release of Synapse is not known",
+                bytes.len()
+            )
+        })
+    }
+
+    fn makes_sense(&self) -> bool {
+        let events = self.count.checked_mul(self.layout.stride());
+        let there = events.is_some_and(|events| events <= self.bytes.len());
+        there
+            && (0..self.count.min(PROBE)).all(|index| {
+                let event = self.event(index);
+                matches!(event.kind(), b'B' | b'E' | b'X' | b'M' | b'C' | b'i' | b'I')
+                    && self.points_into_strings(event.raw.u64(0))
+            })
+    }
+
+    fn points_into_strings(&self, pointer: u64) -> bool {
+        let at = (pointer as usize).wrapping_sub(self.address);
+        pointer == 0 || (self.count * self.layout.stride()..self.bytes.len()).contains(&at)
+    }
+
+    /// The number at the end: of the release's format, perhaps.
+    pub(crate) fn version(&self) -> u64 {
+        Raw::new(self.bytes).u64(self.bytes.len().saturating_sub(8))
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The event of this number, which is less than `count`.
+    pub(crate) fn event(&'a self, index: usize) -> Event<'a> {
+        let at = index * self.layout.stride();
+        let bytes = self.bytes.get(at..at + self.layout.stride()).unwrap_or_default();
+        Event { trace: self, raw: Raw::new(bytes) }
+    }
+
+    pub(crate) fn events(&'a self) -> impl Iterator<Item = Event<'a>> {
+        (0..self.count).map(|index| self.event(index))
+    }
+
+    /// The string at an address, if it lies in the buffer.
+    fn text(&self, pointer: u64) -> Option<&'a [u8]> {
+        if pointer == 0 || !self.points_into_strings(pointer) {
+            return None;
+        }
+        let text = &self.bytes[(pointer as usize) - self.address..];
+        let end = text.iter().position(|byte| *byte == 0)?;
+        Some(&text[..end])
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Chrome's letter for what it is.
+    pub(crate) fn kind(&self) -> u8 {
+        self.raw.u8(16)
+    }
+
+    pub(crate) fn name(&self) -> &'a [u8] {
+        self.text(0)
+    }
+
+    fn text(&self, at: usize) -> &'a [u8] {
+        self.trace.text(self.raw.u64(at)).unwrap_or_default()
+    }
+
+    /// When it was, times `scale`.
+    pub(crate) fn time(&self, scale: u64) -> Option<u64> {
+        scaled(self.long_double(32), scale)
+    }
+
+    /// How long it took, times `scale`.
+    pub(crate) fn duration(&self, scale: u64) -> Option<u64> {
+        scaled(self.long_double(48), scale)
+    }
+
+    fn long_double(&self, at: usize) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.raw.u64(at).to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.raw.u64(at + 8).to_ne_bytes());
+        bytes
+    }
+
+    /// Type and index of the engine.
+    pub(crate) fn engine(&self) -> (u32, u32) {
+        (self.raw.u32(64), self.raw.u32(68))
+    }
+
+    pub(crate) fn context(&self) -> u64 {
+        match self.trace.layout {
+            Layout::New => self.raw.u64(72),
+            Layout::Old => self.raw.u32(72).into(),
+        }
+    }
+
+    /// What metadata names.
+    pub(crate) fn named(&self) -> &'a [u8] {
+        self.text(80)
+    }
+
+    pub(crate) fn data_type(&self) -> &'a [u8] {
+        self.text(80)
+    }
+
+    pub(crate) fn operation(&self) -> &'a [u8] {
+        self.text(88)
+    }
+
+    fn is_new(&self) -> bool {
+        self.trace.layout == Layout::New
+    }
+
+    /// 0: none.
+    pub(crate) fn recipe(&self) -> u16 {
+        if self.is_new() { self.raw.u16(96) } else { 0 }
+    }
+
+    pub(crate) fn recipe_name(&self) -> &'a [u8] {
+        if self.is_new() { self.text(104) } else { &[] }
+    }
+
+    pub(crate) fn stream(&self) -> u64 {
+        if self.is_new() { self.raw.u64(112) } else { 0 }
+    }
+
+    pub(crate) fn event_handle(&self) -> u64 {
+        if self.is_new() { self.raw.u64(120) } else { 0 }
+    }
+
+    /// Further arguments: name and value.
+    pub(crate) fn extras(&self) -> impl Iterator<Item = (&'a [u8], Extra<'a>)> {
+        let trace = self.trace;
+        let count = if self.is_new() { usize::from(self.raw.u8(128)) } else { 0 };
+        let at = (self.raw.u64(136) as usize).wrapping_sub(trace.address);
+        let bytes = at
+            .checked_add(count * EXTRA)
+            .filter(|_| trace.points_into_strings(self.raw.u64(136)))
+            .and_then(|end| trace.bytes.get(at..end))
+            .unwrap_or_default();
+        bytes.chunks_exact(EXTRA).filter_map(move |extra| {
+            let raw = Raw::new(extra);
+            let key = trace.text(raw.u64(0))?;
+            let value = match raw.u32(8) {
+                0 => Extra::Number(raw.u64(16)),
+                1 => Extra::Text(trace.text(raw.u64(16))?),
+                2 => Extra::Float(f64::from_bits(raw.u64(16))),
+                _ => return None,
+            };
+            Some((key, value))
+        })
+    }
+}
+
+/// The factor that makes nanoseconds of the trace's times: 1000, or 1 in older releases.
+/// `near` is a time of the profiler's clock, in nanoseconds, while it ran.
+pub(crate) fn unit(trace: &Trace<'_>, near: u64) -> u64 {
+    let timed = trace.events().filter(|event| event.kind() != b'M');
+    let first = timed.filter_map(|event| event.time(1)).find(|time| *time != 0).unwrap_or(0);
+    let distance = |scale: u64| first.saturating_mul(scale).abs_diff(near);
+    if distance(1) < distance(1000) { 1 } else { 1000 }
+}

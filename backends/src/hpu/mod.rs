@@ -1,0 +1,41 @@
+//! Intel Gaudi (HPU), through the profiler of Synapse (`libSynapse.so`).
+//!
+//! ```text
+//!  device acquired ─► start ─ … program runs … ─► stop ─► get trace ─► Recorder
+//!                                                         layout, engines, decode
+//! ```
+//! The profiler knows sessions and no stream of records: everything comes when a recording
+//! stops, or before the program gives the device back. It works only if `HABANA_PROFILE` was
+//! set when the device was opened, which `kymo record` does.
+//!
+//! There are no correlation ids. A launch and what it launched bear the same recipe; the
+//! last launch of a recipe before an activity is the one it belongs to.
+//!
+//! | file | what |
+//! |---|---|
+//! | `sys` | what the headers define |
+//! | `library` | Synapse, found at run time |
+//! | `float80`, `layout` | events as they lie in the trace's buffer |
+//! | `clock` | Synapse's clock |
+//! | `engines` | what engines there are |
+//! | `decode`, `args` | events become records |
+//! | `collect`, `session` | start and stop, and the thread in between |
+//! | `probe` | what `kymo doctor` says |
+//! | `replay` | traces without a library, for benchmarks |
+
+mod args;
+mod clock;
+mod collect;
+mod decode;
+mod engines;
+mod float80;
+mod layout;
+mod library;
+mod probe;
+pub mod replay;
+mod session;
+mod sys;
+
+pub use collect::{HPU, Hpu, acquired, is_idle, opening, released};
+pub use library::{acquire, acquire_by_module, acquire_by_type, destroy, initialize, release};
+pub use probe::probe;

@@ -1,0 +1,168 @@
+//! Counters of devices, as NVML gives them: utilisation, memory, power, clocks, temperature,
+//! and what goes over PCIe and NVLink.
+//!
+//! They are read on the thread that reads CUPTI's buffers, now and then. A round takes some
+//! milliseconds at worst, in which buffers wait, of which there are enough; and rounds take no
+//! more than a twentieth of the thread's time, however often they are wanted. What a device
+//! or a driver does not tell is left out: throughput comes from Hopper on, by two samples of
+//! its performance monitor. (The older call for PCIe measures for 20 ms each time.)
+//!
+//! Only devices in which the process has a context are asked: of the processes that share a
+//! machine's devices, each tells of its own.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use kymograph_protos::device::{GpuUnit, Vendor};
+use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enums::gpm::GpmMetricId;
+use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
+use nvml_wrapper::{Device, Nvml};
+
+use crate::vendor::intern::intern;
+use crate::vendor::remark;
+
+/// A round every `every`, and none for so many times as long as the last one took.
+const REST: u32 = 19;
+
+const THROUGHPUT: [(GpmMetricId, &str); 4] = [
+    (GpmMetricId::PcieTxPerSec, "PCIe sent"),
+    (GpmMetricId::PcieRxPerSec, "PCIe received"),
+    (GpmMetricId::NvlinkTotalTxPerSec, "NVLink sent"),
+    (GpmMetricId::NvlinkTotalRxPerSec, "NVLink received"),
+];
+
+/// See the module.
+pub(crate) struct Sampler {
+    recorder: &'static dyn Recorder,
+    every: Duration,
+    next: Instant,
+    /// By CUDA's number; none: NVML does not know it.
+    devices: HashMap<u32, Option<Sampled>>,
+    names: HashMap<&'static str, StrId>,
+    pub(crate) rounds: u64,
+    pub(crate) took: Duration,
+}
+
+struct Sampled {
+    device: Device<'static>,
+    /// The last sample of the performance monitor, if there is one.
+    sample: Option<GpmSample<'static>>,
+}
+
+/// NVML, which stays once it was found.
+fn nvml(recorder: &dyn Recorder) -> Option<&'static Nvml> {
+    static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
+    let found = NVML.get_or_init(|| {
+        // The name without a version belongs to those who build against it.
+        let library = OsStr::new("libnvidia-ml.so.1");
+        Nvml::builder()
+            .lib_path(library)
+            .init()
+            .map_err(|error| {
+                let why = format!("libnvidia-ml.so.1: {error}; it comes with the driver");
+                remark::not_recorded(recorder, "Utilisation of GPUs", "nvml", &why);
+            })
+            .ok()
+    });
+    found.as_ref()
+}
+
+impl Sampler {
+    pub(crate) fn new(recorder: &'static dyn Recorder, every: Duration) -> Sampler {
+        Sampler {
+            recorder,
+            every,
+            next: Instant::now(),
+            devices: HashMap::new(),
+            names: HashMap::new(),
+            rounds: 0,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// A round if it is time for one. `used` are the devices; `uuid` says what NVML calls
+    /// them.
+    pub(crate) fn sample(
+        &mut self,
+        used: impl Iterator<Item = u32>,
+        uuid: impl Fn(u32) -> Option<String>,
+    ) {
+        let began = Instant::now();
+        if began < self.next {
+            return;
+        }
+        let mut any = false;
+        for number in used {
+            let Some(nvml) = nvml(self.recorder) else { break };
+            let known = self.devices.remove(&number).unwrap_or_else(|| {
+                let device = nvml.device_by_uuid(uuid(number)?).ok()?;
+                Some(Sampled { device, sample: None })
+            });
+            let known = known.map(|sampled| self.device(nvml, number, sampled));
+            any |= known.is_some();
+            self.devices.insert(number, known);
+        }
+        let took = began.elapsed();
+        self.rounds += u64::from(any);
+        self.took += took;
+        self.next = began + self.every.max(took * REST);
+    }
+
+    fn device(&mut self, nvml: &'static Nvml, number: u32, mut sampled: Sampled) -> Sampled {
+        let time = self.recorder.now();
+        let device = &sampled.device;
+        let mut say = |name, unit, value: Option<f64>| {
+            if let Some(value) = value {
+                self.value(number, time, name, unit, value);
+            }
+        };
+        let rates = device.utilization_rates().ok();
+        say("GPU utilization", GpuUnit::PERCENT, rates.as_ref().map(|r| f64::from(r.gpu)));
+        let memory = rates.as_ref().map(|r| f64::from(r.memory));
+        say("Memory utilization", GpuUnit::PERCENT, memory);
+        let used = device.memory_info().ok().map(|memory| memory.used as f64);
+        say("Memory used", GpuUnit::BYTES, used);
+        let power = device.power_usage().ok().map(|milliwatt| f64::from(milliwatt) / 1e3);
+        say("Power", GpuUnit::WATT, power);
+        let temperature = device.temperature(TemperatureSensor::Gpu).ok().map(f64::from);
+        say("Temperature", GpuUnit::CELSIUS, temperature);
+        for (name, clock) in [("SM clock", Clock::SM), ("Memory clock", Clock::Memory)] {
+            say(name, GpuUnit::MEGAHERTZ, device.clock_info(clock).ok().map(f64::from));
+        }
+        // A device without the monitor says so, once for each round: that costs nothing.
+        let sample = device.gpm_sample().ok();
+        if let (Some(before), Some(now)) = (&sampled.sample, &sample) {
+            let metrics = THROUGHPUT.map(|(metric, _)| metric);
+            let found = gpm_metrics_get(nvml, before, now, &metrics).unwrap_or_default();
+            for ((_, name), metric) in THROUGHPUT.iter().zip(found) {
+                // In MiB/s.
+                let value = metric.ok().map(|metric| metric.value * 1_048_576.0);
+                say(name, GpuUnit::BYTES_PER_SECOND, value);
+            }
+        }
+        sampled.sample = sample;
+        sampled
+    }
+
+    fn value(&mut self, number: u32, time: u64, name: &'static str, unit: GpuUnit, value: f64) {
+        let recorder = self.recorder;
+        let site = *self
+            .names
+            .entry(name)
+            .or_insert_with(|| intern(recorder, StrId::NONE, name.as_bytes()));
+        let head = Record {
+            time,
+            other: Vendor::Nvidia.gpu(number).into(),
+            arg: value.to_bits(),
+            site,
+            kind: Kind::GpuCounter as u8,
+            tag: ArgType::F64 as u8,
+            ..Record::default()
+        };
+        recorder.push(head, &[Extra::new(StrId::NONE, ArgType::U64, unit.to_bits())]);
+    }
+}

@@ -1,0 +1,28 @@
+//! Stands for `counters` in programs that are built without NVML.
+
+use std::time::Duration;
+
+use kymograph_protos::Recorder;
+
+use crate::vendor::remark;
+
+/// Samples nothing.
+pub(crate) struct Sampler {
+    pub(crate) rounds: u64,
+    pub(crate) took: Duration,
+}
+
+impl Sampler {
+    pub(crate) fn new(recorder: &'static dyn Recorder, _every: Duration) -> Sampler {
+        let why = "this program was built without NVML; enable the feature `nvml`";
+        remark::not_recorded(recorder, "Utilisation of GPUs", "nvml", why);
+        Sampler { rounds: 0, took: Duration::ZERO }
+    }
+
+    pub(crate) fn sample(
+        &mut self,
+        _used: impl Iterator<Item = u32>,
+        _uuid: impl Fn(u32) -> Option<String>,
+    ) {
+    }
+}

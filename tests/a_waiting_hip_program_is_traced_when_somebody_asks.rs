@@ -1,0 +1,46 @@
+//! `kymo record --wait` on a program that uses HIP, and `kymo trigger` from elsewhere: the
+//! library is set up when HIP is first used, long before anybody asks.
+
+mod control;
+mod rocm;
+
+use std::time::{Duration, Instant};
+
+use control::Place;
+use rocm::Machine;
+use rocm::cuda::{fakes, kymo};
+
+#[test]
+fn twice() {
+    for version in ["0.5", "1.3"] {
+        let (place, machine) = (Place::new(), Machine::with(version));
+        // It works until it is told to end.
+        let script = "repeat 1000000\nkernel k dur=2us\ncopy htod 64\nsleep dur=1ms\nend\n";
+        let mut command = place.kymo(&["record", "--wait", "--"]);
+        machine.prepare(&mut command);
+        command.arg(fakes::example("fake_cuda_program")).arg("--hip");
+        command.arg(machine.script(script));
+        let mut kymo = command.spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for name in ["first.pftrace", "second.pftrace"] {
+            let trace = loop {
+                let said = place.run(&["trigger", "--duration", "300ms", "-o", name]);
+                if said.good {
+                    break said.trace();
+                }
+                assert!(Instant::now() < deadline, "{said:?}");
+                std::thread::sleep(Duration::from_millis(50));
+            };
+            let work = "SELECT name FROM gpu_slice GROUP BY name ORDER BY name";
+            assert_eq!(trace.strings(work), ["Memcpy HtoD (Host -> Device)", "k"], "{version}");
+            // All but what was asked for before the window has its arrow.
+            let count = |query: &str| trace.one_i64(query);
+            let arrows = count("SELECT count(*) FROM flow");
+            let work = count("SELECT count(*) FROM gpu_slice");
+            assert!((work - 2..=work).contains(&arrows), "{version}: {arrows} of {work}");
+        }
+        // SAFETY: no pointers; `kymo` has not been waited for, and passes the signal on.
+        unsafe { libc::kill(kymo.id() as libc::pid_t, libc::SIGTERM) };
+        kymo.wait().unwrap();
+    }
+}

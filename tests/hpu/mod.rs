@@ -1,0 +1,86 @@
+//! Scripts of work on Gaudi, recorded on machines without one.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+pub(crate) use crate::cuda::Recorded;
+use crate::cuda::{fakes, record_on};
+
+/// A machine with Gaudis that are not there: a folder with the fake Synapse.
+pub(crate) struct Machine {
+    folder: tempfile::TempDir,
+    version: String,
+    faults: Vec<String>,
+    devices: u32,
+    profile: Option<&'static str>,
+}
+
+impl Machine {
+    /// A machine with this release of Synapse: `new` or `old`.
+    pub(crate) fn with(version: &str) -> Machine {
+        let folder = tempfile::tempdir().unwrap();
+        let (version, faults) = (version.to_owned(), Vec::new());
+        let machine = Machine { folder, version, faults, devices: 1, profile: None };
+        std::fs::copy(fakes::example("libfake_libsynapse.so"), machine.synapse()).unwrap();
+        machine
+    }
+
+    /// Adds to `FAKE_HPU_FAULT`.
+    pub(crate) fn fault(mut self, fault: &str) -> Machine {
+        self.faults.push(fault.to_owned());
+        self
+    }
+
+    pub(crate) fn devices(mut self, devices: u32) -> Machine {
+        self.devices = devices;
+        self
+    }
+
+    /// The user has set `HABANA_PROFILE` to this.
+    pub(crate) fn profile(mut self, value: &'static str) -> Machine {
+        self.profile = Some(value);
+        self
+    }
+
+    /// Takes a function out of Synapse: nobody asks for what it is called now.
+    pub(crate) fn without(self, function: &str) -> Machine {
+        let mut bytes = std::fs::read(self.synapse()).unwrap();
+        let name = format!("\0{function}\0").into_bytes();
+        let places: Vec<_> =
+            (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(&name)).collect();
+        assert!(!places.is_empty(), "the fake Synapse never had {function}");
+        places.into_iter().for_each(|at| bytes[at + 1] = b'X');
+        std::fs::write(self.synapse(), bytes).unwrap();
+        self
+    }
+
+    fn synapse(&self) -> PathBuf {
+        self.folder.path().join("libSynapse.so")
+    }
+
+    fn prepare(&self, command: &mut Command) {
+        command.env("LD_LIBRARY_PATH", self.folder.path());
+        command.env("FAKE_HPU_VERSION", &self.version);
+        command.env("FAKE_HPU_FAULT", self.faults.join(","));
+        command.env("FAKE_HPU_DEVICES", self.devices.to_string());
+        for name in ["HABANA_PROFILE", "HABANA_SHIM_DISABLE"] {
+            command.env_remove(name);
+        }
+        if let Some(value) = self.profile {
+            command.env("HABANA_PROFILE", value);
+        }
+    }
+
+    /// Records the fake program with this script; `arguments` are the program's, and after
+    /// `--` those of `kymo record`.
+    pub(crate) fn record(&self, script: &str, arguments: &[&str]) -> Recorded {
+        let path = self.folder.path().join("script");
+        std::fs::write(&path, script).unwrap();
+        let arguments = [&["--hpu"], arguments].concat();
+        let program = fakes::example("fake_cuda_program");
+        record_on(|command| self.prepare(command), &program, &path, &arguments)
+    }
+}

@@ -1,0 +1,120 @@
+//! Scripts of HIP work, recorded on machines without a GPU.
+
+// Each test file uses some of it.
+#![allow(dead_code)]
+
+#[path = "../cuda/mod.rs"]
+pub(crate) mod cuda;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+pub(crate) use cuda::Recorded;
+use cuda::{fakes, record_on};
+
+/// Versions whose layouts and numbers differ: ROCm 6.3, ROCm 7.0, 2026.
+pub(crate) const VERSIONS: [&str; 3] = ["0.5", "1.0", "1.3"];
+
+/// A machine with AMD GPUs that are not there: a folder with the fake libraries under the
+/// names of the real ones.
+pub(crate) struct Machine {
+    folder: TempDir,
+    version: String,
+    faults: Vec<String>,
+    devices: u32,
+}
+
+impl Machine {
+    /// A machine with rocprofiler-sdk of this version.
+    pub(crate) fn with(version: &str) -> Machine {
+        let machine = Machine::without_rocprofiler();
+        std::fs::copy(fakes::example("libfake_librocprofiler_sdk.so"), machine.sdk()).unwrap();
+        Machine { version: version.to_owned(), ..machine }
+    }
+
+    /// One that has HIP, but nothing to record it with.
+    pub(crate) fn without_rocprofiler() -> Machine {
+        let folder = tempfile::tempdir().unwrap();
+        let libraries = [
+            ("libfake_libamdhip64.so", "libamdhip64.so.6"),
+            ("libfake_librocprofiler_register.so", "librocprofiler-register.so.0"),
+        ];
+        for (fake, name) in libraries {
+            std::fs::copy(fakes::example(fake), folder.path().join(name)).unwrap();
+        }
+        Machine { folder, version: "1.0".to_owned(), faults: Vec::new(), devices: 1 }
+    }
+
+    /// Adds to `FAKE_ROCPROFILER_FAULT`.
+    pub(crate) fn fault(mut self, fault: &str) -> Machine {
+        self.faults.push(fault.to_owned());
+        self
+    }
+
+    pub(crate) fn devices(mut self, devices: u32) -> Machine {
+        self.devices = devices;
+        self
+    }
+
+    /// Takes a function out of rocprofiler-sdk.
+    pub(crate) fn without(self, function: &str) -> Machine {
+        fakes::rename(&self.sdk(), function);
+        self
+    }
+
+    fn sdk(&self) -> PathBuf {
+        self.folder.path().join("librocprofiler-sdk.so")
+    }
+
+    /// Lets a command run on this machine.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        fakes::find_libraries(command, self.folder.path());
+        command.env("FAKE_ROCPROFILER_VERSION", &self.version);
+        command.env("FAKE_ROCPROFILER_FAULT", self.faults.join(","));
+        command.env("FAKE_HIP_DEVICES", self.devices.to_string());
+    }
+
+    /// A file with this script.
+    pub(crate) fn script(&self, text: &str) -> PathBuf {
+        let path = self.folder.path().join("script");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Records the fake program with this script, as `cuda::record` does.
+    pub(crate) fn record(&self, script: &str, arguments: &[&str]) -> Recorded {
+        self.record_with(|_| {}, "--hip", script, arguments)
+    }
+
+    /// The same, with something more in the environment, and the program's word for which
+    /// API it uses.
+    pub(crate) fn record_with(
+        &self,
+        set: impl Fn(&mut Command),
+        api: &str,
+        script: &str,
+        arguments: &[&str],
+    ) -> Recorded {
+        let script = self.script(script);
+        let prepare = |command: &mut Command| {
+            self.prepare(command);
+            set(command);
+        };
+        let arguments = [&[api], arguments].concat();
+        record_on(prepare, &fakes::example("fake_cuda_program"), &script, &arguments)
+    }
+}
+
+impl Recorded {
+    /// A fact of the one process that used HIP: `hip.PID.KEY`.
+    pub(crate) fn hip(&self, key: &str) -> Option<&str> {
+        self.fact("hip", key)
+    }
+
+    /// Such a fact as a number; 0 if it is not there.
+    pub(crate) fn hip_count(&self, key: &str) -> i64 {
+        self.hip(key).map_or(0, |value| value.parse().unwrap())
+    }
+}

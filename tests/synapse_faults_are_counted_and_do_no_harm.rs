@@ -1,0 +1,200 @@
+//! What Synapse may do wrong, one fault after another: the program ends as it would have, the
+//! trace is clean, and what is missing in it is counted there.
+
+mod cuda;
+mod hpu;
+
+use std::time::{Duration, Instant};
+
+use hpu::{Machine, Recorded};
+
+const SCRIPT: &str = "repeat 1000\nkernel k dur=10\nend\nsync\n";
+const KERNELS: i64 = 1000;
+
+/// By which trace_processor tells that something was lost.
+const LOST: &[&str] = &["traced_buf_trace_writer_packet_loss"];
+
+fn with(fault: &str) -> Recorded {
+    on(&Machine::with("new").fault(fault))
+}
+
+/// The program ended as it does without us.
+#[track_caller]
+fn on(machine: &Machine) -> Recorded {
+    let recorded = machine.record(SCRIPT, &["--exit", "7"]);
+    recorded.ended(7);
+    recorded
+}
+
+#[track_caller]
+fn count(recorded: &Recorded, key: &str) -> i64 {
+    recorded.fact("hpu", key).map_or(0, |value| value.parse().unwrap())
+}
+
+fn kernels(recorded: &Recorded) -> i64 {
+    recorded.trace.one_i64("SELECT count(*) FROM gpu_slice WHERE name = 'k'")
+}
+
+/// Everything is there, and nothing is said to be lost.
+#[track_caller]
+fn whole(recorded: &Recorded) {
+    recorded.trace.assert_clean();
+    assert_eq!(kernels(recorded), KERNELS);
+    let arrows = recorded.trace.one_i64("SELECT count(DISTINCT slice_in) FROM flow");
+    assert_eq!(arrows, KERNELS);
+}
+
+/// What is not there was counted, as this.
+#[track_caller]
+fn lost(recorded: &Recorded, key: &str) {
+    recorded.trace.clean_except(LOST);
+    assert_eq!(kernels(recorded), 900);
+    assert_eq!(count(recorded, key), 100, "{key}, in {:#?}", recorded.facts);
+}
+
+/// Nothing was recorded of the device, and the trace says why.
+#[track_caller]
+fn nothing(recorded: &Recorded, why: &str) {
+    recorded.trace.assert_clean();
+    assert_eq!(kernels(recorded), 0);
+    let said = recorded.fact("hpu", "not_recorded").unwrap_or_default();
+    assert!(said.contains(why), "{:#?}", recorded.facts);
+}
+
+#[test]
+fn ends_that_are_missing() {
+    // The beginning of one is taken for that of the next: by number, nothing else is missing.
+    let recorded = with("drop:10");
+    recorded.trace.clean_except(LOST);
+    assert_eq!(kernels(&recorded), 900);
+    assert_eq!(count(&recorded, "lost.unfinished"), 100);
+}
+
+#[test]
+fn lost_times() {
+    lost(&with("zero-times:10"), "lost.without_times");
+    lost(&with("odd-times:10"), "lost.without_times");
+}
+
+/// They are there, but nobody knows where they came from.
+#[test]
+fn lost_recipes() {
+    let recorded = with("no-recipe:10");
+    recorded.trace.assert_clean();
+    assert_eq!(kernels(&recorded), KERNELS);
+    assert_eq!(recorded.trace.one_i64("SELECT count(DISTINCT slice_in) FROM flow"), 900);
+}
+
+#[test]
+fn events_of_a_later_release() {
+    let recorded = with("unknown-kind:10");
+    recorded.trace.clean_except(LOST);
+    assert_eq!(kernels(&recorded), KERNELS);
+    assert!(count(&recorded, "lost.of_unknown_kind") >= 100, "{:#?}", recorded.facts);
+}
+
+#[test]
+fn events_out_of_order() {
+    whole(&with("out-of-order"));
+}
+
+#[test]
+fn a_buffer_that_ends_within_an_event() {
+    let recorded = with("truncated");
+    recorded.trace.clean_except(LOST);
+    let said = recorded.fact("hpu", "error").unwrap_or_default();
+    assert!(said.contains("not all there"), "{:#?}", recorded.facts);
+}
+
+/// No name is followed out of the buffer.
+#[test]
+fn names_that_are_elsewhere() {
+    let recorded = with("wild-pointers");
+    recorded.trace.clean_except(LOST);
+    let said = recorded.fact("hpu", "error").unwrap_or_default();
+    assert!(said.contains("not known"), "{:#?}", recorded.facts);
+}
+
+#[test]
+fn a_layout_that_is_not_known() {
+    let recorded = with("other-layout");
+    recorded.trace.clean_except(LOST);
+    let said = recorded.fact("hpu", "error").unwrap_or_default();
+    assert!(said.contains("neither 208 nor 112 bytes"), "{:#?}", recorded.facts);
+}
+
+/// The times are those of the clock as it was at the start.
+#[test]
+fn a_clock_that_jumps() {
+    let recorded = with("clock-jump");
+    whole(&recorded);
+    assert_eq!(count(&recorded, "0.clock_jumps"), 1, "{:#?}", recorded.facts);
+    let launch = "SELECT count(*) FROM slice c JOIN flow ON flow.slice_out = c.id
+                  JOIN gpu_slice g ON g.id = slice_in WHERE g.ts - c.ts BETWEEN 0 AND 60000000000";
+    assert_eq!(recorded.trace.one_i64(launch), KERNELS);
+}
+
+#[test]
+fn a_size_that_cannot_be() {
+    let recorded = with("huge");
+    recorded.trace.clean_except(LOST);
+    let said = recorded.fact("hpu", "error").unwrap_or_default();
+    assert!(said.contains("bytes"), "{:#?}", recorded.facts);
+}
+
+#[test]
+fn no_device() {
+    let recorded = on(&Machine::with("new").fault("no-device"));
+    assert_eq!(recorded.printed(), "no Synapse\n");
+    assert_eq!(kernels(&recorded), 0);
+}
+
+/// The user has switched the profiler off, or chosen how it is configured.
+#[test]
+fn habana_profile() {
+    nothing(&on(&Machine::with("new").profile("0")), "HABANA_PROFILE was not set when");
+    whole(&on(&Machine::with("new").profile("profile_api_full")));
+}
+
+#[test]
+fn errors_from_every_call() {
+    nothing(&with("errors"), "synStatus 26");
+}
+
+/// Each call fails alone.
+#[test]
+fn one_call_that_fails() {
+    for function in ["synProfilerStart", "synProfilerQueryRequiredMemory"] {
+        nothing(&with(&format!("error:{function}=9")), &format!("{function}: synStatus 9"));
+    }
+    nothing(&with("error:synProfilerGetCurrentTimeNS=9"), "synProfilerGetCurrentTimeNS");
+    for function in ["synProfilerStop", "synProfilerGetTrace"] {
+        let recorded = with(&format!("error:{function}=9"));
+        recorded.trace.clean_except(LOST);
+        let said = recorded.fact("hpu", "error").unwrap_or_default();
+        assert!(said.contains(&format!("{function}: synStatus 9")), "{:#?}", recorded.facts);
+    }
+    let machine = Machine::with("new").fault("memory").fault("error:synProfilerSetUserBuffer=9");
+    nothing(&on(&machine), "synProfilerSetUserBuffer: synStatus 9");
+}
+
+#[test]
+fn missing_functions() {
+    for function in ["synProfilerStart", "synProfilerGetTrace", "synProfilerGetCurrentTimeNS"] {
+        nothing(&on(&Machine::with("new").without(function)), function);
+    }
+    for function in ["synProfilerQueryRequiredMemory", "synDeviceGetName", "synDeviceSynchronize"] {
+        whole(&on(&Machine::with("new").without(function)));
+    }
+}
+
+/// The end of the program is delayed, but not for ever.
+#[test]
+fn a_stop_that_never_ends() {
+    let started = Instant::now();
+    let recorded = with("stop-hangs");
+    assert!(started.elapsed() < Duration::from_secs(60));
+    recorded.trace.clean_except(LOST);
+    let said = recorded.fact("hpu", "not_recorded").unwrap_or_default();
+    assert!(said.contains("did not hand over"), "{:#?}", recorded.facts);
+}
