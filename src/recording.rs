@@ -2,8 +2,8 @@
 
 mod active;
 mod demand;
+mod ground;
 mod session;
-mod shared;
 mod stats;
 mod window;
 
@@ -29,9 +29,9 @@ use crate::{category, recorder, sources};
 use active::{active, deactivate};
 use demand::Program;
 pub(crate) use demand::prepare;
+pub(crate) use ground::{Request, Shared};
+use ground::{lock, lock_until, wait};
 pub use session::{Ready, Session};
-pub(crate) use shared::{Request, Shared};
-use shared::{lock, lock_until, wait};
 pub use stats::{Stats, Summary, ThreadStats};
 pub(crate) use window::{Bounds, Side, Window};
 

@@ -267,6 +267,14 @@ fn exported(library: &Path) -> Vec<String> {
         "xptiTraceFinish",
         "zeInit",
         "zeInitDrivers",
+        "rocprofiler_configure",
+        "rocprofiler_register_library_api_table",
+        "synInitialize",
+        "synDestroy",
+        "synDeviceAcquire",
+        "synDeviceAcquireByDeviceType",
+        "synDeviceAcquireByModuleId",
+        "synDeviceRelease",
         "_exit",
         "_Exit",
         "execve",
@@ -279,8 +287,8 @@ fn exported(library: &Path) -> Vec<String> {
     let names = text.lines().filter_map(|line| line.rsplit(' ').next());
     let (ours, others): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with("kymo_"));
     for name in others {
-        // `cupti…`: what a program under us calls of CUPTI (src/inject/cupti.rs).
-        let hook = hooks.contains(&name) || name.starts_with("cupti");
+        // `cupti…`, `roctx…`: what a program under us calls of those (src/inject/).
+        let hook = hooks.contains(&name) || name.starts_with("cupti") || name.starts_with("roctx");
         assert!(hook, "{name} should not be exported");
     }
     ours.into_iter().map(str::to_owned).collect()

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::shared::Shared;
+use super::ground::Shared;
 
 /// Owned (one strong count) by this pointer while it is not null.
 static ACTIVE: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());

@@ -136,20 +136,20 @@ impl Window {
     /// From now on what devices do is left out.
     pub fn pause(&self) {
         let now = clock::system(libc::CLOCK_BOOTTIME);
-        super::shared::lock(&self.pauses).push((now, NEVER));
+        super::ground::lock(&self.pauses).push((now, NEVER));
         self.paused.store(true, Ordering::Release);
     }
 
     /// And from now on not any more.
     pub fn resume(&self) {
-        if let Some(pause) = super::shared::lock(&self.pauses).last_mut() {
+        if let Some(pause) = super::ground::lock(&self.pauses).last_mut() {
             pause.1 = clock::system(libc::CLOCK_BOOTTIME);
         }
     }
 
     /// Whether what began at this time, in nanoseconds, began in a pause.
     pub fn is_paused_at(&self, time: u64) -> bool {
-        let pauses = super::shared::lock(&self.pauses);
+        let pauses = super::ground::lock(&self.pauses);
         let after = pauses.partition_point(|(from, _)| *from <= time);
         after > 0 && time < pauses[after - 1].1
     }

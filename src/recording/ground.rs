@@ -1,4 +1,4 @@
-//! What the engine and everybody else share of a recording.
+//! The common ground of the engine and everybody else in a recording.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
