@@ -91,6 +91,9 @@ pub(crate) struct Engine {
     gone: Losses,
     /// Sequences of threads that lost something and ended.
     lossy: BTreeSet<u32>,
+    /// A sequence says that something is missing since losses were last stated:
+    /// trace_processor counts only what it has read before the statement.
+    loss_marked: bool,
     thread_count: u64,
     out: Vec<u8>,
     scratch: Vec<Slot>,
@@ -150,6 +153,7 @@ impl Engine {
             totals: Totals::default(),
             gone: Losses::default(),
             lossy: BTreeSet::new(),
+            loss_marked: false,
             thread_count: 0,
             out: Vec::with_capacity(FULL * 2),
             scratch: Vec::with_capacity(BATCH * 2),
@@ -367,6 +371,7 @@ impl Engine {
         let untold = thread.untold(losses.events());
         if untold > 0 {
             thread.lost(untold, &mut self.context());
+            self.loss_marked = true;
         }
         self.gone.dropped += losses.dropped;
         self.gone.reentrant += losses.reentrant;
@@ -406,6 +411,7 @@ impl Engine {
                 let untold = thread.untold(losses.events());
                 if untold > 0 {
                     thread.lost(untold, &mut self.context());
+                    self.loss_marked = true;
                 }
                 thread.describe_if_due(&mut self.context());
                 self.threads[index] = Some(thread);
@@ -451,7 +457,8 @@ impl Engine {
         let lost = self.lost();
         if self.flight.is_some() {
             self.keep();
-        } else if lost > self.lost_stated && !self.given_up {
+        } else if (lost > self.lost_stated || self.loss_marked) && !self.given_up {
+            self.loss_marked = false;
             let new = lost - std::mem::replace(&mut self.lost_stated, lost);
             self.tell_page(lost);
             let all = || self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
