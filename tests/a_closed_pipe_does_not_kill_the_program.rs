@@ -62,5 +62,5 @@ fn a_reader_that_does_not_read_is_given_up() {
     let mut file = File::create(path.as_ref(), false, None).unwrap();
     let begin = std::time::Instant::now();
     assert!(file.write(&vec![0; 1 << 20]).is_err());
-    assert!(begin.elapsed().as_secs() < 10);
+    assert!(begin.elapsed().as_secs() < 60);
 }

@@ -147,7 +147,7 @@ fn a_stopped_process_that_holds_the_lock_is_not_waited_for_forever() {
     let begin = Instant::now();
     assert!(sink.write(b"batch").is_err());
     let waited = begin.elapsed();
-    assert!(waited > Duration::from_secs(1) && waited < Duration::from_secs(5), "{waited:?}");
+    assert!(waited > Duration::from_secs(1) && waited < Duration::from_secs(30), "{waited:?}");
     drop(holder);
     sink.write(b"batch").unwrap();
     assert_eq!(std::fs::read(&output).unwrap(), b"batch");

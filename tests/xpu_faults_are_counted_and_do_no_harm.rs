@@ -266,7 +266,7 @@ fn missing_functions() {
 fn a_flush_that_never_ends() {
     let started = Instant::now();
     let recorded = with("flush-hangs");
-    assert!(started.elapsed() < Duration::from_secs(15));
+    assert!(started.elapsed() < Duration::from_secs(60));
     recorded.trace.clean_except(LOST);
     nothing_more(&recorded);
 }
