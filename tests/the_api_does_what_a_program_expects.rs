@@ -28,6 +28,8 @@ fn record(config: Config, body: impl FnOnce()) -> Trace {
     let recording = Recording::start(config).unwrap();
     body();
     let summary = recording.stop();
+    // Looked at before the next test has its turn and records.
+    assert!(!APP.is_enabled(), "nothing is recorded now");
     assert_eq!((summary.lost, summary.unmatched_ends, summary.misnested), (0, 0, 0), "{summary:?}");
     open(&path)
 }
@@ -88,7 +90,6 @@ fn a_category_is_what_has_its_name() {
     });
     assert_eq!(trace.strings("SELECT name FROM slice"), ["on", "on"]);
     assert_eq!(trace.one_i64("SELECT count(*) FROM counter"), 1);
-    assert!(!HERE.is_enabled(), "nothing is recorded now");
 }
 
 #[test]
