@@ -19,6 +19,7 @@ use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader};
 use crate::vendor::args::Args;
 use crate::vendor::intern::intern;
+use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 
 /// Bytes of a record that are looked at, at most: more than any kind has that is read.
@@ -108,7 +109,7 @@ pub(crate) struct Decoder {
     dispatch: StrId,
     set_name: StrId,
     copies: [(StrId, StrId); 6],
-    pub(super) ranges: u64,
+    pub(super) ranges: Ranges,
     /// Bytes of allocations by address: what a release does not say.
     pub(super) allocated: HashMap<u64, u64>,
 }
@@ -150,7 +151,7 @@ impl Decoder {
             dispatch: id("Dispatch Kernel"),
             set_name: id("Memset (Device)"),
             copies: COPIES.map(|(name, kind)| (id(name), id(kind))),
-            ranges: 0,
+            ranges: Ranges::new(recorder, Ids::of(*b"HI")),
             allocated: HashMap::new(),
         }
     }

@@ -1,24 +1,6 @@
 //! Names of arguments, as Kineto writes them where it has them.
 
-use crate::vendor::intern::intern;
-use kymograph_protos::{Recorder, StrId};
-
-macro_rules! keys {
-    ($($field:ident = $text:literal,)*) => {
-        /// Ids of the names.
-        #[derive(Clone, Copy)]
-        pub(crate) struct Keys {
-            $(pub(crate) $field: StrId,)*
-        }
-
-        impl Keys {
-            pub(crate) fn new(recorder: &dyn Recorder) -> Keys {
-                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
-                Keys { $($field: id($text),)* }
-            }
-        }
-    };
-}
+use crate::vendor::keys::keys;
 
 keys! {
     accum_vgprs = "accum VGPRs",

@@ -70,7 +70,7 @@ impl Decoder {
         args.signed(self.keys.bytes, bytes);
         args.push(Extra::new(self.keys.address, ArgType::Pointer, address));
         self.device_arg(&mut args, raw.u64(allocation::AGENT));
-        let category = intern(self.recorder, kymograph_protos::StrId::NONE, b"hip_memory");
+        let category = self.keys.intern("hip_memory");
         let head = Record {
             time: self.clock.nanos(end),
             site: intern(self.recorder, category, name.as_bytes()),
@@ -93,27 +93,8 @@ impl Decoder {
         if !self.has_times(start, end) {
             return;
         }
-        self.ranges += 1;
-        // Upper bits of our own ("HI"): other sources number their ranges too.
-        let other = 0x4849 << 48 | self.ranges;
-        let category = intern(self.recorder, kymograph_protos::StrId::NONE, category.as_bytes());
-        let head = Record {
-            time: self.clock.nanos(start),
-            other,
-            site: intern(self.recorder, category, name.as_bytes()),
-            kind: Kind::RangeBegin as u8,
-            tag: NANOS,
-            ..Record::default()
-        };
-        if self.recorder.push(head, args.extras()) {
-            let end = Record {
-                time: self.clock.nanos(end),
-                other,
-                kind: Kind::RangeEnd as u8,
-                tag: NANOS,
-                ..Record::default()
-            };
-            self.recorder.push(end, &[]);
-        }
+        let category = self.keys.intern(category);
+        let site = intern(self.recorder, category, name.as_bytes());
+        self.ranges.push(site, (self.clock.nanos(start), self.clock.nanos(end)), args.extras());
     }
 }

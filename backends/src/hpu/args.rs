@@ -1,29 +1,11 @@
 //! Names of arguments, as Habana's profiler for PyTorch writes them.
 
-use kymograph_protos::{ArgType, Extra, Recorder, StrId};
+use kymograph_protos::{ArgType, Extra, StrId};
 
 use super::layout::{self, DATA_TYPE, Event, OPERATION};
 use super::texts::Texts;
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
-
-macro_rules! keys {
-    ($($field:ident = $text:literal,)*) => {
-        /// Ids of the names.
-        #[derive(Clone, Copy)]
-        pub(crate) struct Keys {
-            recorder: &'static dyn Recorder,
-            $(pub(crate) $field: StrId,)*
-        }
-
-        impl Keys {
-            pub(crate) fn new(recorder: &'static dyn Recorder) -> Keys {
-                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
-                Keys { recorder, $($field: id($text),)* }
-            }
-        }
-    };
-}
+use crate::vendor::keys::keys;
 
 keys! {
     api = "api",
@@ -41,10 +23,6 @@ keys! {
 }
 
 impl Keys {
-    pub(crate) fn intern(&self, text: &[u8]) -> StrId {
-        intern(self.recorder, StrId::NONE, text)
-    }
-
     fn text(&self, args: &mut Args, key: StrId, text: &[u8]) {
         if !text.is_empty() {
             args.push(Extra::new(key, ArgType::Str, self.intern(text).0.into()));

@@ -17,11 +17,12 @@ use super::layout::{Event, NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::vendor::args::Args;
 use crate::vendor::intern::intern;
+use crate::vendor::ranges::{Ids, Ranges};
 
 /// What a call is named that launches a recipe.
 const LAUNCH: &[u8] = b"enqueueWithExternalEvents";
 /// Upper bits of our ids of ranges and tracks ("HP"): other sources number theirs too.
-const OURS: u64 = 0x4850 << 48;
+const OURS: Ids = Ids::of(*b"HP");
 /// Queues that are at hand.
 const RECENT: usize = 64;
 /// Events that are decoded before anybody looks whether the pipeline keeps up.
@@ -54,7 +55,7 @@ pub(crate) struct Decoder {
     /// The queues before, by the lower bits of their engines' numbers.
     recent: [((u32, u32, u32), u32); RECENT],
     tracks: HashMap<u32, u64>,
-    ranges: u64,
+    ranges: Ranges,
     launches: u64,
     pace: fn(&dyn Recorder),
 }
@@ -93,7 +94,7 @@ impl Decoder {
             queues: HashMap::new(),
             recent: [((u32::MAX, 0, 0), 0); RECENT],
             tracks: HashMap::new(),
-            ranges: 0,
+            ranges: Ranges::new(recorder, OURS),
             launches: 0,
             pace,
         }
@@ -202,26 +203,8 @@ impl Decoder {
         let (ty, index) = event.engine();
         let track = self.track(index, || reading.engines.name((ty, index)));
         args.push(Extra::new(StrId::NONE, ArgType::Track, track));
-        self.ranges += 1;
-        let other = OURS | self.ranges;
-        let head = Record {
-            time: finished.start,
-            other,
-            site: intern(self.recorder, self.keys.host, event.name()),
-            kind: Kind::RangeBegin as u8,
-            tag: NANOS,
-            ..Record::default()
-        };
-        if self.recorder.push(head, args.extras()) {
-            let end = Record {
-                time: finished.end,
-                other,
-                kind: Kind::RangeEnd as u8,
-                tag: NANOS,
-                ..Record::default()
-            };
-            self.recorder.push(end, &[]);
-        }
+        let site = intern(self.recorder, self.keys.host, event.name());
+        self.ranges.push(site, (finished.start, finished.end), args.extras());
     }
 
     /// The track of one of Synapse's threads.
@@ -229,7 +212,7 @@ impl Decoder {
         if let Some(track) = self.tracks.get(&index) {
             return *track;
         }
-        let track = OURS | u64::from(index);
+        let track = OURS.id(index.into());
         self.tracks.insert(index, track);
         let head = Record {
             other: track,

@@ -17,6 +17,7 @@ use super::sys::kind;
 use super::waits::Waits;
 use crate::vendor::args::{Args, MOST_ARGS};
 use crate::vendor::intern::intern;
+use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 
 /// External ids that wait for their activities.
@@ -55,7 +56,7 @@ pub(crate) struct Decoder {
     pub(crate) places: Places,
     pub(super) allocated: Allocated,
     last: ((u32, u32), u32),
-    pub(super) ranges: u64,
+    pub(super) ranges: Ranges,
 }
 
 /// A stream.
@@ -99,7 +100,7 @@ impl Decoder {
             places: Places::default(),
             allocated: Allocated::default(),
             last: ((0, 0), u32::MAX),
-            ranges: 0,
+            ranges: Ranges::new(recorder, Ids::of(*b"CU")),
         }
     }
 
@@ -174,7 +175,8 @@ impl Decoder {
         let dynamic = raw.u32(80);
         args.unless_zero(self.keys.shared_dynamic, dynamic);
         args.unless_zero(self.keys.local_per_thread, raw.u32(84));
-        for (key, at) in self.keys.cluster.into_iter().zip([176, 180, 184]) {
+        let cluster = [self.keys.cluster_x, self.keys.cluster_y, self.keys.cluster_z];
+        for (key, at) in cluster.into_iter().zip([176, 180, 184]) {
             // 0 and 1: no cluster.
             args.unless_zero(key, raw.u32(at).saturating_sub(1).min(1) * raw.u32(at));
         }
@@ -278,7 +280,7 @@ impl Decoder {
     fn copy_name(&self, raw: Raw<'_>) -> StrId {
         let memory = |at| names::memory_kind(raw.u8(at).into());
         let kind = names::memcpy_kind(raw.u8(4));
-        self.keys.intern(&format!("Memcpy {kind} ({} -> {})", memory(5), memory(6)))
+        self.keys.intern(format!("Memcpy {kind} ({} -> {})", memory(5), memory(6)))
     }
 
     /// CUpti_ActivityMemset4 and 5.
@@ -302,7 +304,7 @@ impl Decoder {
             args.unsigned(self.keys.channel, raw.u32(76));
             args.unsigned(self.keys.channel_type, raw.u32(80));
         }
-        let name = self.keys.intern(&format!("Memset ({})", names::memory_kind(raw.u16(50))));
+        let name = self.keys.intern(format!("Memset ({})", names::memory_kind(raw.u16(50))));
         self.activity(&placed, name, &[], &args);
     }
 

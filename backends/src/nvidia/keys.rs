@@ -1,30 +1,6 @@
 //! Names of arguments, as Kineto writes them where it has them.
 
-use crate::vendor::intern::intern;
-use kymograph_protos::{Recorder, StrId};
-
-macro_rules! keys {
-    ($($field:ident = $text:literal,)*) => {
-        /// Ids of the names.
-        #[derive(Clone, Copy)]
-        pub(crate) struct Keys {
-            recorder: &'static dyn Recorder,
-            pub(crate) cluster: [StrId; 3],
-            $(pub(crate) $field: StrId,)*
-        }
-
-        impl Keys {
-            pub(crate) fn new(recorder: &'static dyn Recorder) -> Keys {
-                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
-                Keys {
-                    recorder,
-                    cluster: ["cluster x", "cluster y", "cluster z"].map(id),
-                    $($field: id($text),)*
-                }
-            }
-        }
-    };
-}
+use crate::vendor::keys::keys;
 
 keys! {
     address = "Addr",
@@ -34,6 +10,9 @@ keys! {
     bytes = "bytes",
     channel = "channel",
     channel_type = "channel_type",
+    cluster_x = "cluster x",
+    cluster_y = "cluster y",
+    cluster_z = "cluster z",
     context = "context",
     copy_count = "copy count",
     correlation = "correlation",
@@ -71,10 +50,4 @@ keys! {
     wait_on_record = "wait_on_cuda_event_record_corr_id",
     wait_on_stream = "wait_on_stream",
     warps_per_sm = "warps per SM",
-}
-
-impl Keys {
-    pub(crate) fn intern(&self, text: &str) -> StrId {
-        intern(self.recorder, StrId::NONE, text.as_bytes())
-    }
 }

@@ -6,8 +6,11 @@ use std::collections::{HashMap, HashSet};
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use crate::vendor::intern::intern;
+use crate::vendor::ranges::Ids;
 use crate::vendor::raw::Raw;
 
+/// Of the tracks beside the queues.
+const TRACKS: Ids = Ids::of(*b"CT");
 /// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`: a wait that is for no stream.
 const NO_STREAM: u32 = u32::MAX;
 
@@ -72,7 +75,7 @@ impl Places {
                 (id | u64::from(stream), format!("GPU {device} stream {stream:02} {what}"))
             }
         };
-        let id = 0x4354 << 48 | id;
+        let id = TRACKS.id(id);
         if self.described.insert(id) {
             let site = intern(recorder, StrId::NONE, name.as_bytes());
             let head = Record { other: id, site, kind: Kind::Track as u8, ..Record::default() };

@@ -1,7 +1,6 @@
 //! What takes time and belongs to no queue and no thread: overheads and waits.
 
-use kymograph_protos::record::NANOS;
-use kymograph_protos::{Kind, Record, StrId};
+use kymograph_protos::StrId;
 
 use super::decode::Decoder;
 use super::names;
@@ -51,26 +50,8 @@ impl Decoder {
             all.push(self.places.track(track, self.recorder));
         }
         args.extras().iter().for_each(|arg| all.push(*arg));
-        self.ranges += 1;
-        // Upper bits of our own ("CU"): other sources number their ranges too.
-        let other = 0x4355 << 48 | self.ranges;
-        let head = Record {
-            time: self.clock.nanos(start),
-            other,
-            site: intern(self.recorder, category, name.as_bytes()),
-            kind: Kind::RangeBegin as u8,
-            tag: NANOS,
-            ..Record::default()
-        };
-        if self.recorder.push(head, all.extras()) {
-            let end = Record {
-                time: self.clock.nanos(end),
-                other,
-                kind: Kind::RangeEnd as u8,
-                tag: NANOS,
-                ..Record::default()
-            };
-            self.recorder.push(end, &[]);
-        }
+        let site = intern(self.recorder, category, name.as_bytes());
+        let times = (self.clock.nanos(start), self.clock.nanos(end));
+        self.ranges.push(site, times, all.extras());
     }
 }

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
-//! | `raw`, `args`, `kernel`, `intern` | from a vendor's record to ours |
+//! | `raw`, `args`, `keys`, `kernel`, `intern`, `ranges` | from a vendor's record to ours |
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
@@ -12,8 +12,10 @@ pub(crate) mod args;
 pub mod finding;
 pub(crate) mod intern;
 pub(crate) mod kernel;
+pub(crate) mod keys;
 #[cfg(test)]
 pub(crate) mod notes;
+pub(crate) mod ranges;
 pub(crate) mod raw;
 pub(crate) mod remark;
 pub(crate) mod selection;

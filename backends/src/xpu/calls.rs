@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use kymograph_protos::device::Vendor;
-use kymograph_protos::record::{CALLS_TRACK, NANOS, THREAD_TRACK};
+use kymograph_protos::record::{CALLS_TRACK, THREAD_TRACK};
 use kymograph_protos::{ArgType, Extra, Kind, Record, StrId};
 
 use super::decode::Decoder;
@@ -20,10 +20,11 @@ use super::names;
 use super::sys::{GROUP_LEVEL_ZERO, Pti, SUCCESS, kind};
 use crate::vendor::args::Args;
 use crate::vendor::intern::intern;
+use crate::vendor::ranges::Ids;
 use crate::vendor::raw::Raw;
 
 /// Upper bits of our ids of ranges and tracks ("XP"): other sources number theirs too.
-const OURS: u64 = 0x5850 << 48;
+pub(super) const OURS: Ids = Ids::of(*b"XP");
 /// Threads whose tracks are remembered.
 const MOST_THREADS: usize = 1 << 16;
 
@@ -213,7 +214,7 @@ impl Decoder {
 
     /// A slice on the track of calls of a thread.
     fn on_thread(&mut self, thread: u32, site: StrId, times: (u64, u64), mut args: Args) {
-        let track = OURS | u64::from(thread);
+        let track = OURS.id(thread.into());
         if self.calls.threads.len() < MOST_THREADS && self.calls.threads.insert(thread) {
             let head = Record {
                 other: track,
@@ -235,25 +236,6 @@ impl Decoder {
             self.recorder.lost(1);
             return;
         }
-        self.ranges += 1;
-        let other = OURS | self.ranges;
-        let head = Record {
-            time: self.clock.nanos(start),
-            other,
-            site,
-            kind: Kind::RangeBegin as u8,
-            tag: NANOS,
-            ..Record::default()
-        };
-        if self.recorder.push(head, extras) {
-            let end = Record {
-                time: self.clock.nanos(end),
-                other,
-                kind: Kind::RangeEnd as u8,
-                tag: NANOS,
-                ..Record::default()
-            };
-            self.recorder.push(end, &[]);
-        }
+        self.ranges.push(site, (self.clock.nanos(start), self.clock.nanos(end)), extras);
     }
 }

@@ -15,6 +15,7 @@ use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
 use crate::nvidia::clock::Clock;
 use crate::vendor::args::Args;
+use crate::vendor::ranges::Ranges;
 use crate::vendor::raw::Raw;
 
 /// External ids that wait for their activities.
@@ -48,7 +49,7 @@ pub(crate) struct Decoder {
     pub(super) all_work: bool,
     pub(super) calls: Calls,
     pub(super) launches: Launches,
-    pub(super) ranges: u64,
+    pub(super) ranges: Ranges,
     devices: Vec<Device>,
     queues: HashMap<QueueKey, u32>,
     /// Numbers of queues that only Level Zero knows, by device.
@@ -162,7 +163,7 @@ impl Decoder {
             all_work: false,
             calls: Calls::default(),
             launches: Launches::default(),
-            ranges: 0,
+            ranges: Ranges::new(recorder, super::calls::OURS),
             devices,
             queues: HashMap::new(),
             nameless: HashMap::new(),
@@ -290,7 +291,7 @@ impl Decoder {
         if let Some(name) = self.names.get(&kinds) {
             return *name;
         }
-        let name = self.keys.intern(&make(kinds));
+        let name = self.keys.intern(make(kinds));
         // A number that lies must not cost memory.
         if self.names.len() < 1024 {
             self.names.insert(kinds, name);
@@ -328,7 +329,7 @@ impl Decoder {
         if !self.all_args {
             return;
         }
-        let handle = |text: u64| self.keys.intern(&format!("{text:#018x}")).0;
+        let handle = |text: u64| self.keys.intern(format!("{text:#018x}")).0;
         let (queue, context) = (raw.u64(fields.queue), raw.u64(fields.context));
         args.push(Extra::new(self.keys.l0_queue, ArgType::Str, handle(queue).into()));
         args.push(Extra::new(self.keys.context, ArgType::Str, handle(context).into()));

@@ -1,25 +1,6 @@
 //! Names of arguments and categories, as Kineto writes them.
 
-use crate::vendor::intern::intern;
-use kymograph_protos::{Recorder, StrId};
-
-macro_rules! keys {
-    ($($field:ident = $text:literal,)*) => {
-        /// Ids of the names.
-        #[derive(Clone, Copy)]
-        pub(crate) struct Keys {
-            recorder: &'static dyn Recorder,
-            $(pub(crate) $field: StrId,)*
-        }
-
-        impl Keys {
-            pub(crate) fn new(recorder: &'static dyn Recorder) -> Keys {
-                let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
-                Keys { recorder, $($field: id($text),)* }
-            }
-        }
-    };
-}
+use crate::vendor::keys::keys;
 
 keys! {
     api = "api",
@@ -65,10 +46,4 @@ keys! {
     to_device = "toDevice",
     value = "value",
     wait_events = "Number_wait_events",
-}
-
-impl Keys {
-    pub(crate) fn intern(&self, text: &str) -> StrId {
-        intern(self.recorder, StrId::NONE, text.as_bytes())
-    }
 }
