@@ -22,7 +22,7 @@ use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::{self, Job, Page};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::flight::{Dump, Ordered, Target};
+use crate::flight::{Dump, Order, Ordered, Target};
 use crate::queue;
 use crate::sink::{self, Sink};
 use crate::{category, recorder, sources};
@@ -342,8 +342,9 @@ pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
 /// Does not wait for it.
 pub(crate) fn order_dump(why: &str, patience: Duration) -> Result<Ordered, Error> {
     let ours = active().filter(|shared| shared.pid == std::process::id());
-    let order = |shared: Arc<Shared>| shared.order(Target::Next, why, Instant::now() + patience);
-    ours.map_or(Err(Error::NoFlight), order)
+    let shared = ours.ok_or(Error::NoFlight)?;
+    let asked = shared.ask(Instant::now() + patience)?;
+    shared.order(Order::new(Target::Next, why, asked))
 }
 
 /// Has the flight recorder of this process write what it holds, and waits for it.
@@ -354,8 +355,9 @@ pub(crate) fn dump_active(target: Target, why: &str, patience: Duration) -> Resu
 
 fn dump(shared: &Shared, target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
     let deadline = Instant::now() + patience;
+    let asked = shared.ask(deadline)?;
     sources::flush(patience);
-    let ordered = shared.order(target, why, deadline)?;
+    let ordered = shared.order(Order { flushed: true, ..Order::new(target, why, asked) })?;
     let left = deadline.saturating_duration_since(Instant::now());
     ordered.recv_timeout(left).unwrap_or_else(|_| {
         let path = shared.config.output.clone();

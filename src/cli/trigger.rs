@@ -340,7 +340,16 @@ impl Asked<'_> {
                         "0" => String::new(),
                         lost => format!(", {lost} lost"),
                     };
-                    say(&format!("{pid}: {} events{lost}", fact("events")));
+                    let of =
+                        self.facts.get("seconds").map_or(String::new(), |s| format!(" of {s} s"));
+                    say(&format!("{pid}: {} events{of}{lost}", fact("events")));
+                    if fact("missing").bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
+                        say(&format!(
+                            "{pid}: {} s less than asked for: its memory was full; start it with \
+                             more, such as --memory 1G",
+                            fact("missing")
+                        ));
+                    }
                 }
                 true
             }
