@@ -83,7 +83,8 @@ pub(super) struct Record {
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
     /// Record nothing until `kymo trigger` asks for a trace.
-    #[arg(long, conflicts_with_all = ["output", "duration"])]
+    #[arg(long, conflicts_with_all = ["output", "duration", "rotate", "also"])]
+    #[arg(conflicts_with_all = ["to_trace_processor", "dump_on", "memory"])]
     wait: bool,
     /// Not possible: says what is.
     #[arg(long, value_name = "PID", conflicts_with_all = ["wait", "command"])]
@@ -339,6 +340,17 @@ fn destinations(config: &Config) -> Result<Vec<Destination>, Refusal> {
     let mut to = also.map(|path| path.map(Destination::File)).collect::<Result<Vec<_>, _>>()?;
     if let Some(url) = &config.trace_processor {
         to.push(Destination::Server(Server::parse(url)?));
+    }
+    let whole = config.rotate.is_none() && (config.flight.is_none() || config.dump_on.exit);
+    if !to.is_empty() && !whole {
+        let (option, instead) = match config.rotate {
+            Some(_) => ("--rotate", "several traces, each a file of its own"),
+            None => ("--dump-on without exit", "dumps, each a file of its own"),
+        };
+        return Err(Refusal(format!(
+            "{option} makes {instead}: there is no one trace that --also or --to-trace-processor \
+             could send; leave one of them out"
+        )));
     }
     if !to.is_empty() && config.compression() == Compress::Gzip {
         return Err(Refusal(format!(

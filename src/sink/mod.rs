@@ -93,9 +93,13 @@ impl Sink for Box<dyn Sink> {
 pub fn open(config: &Config) -> Result<Box<dyn Sink>, Error> {
     match &config.control {
         Some(control) => open_shared(config, Arc::new(Page::open(control)?)),
-        None if config.rotate.is_some() && config.flight.is_none() => {
-            open_all(config, &config.numbered_path(1))
-        }
+        None if config.rotate.is_some() && config.flight.is_none() => match config.also.first() {
+            Some(path) => {
+                let why = "ALSO sends one trace and ROTATE makes several; unset one of them";
+                Err(Error::Refused { path: path.clone(), why })
+            }
+            None => open_file(config, &config.numbered_path(1)),
+        },
         None => open_all(config, &config.output_path(std::process::id(), false)),
     }
 }
