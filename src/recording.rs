@@ -373,6 +373,20 @@ pub(crate) fn flush_active(patience: Duration) -> bool {
     ours.is_some_and(|shared| flush(&shared, patience))
 }
 
+/// Writes what was recorded so far: before the process becomes another program, if
+/// `succeeds`. A flight recorder writes what it would have written at its end.
+#[cfg(feature = "inject")]
+pub(crate) fn before_exec(succeeds: impl FnOnce() -> bool, patience: Duration) {
+    let ours = active().filter(|shared| shared.pid == std::process::id());
+    let Some(shared) = ours else { return };
+    if shared.config.flight.is_none() {
+        flush(&shared, patience);
+    } else if shared.config.dump_on.exit && succeeds() {
+        let patience = patience.max(shared.config.closing_time());
+        let _ = dump(&shared, Target::Next, "the process becomes another program", patience);
+    }
+}
+
 /// How the recording of this process is going, as of the last flush.
 pub(crate) fn active_summary() -> Option<Summary> {
     active().map(|shared| lock(&shared.stats).total.clone())
