@@ -376,7 +376,6 @@ fn attach(pid: u32) -> Result<Refusal, Refusal> {
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.
 fn refuse_other_files(output: &Path) -> Result<(), Refusal> {
-    use std::io::Read;
     let Ok(metadata) = output.metadata() else {
         return Ok(());
     };
@@ -389,17 +388,7 @@ fn refuse_other_files(output: &Path) -> Result<(), Refusal> {
             "{shown} is not a regular file, which several processes could share; name a file"
         )));
     }
-    let mut head = [0; 4];
-    let read = std::fs::File::open(output).and_then(|mut file| file.read(&mut head));
-    let Ok(length) = read else {
-        // Then it cannot be written either, and that is said better elsewhere.
-        return Ok(());
-    };
-    let trace = length == 0
-        || head[0] == 0x0a
-        || head.starts_with(&[0x1f, 0x8b])
-        || head == [0x28, 0xb5, 0x2f, 0xfd];
-    if trace {
+    if !sink::is_something_else(output) {
         return Ok(());
     }
     Err(Refusal(format!("{shown} exists and is not a trace; remove it, or choose another file")))

@@ -309,6 +309,9 @@ pub fn check_output(path: &Path, folders: &[PathBuf]) -> Result<(), Refusal> {
         let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
         return no(format!("traces may be written to {}; choose a path there", names.join(", ")));
     }
+    if crate::sink::is_something_else(path) {
+        return no("it exists and is not a trace; remove it, or choose another file".to_owned());
+    }
     Ok(())
 }
 
