@@ -138,7 +138,8 @@ impl Follower {
                 Err(error) => {
                     self.reached = None;
                     if let Ok(mut trouble) = self.trouble.lock() {
-                        *trouble = error.to_string();
+                        let text = error.to_string();
+                        *trouble = text.split(" (os error").next().unwrap_or_default().to_owned();
                     }
                     thread::park_timeout(self.pause);
                     self.pause = (self.pause * 2).min(LONGEST_PAUSE);

@@ -28,7 +28,8 @@ impl Rotate {
                 Err(_) => {
                     let bytes = value::size(part.as_ref());
                     rotate.bytes = Some(bytes.map_err(|_| {
-                        "expected a size such as 100M, a duration such as 10m, or both: 100M,10m"
+                        "expected a size such as 100M (at least 64K), a duration such as 10m \
+                         (at least 1s), or both: 100M,10m"
                     })?);
                 }
             }
