@@ -14,7 +14,7 @@ impl Engine {
 
     /// Where this process runs: what joins its trace with those of others.
     fn state_place(&mut self) {
-        let machine = job::machine();
+        let machine = [job::machine(), job::names()].concat();
         let prefix = format!("kymograph.{}", self.process.pid);
         let place = job::place().into_iter();
         let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();

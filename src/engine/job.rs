@@ -19,6 +19,11 @@ const NUMBERS: [(&str, [&str; 4]); 3] = [
     ),
 ];
 
+/// What the scheduler calls the job, in variables that Kineto copies into its traces by
+/// these names.
+const NAMES: [&str; 3] =
+    ["PT_PROFILER_JOB_NAME", "PT_PROFILER_JOB_VERSION", "PT_PROFILER_JOB_ATTEMPT_INDEX"];
+
 /// What is known about the machine: its name, and what no other start of it or of another
 /// machine has.
 pub fn machine() -> Vec<(&'static str, String)> {
@@ -38,6 +43,21 @@ pub fn machine() -> Vec<(&'static str, String)> {
 /// The rank of this process and the like.
 pub fn place() -> Vec<(&'static str, i64)> {
     place_in(&fs::read("/proc/self/environ").unwrap_or_default())
+}
+
+/// What the job is called.
+pub fn names() -> Vec<(&'static str, String)> {
+    names_in(&fs::read("/proc/self/environ").unwrap_or_default())
+}
+
+fn names_in(environment: &[u8]) -> Vec<(&'static str, String)> {
+    let value = |name: &str| {
+        let mut variables = environment.split(|byte| *byte == 0);
+        let value = variables
+            .find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some(String::from_utf8_lossy(value).into_owned()).filter(|value| !value.is_empty())
+    };
+    NAMES.iter().filter_map(|name| Some((*name, value(name)?))).collect()
 }
 
 fn place_in(environment: &[u8]) -> Vec<(&'static str, i64)> {
@@ -73,6 +93,10 @@ mod tests {
         assert_eq!(place_in(mpi), [("rank", 2), ("world_size", 4)]);
         assert_eq!(place_in(b"SLURM_PROCID=5\0SLURM_STEP_ID=0\0"), [("rank", 5)]);
         assert_eq!(place_in(b"SLURM_PROCID=5\0SLURM_JOB_ID=77\0"), []);
+        let names = names_in(
+            b"A=PT_PROFILER_JOB_NAME=1\0PT_PROFILER_JOB_NAME=a=b\0PT_PROFILER_JOB_VERSION=",
+        );
+        assert_eq!(names, [("PT_PROFILER_JOB_NAME", "a=b".to_owned())]);
         assert_eq!(place_in(b"RANK=first\0RANKS=1\0\xff=\0WORLD_SIZE=-1"), []);
     }
 }
