@@ -392,10 +392,12 @@ impl Engine {
                 thread.process_leaf(&mut scratch, pass, &mut cx);
                 if pass == Pass::Last {
                     thread.open_early(&mut cx);
-                    cx.open_early_ranges(&mut thread.sequence);
                 }
                 self.threads[index] = Some(thread);
             }
+        }
+        if pass == Pass::Last {
+            self.context().open_early_ranges();
         }
         self.scratch = scratch;
     }
