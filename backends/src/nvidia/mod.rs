@@ -33,6 +33,7 @@ mod counters;
 mod counters;
 mod decode;
 mod device;
+mod direct;
 mod keys;
 mod kinds;
 mod layout;

@@ -15,6 +15,7 @@ use super::copies;
 use super::counters::Sampler;
 use super::decode::Decoder;
 use super::device;
+use super::direct;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
@@ -306,6 +307,7 @@ impl Session {
             ("sets", counts.sets),
             ("graphs", counts.graphs),
             ("waits", counts.waits),
+            ("kernels_without_call", counts.uncalled),
             ("records_skipped", counts.skipped),
             ("lost.dropped_by_cupti", self.dropped),
             ("lost.without_times", counts.timeless),
@@ -328,7 +330,15 @@ impl Session {
         for (key, value) in rows {
             number(self.recorder, &format!("{prefix}.{key}"), value);
         }
-        let since = callbacks::direct_since(&self.found.cupti);
+        if direct::missed() {
+            let many = counts.uncalled;
+            let what = format!(
+                "{many} kernels have no arrow: the program launched them by the driver API, long \
+                 after it got them, before that was noticed"
+            );
+            note(self.recorder, &what);
+        }
+        let since = direct::story(&self.found.cupti);
         fact(self.recorder, &format!("{prefix}.driver_launches_since"), &since);
         if let Some((code, message)) = first {
             fact(self.recorder, &format!("{prefix}.error"), &format!("{message} ({code})"));
