@@ -126,15 +126,30 @@ unsafe impl Send for Page {}
 unsafe impl Sync for Page {}
 
 impl Page {
-    /// Makes a page at `path`, which must not exist yet.
+    /// Makes a page at `path`, which must not exist yet. Whoever finds it there finds it
+    /// whole.
     ///
     /// # Errors
     /// It cannot be created, or there is no room for it.
     pub fn create(path: &Path) -> Result<Page, Error> {
         let failed = failure(path);
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".{}.draft", std::process::id()));
+        let page = Page::draft(draft.as_ref(), path);
+        let page = page.and_then(|page| {
+            std::fs::hard_link(&draft, path).map_err(&failed)?;
+            Ok(page)
+        });
+        let _ = std::fs::remove_file(&draft);
+        page
+    }
+
+    /// Makes the page that is going to lie at `path`.
+    fn draft(draft: &Path, path: &Path) -> Result<Page, Error> {
+        let failed = failure(path);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(path).map_err(&failed)?;
+        let file = options.open(draft).map_err(&failed)?;
         // Memory of a full tmpfs would be missed later, as a SIGBUS.
         // SAFETY: no pointers.
         let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, BYTES as libc::off_t) };

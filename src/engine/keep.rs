@@ -371,6 +371,8 @@ impl Engine {
     /// The recording goes on; the failure is counted, and told to whoever asked.
     fn dump_failed(&mut self, order: Order, error: Error) {
         self.write_errors += 1;
+        let what = format!("a dump lacks process {}: {error}", self.process.pid);
+        self.process.note(what.as_bytes());
         self.failure = Some(io::Error::other(error.to_string()));
         if let Some(member) = &self.member {
             member.page().count_write_error();
