@@ -2,7 +2,6 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
@@ -10,7 +9,6 @@ use kymograph_protos::Recorder;
 use super::buffers::{self, Full};
 use super::callbacks;
 use super::clock::Clock;
-use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP};
 use super::copies;
 use super::counters::Sampler;
 use super::decode::Decoder;
@@ -26,6 +24,7 @@ use crate::source::Settings;
 use crate::vendor::raw::Raw;
 use crate::vendor::remark::{self, fact, note, number};
 use crate::vendor::thread::without_signals;
+use crate::vendor::worker::Worker;
 
 /// How often finished buffers are looked for.
 const NAP: Duration = Duration::from_millis(10);
@@ -104,31 +103,32 @@ impl Session {
     }
 
     /// Until the recording stops.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self, worker: &Worker) {
         let mut flushed = Instant::now();
-        while !STOP.load(Ordering::Acquire) {
-            let wanted = FLUSH_WANTED.load(Ordering::Acquire);
-            let asked = wanted > FLUSH_DONE.load(Ordering::Relaxed);
-            if asked || flushed.elapsed() >= FLUSH_EVERY {
+        while !worker.stopping() {
+            let wanted = worker.wanted();
+            if wanted.is_some() || flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
                 self.decoder.clock.look();
                 self.flush(0);
                 self.count_dropped();
                 self.listen();
             }
-            self.read();
+            self.read(worker);
             self.sample();
-            FLUSH_DONE.store(wanted, Ordering::Release);
+            if let Some(ticket) = wanted {
+                worker.flushed(ticket);
+            }
             std::thread::park_timeout(NAP);
         }
-        self.end();
+        self.end(worker);
     }
 
-    fn end(mut self) {
+    fn end(mut self, worker: &Worker) {
         let started = Instant::now();
         self.decoder.clock.look();
         self.flush(0);
-        self.read();
+        self.read(worker);
         self.describe_devices();
         // First: that we wait now is no part of the recording.
         self.disable(|kind| kind == kind::SYNCHRONIZATION);
@@ -138,7 +138,7 @@ impl Session {
         let keeps = self.found.version == KEEPS_KERNELS;
         self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
         self.flush(FLUSH_FORCED);
-        self.read();
+        self.read(worker);
         self.count_dropped();
         match self.leaves {
             true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
@@ -179,14 +179,14 @@ impl Session {
     }
 
     /// Decodes all buffers that were handed over.
-    fn read(&mut self) {
+    fn read(&mut self, worker: &Worker) {
         if callbacks::context_seen() {
             self.describe_devices();
         }
         let mut any = false;
         while let Some(full) = buffers::take_full() {
             self.describe_devices();
-            self.buffer(&full);
+            self.buffer(&full, worker);
             buffers::recycle(full);
             any = true;
         }
@@ -195,7 +195,7 @@ impl Session {
         }
     }
 
-    fn buffer(&mut self, full: &Full) {
+    fn buffer(&mut self, full: &Full, worker: &Worker) {
         let mut record: *mut u8 = ptr::null_mut();
         let (mut count, mut end) = (0, 0);
         loop {
@@ -228,7 +228,7 @@ impl Session {
             }
             count += 1;
             if count % BATCH == 0 {
-                self.keep_pace();
+                self.keep_pace(worker);
             }
         }
     }
@@ -242,10 +242,10 @@ impl Session {
 
     /// Waits for the pipeline rather than lose records: the buffers that CUPTI fills
     /// meanwhile are bounded, too.
-    fn keep_pace(&self) {
+    fn keep_pace(&self, worker: &Worker) {
         let since = Instant::now();
         while self.recorder.crowded() {
-            if STOP.load(Ordering::Acquire) && since.elapsed() > CROWDED_PATIENCE {
+            if worker.stopping() && since.elapsed() > CROWDED_PATIENCE {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -336,7 +336,7 @@ impl Session {
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
                        CUPTI in the process replaced our callbacks; record without it";
-            not_recorded(self.recorder, why);
+            remark::not_recorded(self.recorder, "CUDA", "cuda", why);
         }
     }
 }
@@ -403,10 +403,4 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
         fact(recorder, "cuda.runtime", &text(version));
     }
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
-}
-
-/// Says on this thread's track, among the facts and to whoever records that CUDA is not
-/// recorded.
-pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
-    remark::not_recorded(recorder, "CUDA", "cuda", why);
 }
