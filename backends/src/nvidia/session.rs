@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::buffers::{self, Full};
+use super::buffers;
 use super::callbacks;
 use super::clock::Clock;
 use super::copies;
@@ -21,6 +21,7 @@ use super::share;
 use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
+use crate::vendor::pool::{Counts, Full};
 use crate::vendor::raw::Raw;
 use crate::vendor::remark::{self, fact, note, number};
 use crate::vendor::thread::without_signals;
@@ -63,8 +64,8 @@ pub(crate) struct Session {
     broken: u64,
     silence: u32,
     sampler: Option<Sampler>,
-    seen: buffers::Counts,
-    before: buffers::Counts,
+    seen: Counts,
+    before: Counts,
 }
 
 // SAFETY: the subscriber is a handle that CUPTI takes on any thread.
@@ -201,17 +202,17 @@ impl Session {
         loop {
             // SAFETY: the buffer is ours now; CUPTI steps over the records it wrote.
             let result =
-                unsafe { (self.found.cupti.next_record)(full.start, full.valid, &mut record) };
+                unsafe { (self.found.cupti.next_record)(full.start, full.used, &mut record) };
             if result != SUCCESS {
                 // Unknown kinds end a buffer, too (older versions say that in other words
                 // than newer ones), and so does a record that is not all there.
-                if result != END_OF_BUFFER || end < full.valid {
+                if result != END_OF_BUFFER || end < full.used {
                     self.cut_short();
                 }
                 break;
             }
             let at = (record as usize).wrapping_sub(full.start as usize);
-            let Some(left) = full.valid.checked_sub(at).filter(|left| *left >= 8) else {
+            let Some(left) = full.used.checked_sub(at).filter(|left| *left >= 8) else {
                 self.cut_short();
                 break;
             };
@@ -219,7 +220,7 @@ impl Session {
             let kind = unsafe { record.cast::<u32>().read_unaligned() };
             let size = self.sizes.of(kind).max(8).min(left);
             // Of a kind that is not read, nobody knows where it ends.
-            end = if self.sizes.of(kind) == 0 { full.valid } else { at + self.sizes.of(kind) };
+            end = if self.sizes.of(kind) == 0 { full.used } else { at + self.sizes.of(kind) };
             // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
             // are CUPTI's C strings.
             unsafe {

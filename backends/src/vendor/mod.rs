@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
 //! | `raw`, `args`, `keys`, `kernel`, `intern`, `ranges` | from a vendor's record to ours |
+//! | `pool` | buffers that a vendor fills |
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
@@ -15,6 +16,7 @@ pub(crate) mod kernel;
 pub(crate) mod keys;
 #[cfg(test)]
 pub(crate) mod notes;
+pub(crate) mod pool;
 pub(crate) mod ranges;
 pub(crate) mod raw;
 pub(crate) mod remark;

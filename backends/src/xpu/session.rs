@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::buffers::{self, Full};
+use super::buffers;
 use super::collect::describe;
 use super::decode::Decoder;
 use super::layout::Sizes;
 use super::library::Found;
 use super::selection::Selection;
 use super::sys::{END_OF_BUFFER, SUCCESS};
+use crate::vendor::pool::{Counts, Full};
 use crate::vendor::raw::Raw;
 use crate::vendor::remark::{fact, number};
 use crate::vendor::worker::Worker;
@@ -36,7 +37,7 @@ pub(crate) struct Session {
     discarded: u64,
     /// Buffers whose records ended in something that PTI could not step over.
     broken: u64,
-    before: buffers::Counts,
+    before: Counts,
     refused: Option<i32>,
 }
 
@@ -179,6 +180,7 @@ impl Session {
         self.recorder.lost(missing);
         let counts = self.decoder.counts;
         let now = buffers::counts();
+        let foreign = now.foreign - self.before.foreign;
         let rows = [
             ("kernels", counts.kernels),
             ("copies", counts.copies),
@@ -191,8 +193,8 @@ impl Session {
             ("lost.without_times", counts.timeless),
             ("lost.discarded", self.discarded),
             ("lost.never_reported", missing),
-            ("buffers", now.completed - self.before.completed),
-            ("buffers_of_others", now.foreign - self.before.foreign),
+            ("buffers", (now.completed - self.before.completed).saturating_sub(foreign)),
+            ("buffers_of_others", foreign),
             ("buffers_broken", self.broken),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
