@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::clock::{self, Both, Clock};
+use super::clock::{self, Clock};
 use super::collect::take_running;
 use super::decode::Decoder;
 use super::layout::{Trace, unit};
 use super::sys::{FORMAT_TEF, SUCCESS, Synapse};
+use crate::vendor::clock::Both;
 use crate::vendor::remark::{fact, note, number};
 use crate::vendor::worker::Worker;
 
@@ -85,7 +86,7 @@ impl Session {
         let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), size) };
         let trace = Trace::new(bytes, count)?;
         let clock = Clock::new(start, stop);
-        let scale = unit(&trace, stop.unwrap_or(start).0);
+        let scale = unit(&trace, stop.unwrap_or(start).theirs);
         let keys = [
             ("trace_version", trace.version()),
             ("trace_event_bytes", trace.layout().stride() as u64),

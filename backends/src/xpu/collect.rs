@@ -18,8 +18,8 @@ use super::sys::{
     SUCCESS, Version, kind,
 };
 use crate::annotate::guarded;
-use crate::nvidia::clock::Clock;
 use crate::source::{Settings, Source};
+use crate::vendor::realtime::Realtime;
 use crate::vendor::remark::fact;
 use crate::vendor::worker::{Words, Worker};
 
@@ -127,7 +127,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     for (index, device) in (0..).zip(&devices) {
         levelzero::state(recorder, index, device);
     }
-    let mut decoder = Decoder::new(recorder, Clock::realtime(), devices, settings.all_args);
+    let mut decoder = Decoder::new(recorder, Realtime::new(), devices, settings.all_args);
     decoder.calls.name_by(pti);
     if [kind::KERNEL, kind::COPY, kind::PEER_COPY, kind::FILL].iter().all(|k| selection.has(*k)) {
         decoder.expect_all_work();

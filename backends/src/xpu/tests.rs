@@ -8,8 +8,8 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::decode::Decoder;
 use super::levelzero::Device;
-use crate::nvidia::clock::Clock;
 use crate::vendor::raw::Raw;
+use crate::vendor::realtime::Realtime;
 
 /// Writes down what it is told.
 #[derive(Default)]
@@ -100,7 +100,7 @@ fn decoder() -> (&'static Notes, Decoder) {
         part: false,
     };
     let devices = vec![device(1), device(2)];
-    (notes, Decoder::new(notes, Clock::same(), devices, false))
+    (notes, Decoder::new(notes, Realtime::same(), devices, false))
 }
 
 fn bytes(len: usize, fields: &[(usize, u64, usize)]) -> Vec<u8> {

@@ -3,7 +3,7 @@ use crate::vendor::notes::Notes;
 
 fn decoder(version: u32) -> (&'static Notes, Decoder) {
     let notes = Notes::new();
-    (notes, Decoder::new(notes, Clock::same(), version, false))
+    (notes, Decoder::new(notes, Clock::Chosen, version, false))
 }
 
 fn bytes(len: usize, fields: &[(usize, u64, usize)]) -> Vec<u8> {
