@@ -21,6 +21,7 @@ use super::sys::{Entry, Id, LATE_START, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
+use crate::vendor::thread::wait;
 use crate::vendor::worker::{Words, Worker};
 
 /// The source.
@@ -318,9 +319,8 @@ pub(crate) unsafe extern "C" fn records(
                 }
             }
             // The library has a second buffer meanwhile, and no more: do not wait for long.
-            while decoder.recorder().crowded() && started.elapsed() < CROWDED_PATIENCE {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            let patience = CROWDED_PATIENCE.saturating_sub(started.elapsed());
+            wait(patience, || !decoder.recorder().crowded());
         }
     });
 }
@@ -343,10 +343,7 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("clock_jumps", decoder.clock.jumps),
         ("stop_us", stopping.elapsed().as_micros() as u64),
     ];
-    let prefix = format!("hip.{}", std::process::id());
-    for (key, value) in rows {
-        remark::number(recorder, &format!("{prefix}.{key}"), value);
-    }
+    remark::counts(recorder, "hip", &rows);
 }
 
 /// The library ends, and all that HIP is with it: what it has is pushed, then nothing of it is

@@ -12,7 +12,8 @@ use super::decode::Decoder;
 use super::layout::{Trace, unit};
 use super::sys::{FORMAT_TEF, SUCCESS, Synapse};
 use crate::vendor::clock::Both;
-use crate::vendor::remark::{fact, note, number};
+use crate::vendor::remark::{counts, fact, note, number};
+use crate::vendor::thread::wait;
 use crate::vendor::worker::Worker;
 
 /// How often somebody looks whether the recording stops.
@@ -87,13 +88,13 @@ impl Session {
         let trace = Trace::new(bytes, count)?;
         let clock = Clock::new(start, stop);
         let scale = unit(&trace, stop.unwrap_or(start).theirs);
-        let keys = [
+        let rows = [
             ("trace_version", trace.version()),
             ("trace_event_bytes", trace.layout().stride() as u64),
             ("trace_unit_ns", scale),
             ("clock_jumps", clock.jumped.into()),
         ];
-        for (key, value) in keys {
+        for (key, value) in rows {
             number(self.recorder, &format!("{}.{device}.{key}", prefix()), value);
         }
         self.decoder.trace(&trace, device, clock, scale);
@@ -126,23 +127,21 @@ impl Session {
 
     /// What came of it, in the trace.
     fn state(&self, stopping: Instant) {
-        let counts = self.decoder.counts;
+        let decoded = self.decoder.counts;
         let rows = [
-            ("kernels", counts.kernels),
-            ("copies", counts.copies),
-            ("sets", counts.sets),
-            ("others", counts.others),
-            ("calls", counts.calls),
-            ("noise", counts.noise),
-            ("lost.of_unknown_kind", counts.skipped),
-            ("lost.without_times", counts.timeless),
-            ("lost.unfinished", counts.unfinished),
-            ("lost.unbegun", counts.unbegun),
+            ("kernels", decoded.kernels),
+            ("copies", decoded.copies),
+            ("sets", decoded.sets),
+            ("others", decoded.others),
+            ("calls", decoded.calls),
+            ("noise", decoded.noise),
+            ("lost.of_unknown_kind", decoded.skipped),
+            ("lost.without_times", decoded.timeless),
+            ("lost.unfinished", decoded.unfinished),
+            ("lost.unbegun", decoded.unbegun),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
-        for (key, value) in rows {
-            number(self.recorder, &format!("{}.{key}", prefix()), value);
-        }
+        counts(self.recorder, "hpu", &rows);
     }
 }
 
@@ -156,8 +155,5 @@ pub(crate) fn check(what: &str, result: c_int) -> Result<(), String> {
 
 /// Waits for the pipeline rather than lose records: the whole trace is at hand.
 fn keep_pace(recorder: &dyn Recorder) {
-    let since = Instant::now();
-    while recorder.crowded() && since.elapsed() < CROWDED_PATIENCE {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait(CROWDED_PATIENCE, || !recorder.crowded());
 }

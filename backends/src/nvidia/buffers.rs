@@ -91,7 +91,10 @@ pub(crate) unsafe extern "C" fn completed(
         let full = Full { start: buffer, used: valid.min(size) };
         // SAFETY: CUPTI is done with the buffer, and it is in no queue.
         unsafe { copies::deliver(context, stream, full.start, full.used) };
-        pool.put(full, size, |full| share::count(full.start, full.used));
+        // SAFETY: CUPTI wrote them.
+        let count =
+            |full: &Full| share::real().map_or(0, |cupti| unsafe { full.count(cupti.next_record) });
+        pool.put(full, size, count);
     });
 }
 

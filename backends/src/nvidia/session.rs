@@ -23,7 +23,7 @@ use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
 use crate::vendor::pool::{Counts, Full};
 use crate::vendor::raw::Raw;
-use crate::vendor::remark::{self, fact, note, number};
+use crate::vendor::remark::{self, counts, fact, note};
 use crate::vendor::thread::without_signals;
 use crate::vendor::worker::Worker;
 
@@ -298,18 +298,18 @@ impl Session {
 
     /// What came of it, in the trace.
     fn state(&self, stopping: Instant) {
-        let counts = self.decoder.counts;
+        let decoded = self.decoder.counts;
         let now = buffers::counts();
         let (errors, first) = callbacks::errors();
         let rows = [
-            ("kernels", counts.kernels),
-            ("copies", counts.copies),
-            ("sets", counts.sets),
-            ("graphs", counts.graphs),
-            ("waits", counts.waits),
-            ("records_skipped", counts.skipped),
+            ("kernels", decoded.kernels),
+            ("copies", decoded.copies),
+            ("sets", decoded.sets),
+            ("graphs", decoded.graphs),
+            ("waits", decoded.waits),
+            ("records_skipped", decoded.skipped),
             ("lost.dropped_by_cupti", self.dropped),
-            ("lost.without_times", counts.timeless),
+            ("lost.without_times", decoded.timeless),
             ("lost.discarded", self.discarded),
             ("buffers", now.completed - self.before.completed),
             ("buffers_refused", now.refused - self.before.refused),
@@ -320,15 +320,11 @@ impl Session {
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
         if let Some(sampler) = &self.sampler {
-            let prefix = format!("nvml.{}", std::process::id());
-            number(self.recorder, &format!("{prefix}.rounds"), sampler.rounds);
             let took = sampler.took.as_micros() as u64;
-            number(self.recorder, &format!("{prefix}.took_us"), took);
+            counts(self.recorder, "nvml", &[("rounds", sampler.rounds), ("took_us", took)]);
         }
+        counts(self.recorder, "cuda", &rows);
         let prefix = format!("cuda.{}", std::process::id());
-        for (key, value) in rows {
-            number(self.recorder, &format!("{prefix}.{key}"), value);
-        }
         let since = callbacks::direct_since(&self.found.cupti);
         fact(self.recorder, &format!("{prefix}.driver_launches_since"), &since);
         if let Some((code, message)) = first {

@@ -38,6 +38,13 @@ pub(crate) fn number(recorder: &dyn Recorder, key: &str, value: u64) {
     state(recorder, key, ArgType::U64, value);
 }
 
+/// What came of a recording of this process: `KEY.PID.` and a name each.
+pub(crate) fn counts(recorder: &dyn Recorder, key: &str, rows: &[(&str, u64)]) {
+    for (name, value) in rows {
+        number(recorder, &format!("{key}.{}.{name}", std::process::id()), *value);
+    }
+}
+
 fn state(recorder: &dyn Recorder, key: &str, ty: ArgType, arg: u64) {
     let head = Record {
         time: recorder.now(),

@@ -7,7 +7,7 @@
 use std::ptr;
 use std::sync::OnceLock;
 
-use super::sys::{Pti, SUCCESS};
+use super::sys::Pti;
 use crate::annotate::guarded;
 use crate::vendor::pool::{Bounds, Counts, Full, Pool};
 
@@ -59,19 +59,10 @@ pub(crate) unsafe extern "C" fn completed(buffer: *mut u8, size: usize, used: us
         match pool.accept(buffer, size) {
             true => {
                 let full = Full { start: buffer, used: used.min(size) };
-                pool.put(full, size, |full| count(pti, full));
+                // SAFETY: PTI wrote them.
+                pool.put(full, size, |full| unsafe { full.count(pti.next_record) });
             }
             false => pool.refuse(buffer),
         }
     });
-}
-
-/// How many records are in a buffer.
-fn count(pti: &Pti, full: &Full) -> u64 {
-    let (mut records, mut record) = (0, ptr::null_mut());
-    // SAFETY: PTI steps over the records that it wrote there.
-    while unsafe { (pti.next_record)(full.start, full.used, &mut record) } == SUCCESS {
-        records += 1;
-    }
-    records
 }
