@@ -383,13 +383,12 @@ mod tests {
     use super::*;
     use crate::amd::replay::register;
     use crate::vendor::notes::Notes;
+    use crate::vendor::raw::bytes;
 
     /// A record: size, and fields by offset, value and width.
     fn record(kind: u32, size: u64, fields: &[(usize, u64, usize)]) -> (RecordHeader, Vec<u8>) {
-        let mut bytes = vec![0; size as usize];
-        for (at, value, width) in [(0, size, 8), (8, kind.into(), 4)].iter().chain(fields) {
-            bytes[*at..at + width].copy_from_slice(&value.to_ne_bytes()[..*width]);
-        }
+        let head = [(0, size, 8), (8, kind.into(), 4)];
+        let bytes = bytes(size as usize, &[&head, fields].concat());
         let payload = bytes.as_ptr();
         (RecordHeader { category: CATEGORY_TRACING, kind, payload }, bytes)
     }

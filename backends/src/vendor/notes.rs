@@ -53,7 +53,7 @@ impl Notes {
         texts.get(at).map_or_else(String::new, |t| String::from_utf8_lossy(t).into_owned())
     }
 
-    fn args(&self, extras: &[Extra]) -> String {
+    pub(crate) fn args(&self, extras: &[Extra]) -> String {
         let value = |arg: &Extra| match ArgType::from_u8(arg.ty) {
             Some(ArgType::Str) => self.text(StrId(arg.value as u32)),
             _ => (arg.value as i64).to_string(),
