@@ -157,7 +157,8 @@ fn buffers_that_do_not_come_back() {
     recorded.trace.clean_except(LOST);
     // Calls take room, too: what is missing is not only kernels.
     let missing = LAUNCHES - recorded.kernels();
-    let counted = count(&recorded, "lost.discarded") + count(&recorded, "lost.never_reported");
+    // All that was lost: a slow machine's writer may have lost some of what was read.
+    let counted = recorded.facts.get("kymograph.lost").map_or(0, |lost| lost.parse().unwrap());
     // A machine that is too slow to read them all before the program ends says so.
     let said = recorded.fact("xpu", "not_recorded").is_some();
     assert!(counted >= missing || said, "{missing}: {:#?}", recorded.facts);

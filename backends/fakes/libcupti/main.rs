@@ -59,5 +59,4 @@ mod sizes;
 mod status;
 
 /// Where the settings are, for `settings`.
-const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
-const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";
+const VARIABLES: settings::Variables = settings::Variables::CUPTI;

@@ -37,11 +37,15 @@
 
 #[path = "../seam.rs"]
 mod seam;
+#[path = "../settings.rs"]
+mod settings;
 
 mod buffers;
 mod level_zero;
 mod observe;
 mod record;
-mod settings;
 mod sizes;
 mod view;
+
+/// Where the settings are, for `settings`.
+const VARIABLES: settings::Variables = settings::Variables::PTI;

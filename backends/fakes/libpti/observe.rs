@@ -75,10 +75,7 @@ pub(crate) fn finish() {
 fn finished(mut work: Work) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-    let hit = |fault| {
-        let every = settings::fault_every(fault, 10);
-        every > 0 && count.is_multiple_of(every)
-    };
+    let hit = |fault| settings::befalls(fault, count);
     if hit("drop") {
         return;
     }

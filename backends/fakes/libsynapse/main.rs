@@ -39,6 +39,8 @@
 
 #[path = "../seam.rs"]
 mod seam;
+#[path = "../settings.rs"]
+mod settings;
 
 mod buffer;
 mod driver;
@@ -49,7 +51,9 @@ mod profiler;
 mod run;
 #[path = "../libcuda/script.rs"]
 mod script;
-mod settings;
 #[path = "../libcuda/timeline.rs"]
 #[allow(dead_code, reason = "CUDA has contexts to ask for")]
 mod timeline;
+
+/// Where the settings are, for `settings`.
+const VARIABLES: settings::Variables = settings::Variables::HPU;

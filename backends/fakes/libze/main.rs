@@ -15,7 +15,7 @@
 
 #[path = "../seam.rs"]
 mod seam;
-#[path = "../libpti/settings.rs"]
+#[path = "../settings.rs"]
 mod settings;
 
 mod driver;
@@ -27,3 +27,6 @@ mod script;
 #[path = "../libcuda/timeline.rs"]
 #[allow(dead_code, reason = "CUDA has contexts to ask for")]
 mod timeline;
+
+/// Where the settings are, for `settings`.
+const VARIABLES: settings::Variables = settings::Variables::PTI;

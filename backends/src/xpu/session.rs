@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::buffers::{self, Full};
+use super::buffers;
 use super::collect::describe;
 use super::decode::Decoder;
 use super::layout::Sizes;
 use super::library::Found;
 use super::selection::Selection;
 use super::sys::{END_OF_BUFFER, SUCCESS};
+use crate::vendor::pool::{Counts, Full};
 use crate::vendor::raw::Raw;
-use crate::vendor::remark::{fact, number};
+use crate::vendor::remark::{counts, fact};
+use crate::vendor::thread::wait;
 use crate::vendor::worker::Worker;
 
 /// How often finished buffers are looked for.
@@ -36,7 +38,7 @@ pub(crate) struct Session {
     discarded: u64,
     /// Buffers whose records ended in something that PTI could not step over.
     broken: u64,
-    before: buffers::Counts,
+    before: Counts,
     refused: Option<i32>,
 }
 
@@ -167,42 +169,37 @@ impl Session {
     /// Waits for the pipeline rather than lose records: the buffers that PTI fills
     /// meanwhile are bounded, too.
     fn keep_pace(&self) {
-        let since = Instant::now();
-        while self.recorder.crowded() && since.elapsed() < CROWDED_PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait(CROWDED_PATIENCE, || !self.recorder.crowded());
     }
 
     /// What came of it, in the trace.
     fn state(&self, stopping: Instant) {
         let missing = self.decoder.missing().saturating_sub(self.discarded);
         self.recorder.lost(missing);
-        let counts = self.decoder.counts;
+        let decoded = self.decoder.counts;
         let now = buffers::counts();
+        let foreign = now.foreign - self.before.foreign;
         let rows = [
-            ("kernels", counts.kernels),
-            ("copies", counts.copies),
-            ("fills", counts.fills),
-            ("calls", counts.calls),
-            ("waits", counts.waits),
-            ("collectives", counts.collectives),
-            ("overheads", counts.overheads),
-            ("records_skipped", counts.skipped),
-            ("lost.without_times", counts.timeless),
+            ("kernels", decoded.kernels),
+            ("copies", decoded.copies),
+            ("fills", decoded.fills),
+            ("calls", decoded.calls),
+            ("waits", decoded.waits),
+            ("collectives", decoded.collectives),
+            ("overheads", decoded.overheads),
+            ("records_skipped", decoded.skipped),
+            ("lost.without_times", decoded.timeless),
             ("lost.discarded", self.discarded),
             ("lost.never_reported", missing),
-            ("buffers", now.completed - self.before.completed),
-            ("buffers_of_others", now.foreign - self.before.foreign),
+            ("buffers", (now.completed - self.before.completed).saturating_sub(foreign)),
+            ("buffers_of_others", foreign),
             ("buffers_broken", self.broken),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
-        let prefix = format!("xpu.{}", std::process::id());
-        for (key, value) in rows {
-            number(self.recorder, &format!("{prefix}.{key}"), value);
-        }
+        counts(self.recorder, "xpu", &rows);
         if let Some(code) = self.refused {
             let why = format!("ptiFlushAllViews: {}", describe(&self.found.pti, code));
-            fact(self.recorder, &format!("{prefix}.error"), &why);
+            fact(self.recorder, &format!("xpu.{}.error", std::process::id()), &why);
         }
     }
 }
