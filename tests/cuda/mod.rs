@@ -116,8 +116,8 @@ impl Recorded {
     }
 
     /// Such a fact as a number; 0 if it is not there.
-    pub(crate) fn count(&self, key: &str) -> i64 {
-        self.cuda(key).map_or(0, |value| value.parse().unwrap())
+    pub(crate) fn number(&self, vendor: &str, key: &str) -> i64 {
+        self.fact(vendor, key).map_or(0, |value| value.parse().unwrap())
     }
 
     /// The program ended as it does untraced, and nobody said a word.
