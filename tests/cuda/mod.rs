@@ -161,6 +161,15 @@ impl Recorded {
         self.trace.one_i64("SELECT count(*) FROM gpu_slice WHERE name NOT LIKE 'Mem%'")
     }
 
+    /// How many kernels come from calls of each thread.
+    pub(crate) fn kernels_of_threads(&self) -> String {
+        self.trace.table(
+            "SELECT count(*) AS n FROM flow JOIN gpu_slice g ON g.id = slice_in
+             JOIN slice c ON c.id = slice_out JOIN thread_track t ON t.id = c.track_id
+             WHERE g.name NOT LIKE 'Mem%' GROUP BY utid ORDER BY utid",
+        )
+    }
+
     /// Calls of the program: name, how often.
     pub(crate) fn calls(&self) -> String {
         self.trace.table(
