@@ -43,6 +43,7 @@ mod settings;
 
 mod driver;
 mod functions;
+mod graphs;
 mod run;
 mod script;
 mod timeline;

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::record::Record;
+use crate::bytes::Record;
 use crate::{attributes, callbacks, delivery, settings};
 
 /// `CUpti_BuffersCallbackRequestFunc`.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use crate::record::Record;
+use crate::bytes::Record;
 use crate::{observe, settings, view};
 
 /// `pti_fptr_buffer_requested`.

@@ -35,6 +35,10 @@
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 
+#[path = "../bytes.rs"]
+mod bytes;
+#[path = "../in_flight.rs"]
+mod in_flight;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]

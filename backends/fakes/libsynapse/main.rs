@@ -45,6 +45,8 @@ mod settings;
 mod buffer;
 mod driver;
 mod functions;
+#[path = "../libcuda/graphs.rs"]
+mod graphs;
 mod profiler;
 #[path = "../libcuda/run.rs"]
 #[allow(dead_code, reason = "CUDA has contexts to wait for")]

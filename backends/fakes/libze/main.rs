@@ -20,6 +20,8 @@ mod settings;
 
 mod driver;
 mod functions;
+#[path = "../libcuda/graphs.rs"]
+mod graphs;
 #[path = "../libcuda/run.rs"]
 mod run;
 #[path = "../libcuda/script.rs"]
