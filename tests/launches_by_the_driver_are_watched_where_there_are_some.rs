@@ -40,7 +40,7 @@ fn not_for_ever_if_it_launches_by_the_runtime() {
         since(&recorded),
         "cuModuleGetFunction, until 10000 launches in a row came from the runtime"
     );
-    assert_eq!((recorded.kernels(), recorded.count("kernels_without_call")), (10_020, 0));
+    assert_eq!((recorded.kernels(), recorded.number("cuda", "kernels_without_call")), (10_020, 0));
     recorded.every_launch_has_its_arrow();
 }
 
@@ -61,8 +61,8 @@ fn from_a_kernel_on_that_no_call_asked_for() {
                   repeat 150\nkernel d via=driver\nsleep dur=50ms\nend\nsync\n";
     let recorded = record(&Machine::with("13.0"), script, &[]);
     recorded.trace.assert_clean();
-    assert_eq!((recorded.kernels(), recorded.count("lost")), (10_170, 0));
-    let missed = recorded.count("kernels_without_call");
+    assert_eq!((recorded.kernels(), recorded.number("cuda", "lost")), (10_170, 0));
+    let missed = recorded.number("cuda", "kernels_without_call");
     assert!((1..150).contains(&missed), "{missed}");
     let said =
         format!("SELECT COUNT(*) FROM slice WHERE name GLOB '{missed} kernels have no arrow*'");

@@ -19,13 +19,15 @@ use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
 use super::direct;
+use super::enable;
 use super::kinds;
 use super::leave;
 use super::names;
 use super::subscription;
 use super::sys::{
     API_ENTER, CallbackData, Cupti, DOMAIN_DRIVER, DOMAIN_RESOURCE, DOMAIN_RUNTIME, DOMAIN_STATE,
-    RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, ResourceData, SUCCESS, StateData,
+    RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, RESOURCE_CU_INIT_FINISHED,
+    ResourceData, SUCCESS, StateData,
 };
 use crate::annotate::guarded;
 use crate::vendor::intern::intern;
@@ -184,9 +186,9 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
         let result = unsafe { (cupti.enable_callback)(1, subscriber, domain, id) };
         refused += u32::from(result != SUCCESS);
     };
-    for id in [RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING] {
-        enable(DOMAIN_RESOURCE, id);
-    }
+    let resources =
+        [RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, RESOURCE_CU_INIT_FINISHED];
+    resources.into_iter().for_each(|id| enable(DOMAIN_RESOURCE, id));
     let domains =
         [(DOMAIN_RUNTIME, &calls.runtime, runtime), (DOMAIN_DRIVER, &calls.driver, driver)];
     for (number, domain, wanted) in domains {
@@ -256,7 +258,7 @@ pub(crate) unsafe extern "C" fn callback(
                 _ if data.is_null() => {}
                 DOMAIN_RUNTIME => api(calls, &calls.runtime, false, id, data.cast()),
                 DOMAIN_DRIVER => api(calls, &calls.driver, true, id, data.cast()),
-                DOMAIN_RESOURCE => resource(id, data.cast()),
+                DOMAIN_RESOURCE => resource(calls, id, data.cast()),
                 DOMAIN_STATE => state(data.cast()),
                 _ => {}
             }
@@ -335,7 +337,7 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
 
 /// # Safety
 /// `data` is what CUPTI passed.
-unsafe fn resource(id: u32, data: *const ResourceData) {
+unsafe fn resource(calls: &Calls, id: u32, data: *const ResourceData) {
     // SAFETY: the caller's promise.
     let context = unsafe { (*data).context };
     let (from, to) = match id {
@@ -344,6 +346,7 @@ unsafe fn resource(id: u32, data: *const ResourceData) {
             (ptr::null_mut(), context)
         }
         RESOURCE_CONTEXT_DESTROY_STARTING => (context, ptr::null_mut()),
+        RESOURCE_CU_INIT_FINISHED => return enable::waiting(calls.recorder),
         _ => return,
     };
     let swap = |place: &AtomicPtr<c_void>| {

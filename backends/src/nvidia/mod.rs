@@ -34,6 +34,7 @@ mod counters;
 mod decode;
 mod device;
 mod direct;
+mod enable;
 mod keys;
 mod kinds;
 mod layout;

@@ -14,6 +14,7 @@ use super::counters::Sampler;
 use super::decode::Decoder;
 use super::device;
 use super::direct;
+use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
@@ -142,6 +143,8 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read(worker);
         self.count_dropped();
+        self.sampler.iter_mut().for_each(Sampler::hurry);
+        self.sample();
         match self.leaves {
             true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
             false => subscription::give_up(self.subscriber),
@@ -326,6 +329,7 @@ impl Session {
             counts(self.recorder, "nvml", &[("rounds", sampler.rounds), ("took_us", took)]);
         }
         counts(self.recorder, "cuda", &rows);
+        enable::state(&self.found.cupti, self.recorder);
         let prefix = format!("cuda.{}", std::process::id());
         if direct::missed() {
             let many = decoded.uncalled;
