@@ -13,6 +13,7 @@ use super::copies;
 use super::share;
 use crate::annotate::guarded;
 use crate::vendor::pool::{Bounds, Counts, Full, Pool};
+use crate::vendor::walk;
 
 /// Some 5,000 kernels in a buffer. CUPTI recommends 1 to 10 MB.
 const BOUNDS: Bounds =
@@ -91,9 +92,10 @@ pub(crate) unsafe extern "C" fn completed(
         let full = Full { start: buffer, used: valid.min(size) };
         // SAFETY: CUPTI is done with the buffer, and it is in no queue.
         unsafe { copies::deliver(context, stream, full.start, full.used) };
-        // SAFETY: CUPTI wrote them.
-        let count =
-            |full: &Full| share::real().map_or(0, |cupti| unsafe { full.count(cupti.next_record) });
+        let count = |full: &Full| {
+            // SAFETY: CUPTI wrote them.
+            share::real().map_or(0, |cupti| unsafe { walk::count(cupti.next_record, full) })
+        };
         pool.put(full, size, count);
     });
 }

@@ -24,9 +24,9 @@ use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
 use crate::vendor::pool::{Counts, Full};
-use crate::vendor::raw::Raw;
 use crate::vendor::remark::{self, counts, fact, note};
 use crate::vendor::thread::without_signals;
+use crate::vendor::walk;
 use crate::vendor::worker::Worker;
 
 /// How often finished buffers are looked for.
@@ -201,59 +201,28 @@ impl Session {
     }
 
     fn buffer(&mut self, full: &Full, worker: &Worker) {
-        let mut record: *mut u8 = ptr::null_mut();
-        let (mut count, mut end) = (0, 0);
-        loop {
-            // SAFETY: the buffer is ours now; CUPTI steps over the records it wrote.
-            let result =
-                unsafe { (self.found.cupti.next_record)(full.start, full.used, &mut record) };
-            if result != SUCCESS {
-                // Unknown kinds end a buffer, too (older versions say that in other words
-                // than newer ones), and so does a record that is not all there.
-                if result != END_OF_BUFFER || end < full.used {
-                    self.cut_short();
-                }
-                break;
-            }
-            let at = (record as usize).wrapping_sub(full.start as usize);
-            let Some(left) = full.used.checked_sub(at).filter(|left| *left >= 8) else {
-                self.cut_short();
-                break;
-            };
-            // SAFETY: a record lies within the buffer and begins with its kind.
-            let kind = unsafe { record.cast::<u32>().read_unaligned() };
-            let size = self.sizes.of(kind).max(8).min(left);
-            // Of a kind that is not read, nobody knows where it ends.
-            end = if self.sizes.of(kind) == 0 { full.used } else { at + self.sizes.of(kind) };
-            // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
-            // are CUPTI's C strings.
-            unsafe {
-                let bytes = std::slice::from_raw_parts(record, size);
-                self.decoder.record(Raw::new(bytes));
-            }
-            count += 1;
-            if count % BATCH == 0 {
-                self.keep_pace(worker);
-            }
-        }
-    }
-
-    /// The rest of a buffer cannot be read. How many records that are is unknown: one at
-    /// least.
-    fn cut_short(&mut self) {
-        self.broken += 1;
-        self.recorder.lost(1);
-    }
-
-    /// Waits for the pipeline rather than lose records: the buffers that CUPTI fills
-    /// meanwhile are bounded, too.
-    fn keep_pace(&self, worker: &Worker) {
-        let since = Instant::now();
-        while self.recorder.crowded() {
-            if worker.stopping() && since.elapsed() > CROWDED_PATIENCE {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let next = self.found.cupti.next_record;
+        let (sizes, mut count) = (self.sizes, 0_u32);
+        // SAFETY: the buffer is ours now; names in its records are CUPTI's C strings.
+        let whole = unsafe {
+            walk::records(
+                next,
+                END_OF_BUFFER,
+                full,
+                |kind| sizes.of(kind),
+                |raw| {
+                    self.decoder.record(raw);
+                    count += 1;
+                    if count.is_multiple_of(BATCH) {
+                        keep_pace(self.recorder, worker);
+                    }
+                },
+            )
+        };
+        if !whole {
+            // How many records that are is unknown: one at least.
+            self.broken += 1;
+            self.recorder.lost(1);
         }
     }
 
@@ -349,6 +318,18 @@ impl Session {
                        CUPTI in the process replaced our callbacks; record without it";
             remark::not_recorded(self.recorder, "CUDA", "cuda", why);
         }
+    }
+}
+
+/// Waits for the pipeline rather than lose records: the buffers that CUPTI fills meanwhile
+/// are bounded, too.
+fn keep_pace(recorder: &dyn Recorder, worker: &Worker) {
+    let since = Instant::now();
+    while recorder.crowded() {
+        if worker.stopping() && since.elapsed() > CROWDED_PATIENCE {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -5,7 +5,7 @@
 //! | `selection` | `ACTIVITY_TYPES` |
 //! | `raw`, `args`, `keys`, `kernel`, `intern`, `ranges` | from a vendor's record to ours |
 //! | `clock`, `realtime` | a vendor's clock and ours |
-//! | `pool` | buffers that a vendor fills |
+//! | `pool`, `walk` | buffers that a vendor fills, and the records in them |
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
@@ -25,4 +25,5 @@ pub(crate) mod realtime;
 pub(crate) mod remark;
 pub(crate) mod selection;
 pub(crate) mod thread;
+pub(crate) mod walk;
 pub(crate) mod worker;

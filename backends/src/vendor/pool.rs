@@ -12,7 +12,6 @@
 //! records are counted and thrown away as soon as it comes back.
 
 use std::alloc::{Layout, alloc_zeroed};
-use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -40,25 +39,6 @@ pub(crate) struct Full {
     pub(crate) start: *mut u8,
     /// Bytes of records in it.
     pub(crate) used: usize,
-}
-
-impl Full {
-    /// How many records are in it, by the function that steps over them. It returns 0 while
-    /// there is one.
-    ///
-    /// # Safety
-    /// It is the library's that wrote the records, and nobody writes now.
-    pub(crate) unsafe fn count(
-        &self,
-        next: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int,
-    ) -> u64 {
-        let (mut count, mut record) = (0, ptr::null_mut());
-        // SAFETY: the caller's promise.
-        while unsafe { next(self.start, self.used, &mut record) } == 0 {
-            count += 1;
-        }
-        count
-    }
 }
 
 // SAFETY: whoever holds it is the only one who knows the buffer: it left the library, and

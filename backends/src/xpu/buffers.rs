@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use super::sys::Pti;
 use crate::annotate::guarded;
 use crate::vendor::pool::{Bounds, Counts, Full, Pool};
+use crate::vendor::walk;
 
 /// Some 1,400 kernels in a buffer; and in a scratch buffer at least one record of any kind.
 const BOUNDS: Bounds =
@@ -60,7 +61,7 @@ pub(crate) unsafe extern "C" fn completed(buffer: *mut u8, size: usize, used: us
             true => {
                 let full = Full { start: buffer, used: used.min(size) };
                 // SAFETY: PTI wrote them.
-                pool.put(full, size, |full| unsafe { full.count(pti.next_record) });
+                pool.put(full, size, |full| unsafe { walk::count(pti.next_record, full) });
             }
             false => pool.refuse(buffer),
         }
