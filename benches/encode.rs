@@ -120,7 +120,8 @@ impl Encoder {
         let mut sequence = Sequence::new(2);
         let mut out = Vec::with_capacity(2 * FULL);
         let boottime = 1_000_000_000_000;
-        sequence.restart(&mut out, 77, &Snapshot { boottime, ..Snapshot::default() }, false);
+        let clocks = Snapshot { boottime, ..Snapshot::default() };
+        sequence.restart(&mut out, 77, &clocks, boottime, false);
         out.clear();
         Encoder { sequence, out, time: boottime, bytes: 0 }
     }

@@ -13,12 +13,12 @@ mod measure;
 #[path = "../src/cli/workload.rs"]
 mod workload;
 
-use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use kymograph::{Config, Recording, scope};
+use kymograph::{Config, Recording};
+use measure::burst::{due, row, scopes};
 
 /// How often plain recording and flight recorder are measured, in turns.
 const ROUNDS: usize = 7;
@@ -52,24 +52,6 @@ fn histories() {
     history("scopes, one u64, at full speed", || _ = scopes(1_000_000), 0.0);
 }
 
-pub(crate) fn row(what: &str, measured: &str, target: &str, met: bool) {
-    let verdict = match (target, met) {
-        ("", _) => "",
-        (_, true) => "met",
-        (_, false) => "**missed**",
-    };
-    println!("| {what} | {measured} | {target} | {verdict} |");
-}
-
-/// Scopes at full speed. Returns how long they took.
-fn scopes(count: u64) -> Duration {
-    let start = Instant::now();
-    for n in 0..count {
-        let _scope = scope!("burst", n = black_box(n));
-    }
-    start.elapsed()
-}
-
 fn start(path: &Path, flight: bool) -> Recording {
     let mut config = Config::default();
     config.output = path.to_owned();
@@ -88,10 +70,8 @@ fn cost(seconds: u64, rate: u64, flight: bool) -> String {
     let (began, used) = (Instant::now(), processor());
     let (mut done, mut time) = (0, Duration::ZERO);
     while began.elapsed() < Duration::from_secs(seconds) {
-        let due = (began.elapsed().as_secs_f64() * rate as f64) as u64;
-        let due = due.min(done + rate / 100);
-        time += scopes(due.saturating_sub(done));
-        done = due.max(done);
+        let (now_done, took) = due(began, rate, done);
+        (done, time) = (now_done, time + took);
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(recording.flush(Duration::from_secs(10)));

@@ -5,12 +5,12 @@
 
 mod measure;
 
-use std::hint::black_box;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kymograph::{Config, Recording, Summary, scope};
+use kymograph::{Config, Recording, Summary};
+use measure::burst::{due, row, scopes};
 
 const THREADS: u64 = 2;
 const BURST: u64 = 100_000;
@@ -40,24 +40,6 @@ fn part(part: u32) {
     let child =
         std::process::Command::new(this).args(args).args(["--part", &part.to_string()]).status();
     assert!(child.is_ok_and(|status| status.success()), "part {part} failed");
-}
-
-fn row(what: &str, measured: &str, target: &str, met: bool) {
-    let verdict = match (target, met) {
-        ("", _) => "",
-        (_, true) => "met",
-        (_, false) => "**missed**",
-    };
-    println!("| {what} | {measured} | {target} | {verdict} |");
-}
-
-/// Scopes at full speed. Returns how long they took.
-fn scopes(count: u64) -> Duration {
-    let start = Instant::now();
-    for n in 0..count {
-        let _scope = scope!("burst", n = black_box(n));
-    }
-    start.elapsed()
 }
 
 /// Records into this file, with default settings.
@@ -122,11 +104,7 @@ fn steadily(rate: u64, stop: &AtomicBool) {
     let start = Instant::now();
     let mut done = 0;
     while !stop.load(Ordering::Relaxed) {
-        let due = (start.elapsed().as_secs_f64() * rate as f64) as u64;
-        // Who was kept from running does not catch up at once: that would be a burst.
-        let due = due.min(done + rate / 100);
-        scopes(due.saturating_sub(done));
-        done = due.max(done);
+        (done, _) = due(start, rate, done);
         std::thread::sleep(Duration::from_millis(1));
     }
 }

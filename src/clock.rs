@@ -14,6 +14,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kymograph_protos::packet::Snapshot;
+
 /// Whether ticks are the processor's counter.
 static COUNTER: AtomicBool = AtomicBool::new(false);
 
@@ -81,6 +83,15 @@ pub fn system(clock: libc::clockid_t) -> u64 {
     // not, the time would be 0.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The system's clocks, now.
+pub fn snapshot() -> Snapshot {
+    Snapshot {
+        boottime: system(libc::CLOCK_BOOTTIME),
+        monotonic: system(libc::CLOCK_MONOTONIC),
+        realtime: system(libc::CLOCK_REALTIME),
+    }
 }
 
 /// Whether the counter runs at one rate, in all power states, on all processors.

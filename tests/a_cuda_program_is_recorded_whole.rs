@@ -95,11 +95,7 @@ fn calls_lie_within_the_ranges_of_their_thread() {
         "parent  n    threads\n\
          step    304  4\n"
     );
-    // Which thread made the call that a kernel comes from.
-    let of_threads = "SELECT count(*) AS n FROM flow JOIN gpu_slice g ON g.id = slice_in
-                      JOIN slice c ON c.id = slice_out JOIN thread_track t ON t.id = c.track_id
-                      WHERE g.name = 'k' GROUP BY utid ORDER BY utid";
-    assert_eq!(recorded.trace.table(of_threads), "n\n50\n50\n50\n");
+    assert_eq!(recorded.kernels_of_threads(), "n\n50\n50\n50\n");
     recorded.every_launch_has_its_arrow();
 }
 

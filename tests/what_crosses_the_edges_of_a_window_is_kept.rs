@@ -109,6 +109,26 @@ fn slices_that_have_not_ended_when_it_is_over() {
 }
 
 #[test]
+fn ranges_that_have_not_ended_when_no_thread_wrote_anything() {
+    let (_turn, folder, recording) = prepared();
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    // The first that is emptied has nothing for the trace.
+    let other = std::thread::spawn(move || {
+        instant!("before");
+        ready.send(()).unwrap();
+        wait.recv().unwrap_err();
+    });
+    is_ready.recv().unwrap();
+    let _range = range!("range");
+    recording.open();
+    recording.stop();
+    drop(done);
+    other.join().unwrap();
+    assert_eq!(trace(&folder).table(SLICES), "name   dur   straddles\nrange  open  start\n");
+}
+
+#[test]
 fn ranges_across_threads() {
     for drained in [false, true] {
         let (_turn, folder, recording) = prepared();

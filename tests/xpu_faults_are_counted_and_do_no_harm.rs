@@ -2,17 +2,14 @@
 //! would have, the trace is clean, and what is missing in it is counted there.
 
 mod cuda;
+mod faults;
 mod xpu;
 
-use std::time::{Duration, Instant};
-
+use faults::{KERNELS, LOST, SCRIPT, count, given_up, lost, nothing, whole};
 use xpu::{Machine, Recorded};
 
-const SCRIPT: &str = "repeat 1000\nkernel k dur=10\nend\nsync\n";
-const KERNELS: i64 = 1000;
-
-/// By which trace_processor tells that something was lost.
-const LOST: &[&str] = &["traced_buf_trace_writer_packet_loss"];
+/// Whose facts are looked at.
+const VENDOR: &str = "xpu";
 
 fn with(fault: &str) -> Recorded {
     on(&Machine::with("1.2").fault(fault))
@@ -24,37 +21,6 @@ fn on(machine: &Machine) -> Recorded {
     let recorded = machine.record(SCRIPT, &["--exit", "7"]);
     recorded.ended(7);
     recorded
-}
-
-#[track_caller]
-fn count(recorded: &Recorded, key: &str) -> i64 {
-    recorded.fact("xpu", key).map_or(0, |value| value.parse().unwrap())
-}
-
-/// Everything is there, and nothing is said to be lost.
-#[track_caller]
-fn whole(recorded: &Recorded) {
-    recorded.trace.assert_clean();
-    assert_eq!(recorded.kernels(), KERNELS);
-    recorded.every_launch_has_its_arrow();
-}
-
-/// What is not there was counted, as this.
-#[track_caller]
-fn lost(recorded: &Recorded, key: &str) {
-    recorded.trace.clean_except(LOST);
-    let missing = KERNELS - recorded.kernels();
-    assert!(missing > 0, "nothing is missing");
-    assert_eq!(count(recorded, key), missing, "{key}, in {:#?}", recorded.facts);
-}
-
-/// Nothing was recorded of the GPU, and the trace says why.
-#[track_caller]
-fn nothing(recorded: &Recorded, why: &str) {
-    recorded.trace.assert_clean();
-    assert_eq!(recorded.kernels(), 0);
-    let said = recorded.fact("xpu", "not_recorded").unwrap_or_default();
-    assert!(said.contains(why), "{:#?}", recorded.facts);
 }
 
 /// PTI does not say that it drops something.
@@ -157,7 +123,8 @@ fn buffers_that_do_not_come_back() {
     recorded.trace.clean_except(LOST);
     // Calls take room, too: what is missing is not only kernels.
     let missing = LAUNCHES - recorded.kernels();
-    let counted = count(&recorded, "lost.discarded") + count(&recorded, "lost.never_reported");
+    // All that was lost: a slow machine's writer may have lost some of what was read.
+    let counted = recorded.facts.get("kymograph.lost").map_or(0, |lost| lost.parse().unwrap());
     // A machine that is too slow to read them all before the program ends says so.
     let said = recorded.fact("xpu", "not_recorded").is_some();
     assert!(counted >= missing || said, "{missing}: {:#?}", recorded.facts);
@@ -264,15 +231,5 @@ fn missing_functions() {
 /// The end of the program is delayed, but not for ever.
 #[test]
 fn a_flush_that_never_ends() {
-    let started = Instant::now();
-    let recorded = with("flush-hangs");
-    assert!(started.elapsed() < Duration::from_secs(60));
-    recorded.trace.clean_except(LOST);
-    nothing_more(&recorded);
-}
-
-#[track_caller]
-fn nothing_more(recorded: &Recorded) {
-    let said = recorded.fact("xpu", "not_recorded").unwrap_or_default();
-    assert!(said.contains("last records"), "{:#?}", recorded.facts);
+    given_up(|| with("flush-hangs"));
 }

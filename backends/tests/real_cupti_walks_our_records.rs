@@ -5,14 +5,17 @@
 //! two in one disturb each other. Versions from 13.2 on are not asked: they call the driver
 //! first, 13.2 until its stack ends.
 
+#[allow(dead_code)]
+mod real;
 #[path = "../fakes/libcupti/sizes.rs"]
 #[allow(dead_code)]
 mod sizes;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
 use std::ptr;
+
+use real::{Library, child, libraries, lines};
 
 /// Wheels, and the toolkits that they are of.
 const VERSIONS: [(&str, u32); 6] = [
@@ -27,38 +30,20 @@ const VERSIONS: [(&str, u32); 6] = [
 /// Names the library in the child.
 const LIBRARY: &str = "KYMO_TEST_REAL_CUPTI";
 
-/// The folder with the libraries; `None`, with the reason printed, where they cannot be had.
-fn libraries() -> Option<PathBuf> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("tests");
-    let output = Command::new(tests.join("judge/setup")).arg("cupti").output().expect("setup");
-    let reason = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(3) {
-        println!("not tested: {reason}");
-        return None;
-    }
-    assert!(output.status.success(), "{reason}");
-    Some(tests.join(".tools/cupti"))
-}
-
 /// What the child says of the library in this folder, line by line.
 fn ask(folder: &Path) -> Vec<String> {
     let library = std::fs::read_dir(folder).expect("the version's folder").flatten();
     let library = library.map(|entry| entry.path()).find(|path| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libcupti"))
     });
-    let output = Command::new(std::env::current_exe().expect("the test's own path"))
-        .args(["--exact", "the_child_asks", "--nocapture"])
-        .env(LIBRARY, library.expect("a library"))
-        .output()
-        .expect("the child");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().filter_map(|line| line.strip_prefix("> ")).map(str::to_owned).collect()
+    let mut child = child();
+    child.env(LIBRARY, library.expect("a library"));
+    lines(&child.output().expect("the child"))
 }
 
 #[test]
 fn records_are_as_long_as_we_think() {
-    let Some(folder) = libraries() else {
+    let Some(folder) = libraries("cupti") else {
         return;
     };
     for (version, toolkit) in VERSIONS {
@@ -76,7 +61,7 @@ fn records_are_as_long_as_we_think() {
 /// What `fakes/libcupti` was made to do.
 #[test]
 fn without_a_driver_they_answer_as_the_fake_does() {
-    let Some(folder) = libraries() else {
+    let Some(folder) = libraries("cupti") else {
         return;
     };
     for (version, toolkit) in VERSIONS {
@@ -111,31 +96,13 @@ fn without_a_driver_they_answer_as_the_fake_does() {
 
 type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int;
 
-struct Cupti(*mut c_void);
+struct Cupti(Library);
 
 impl Cupti {
-    fn load(path: &str) -> Cupti {
-        let path = CString::new(path).expect("no NUL");
-        // SAFETY: NVIDIA's library.
-        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-        assert!(!library.is_null(), "cannot load {path:?}");
-        Cupti(library)
-    }
-
-    /// # Safety
-    /// `F` is the type of the function with this name.
-    unsafe fn function<F: Copy>(&self, name: &CStr) -> F {
-        // SAFETY: a library and a string.
-        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        assert!(!symbol.is_null(), "no {name:?}");
-        // SAFETY: a function pointer, of the type that the caller says.
-        unsafe { std::mem::transmute_copy(&symbol) }
-    }
-
     /// Where the records of a buffer begin, and the status that ended the walk.
     fn walk(&self, bytes: &mut [u64], valid: usize, most: usize) -> (Vec<usize>, c_int) {
         // SAFETY: `cupti_activity.h` declares it so.
-        let next: Next = unsafe { self.function(c"cuptiActivityGetNextRecord") };
+        let next: Next = unsafe { self.0.function(c"cuptiActivityGetNextRecord") };
         let start = bytes.as_mut_ptr().cast::<u8>();
         let (mut record, mut found) = (ptr::null_mut::<u8>(), Vec::new());
         while found.len() < most {
@@ -161,7 +128,7 @@ impl Cupti {
         type Name = unsafe extern "C" fn(u32, u32, *mut *const c_char) -> c_int;
         let mut name = ptr::null();
         // SAFETY: `cupti_callbacks.h` declares it so.
-        let function: Name = unsafe { self.function(c"cuptiGetCallbackName") };
+        let function: Name = unsafe { self.0.function(c"cuptiGetCallbackName") };
         // SAFETY: a place for the answer.
         match unsafe { function(domain, cbid, &mut name) } {
             // SAFETY: the library's string.
@@ -172,7 +139,7 @@ impl Cupti {
 
     fn one(&self, name: &CStr, argument: u32) -> c_int {
         // SAFETY: those that are asked for have this type.
-        let function: unsafe extern "C" fn(u32) -> c_int = unsafe { self.function(name) };
+        let function: unsafe extern "C" fn(u32) -> c_int = unsafe { self.0.function(name) };
         // SAFETY: a number, of the header's.
         unsafe { function(argument) }
     }
@@ -187,13 +154,13 @@ fn the_child_asks() {
     let Ok(path) = std::env::var(LIBRARY) else {
         return;
     };
-    let cupti = Cupti::load(&path);
+    let cupti = Cupti(Library::load(&path));
     println!();
 
     let mut version = 0;
     // SAFETY: `cupti_version.h` declares it so, and there is a place for the answer.
     unsafe {
-        let get: unsafe extern "C" fn(*mut u32) -> c_int = cupti.function(c"cuptiGetVersion");
+        let get: unsafe extern "C" fn(*mut u32) -> c_int = cupti.0.function(c"cuptiGetVersion");
         get(&mut version);
     }
     println!("> version: {version}");
@@ -218,7 +185,7 @@ fn the_child_asks() {
     ) -> c_int;
     // SAFETY: `cupti_activity.h` declares it so; without a driver nothing is ever called.
     let status = unsafe {
-        let register: Register = cupti.function(c"cuptiActivityRegisterCallbacks");
+        let register: Register = cupti.0.function(c"cuptiActivityRegisterCallbacks");
         register(no_buffer, nothing)
     };
     println!("> register: {status}");

@@ -5,16 +5,19 @@
 //! here: functions that say that there is nothing. That is enough for all that works without
 //! a device.
 
+mod real;
 #[path = "../fakes/libpti/sizes.rs"]
 #[allow(dead_code)]
 mod sizes;
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::ptr;
+
+use real::{Library, child, libraries, lines};
 
 /// Wheels.
 const VERSIONS: [(&str, (u32, u32)); 2] = [("1.1.0", (1, 1)), ("1.2.0", (1, 2))];
@@ -39,19 +42,6 @@ const FUNCTIONS: [&CStr; 13] = [
     c"ptiViewMemcpyTypeToString",
     c"ptiViewMemoryTypeToString",
 ];
-
-/// The folder with the libraries; `None`, with the reason printed, where they cannot be had.
-fn libraries() -> Option<PathBuf> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("tests");
-    let output = Command::new(tests.join("judge/setup")).arg("pti").output().expect("setup");
-    let reason = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(3) {
-        println!("not tested: {reason}");
-        return None;
-    }
-    assert!(output.status.success(), "{reason}");
-    Some(tests.join(".tools/pti"))
-}
 
 /// Libraries that have all functions of Level Zero and XPTI that this one needs. Each says
 /// `ZE_RESULT_ERROR_UNINITIALIZED`.
@@ -83,8 +73,7 @@ fn stand_ins(library: &Path, folder: &Path) {
 
 /// What a child says that asks the library.
 fn ask(library: &Path, question: &str, path: &Path) -> Output {
-    Command::new(std::env::current_exe().expect("the test's own path"))
-        .args(["--exact", "the_child_asks", "--nocapture"])
+    child()
         .env(LIBRARY, library)
         .env(QUESTION, question)
         .env("LD_LIBRARY_PATH", path)
@@ -92,15 +81,9 @@ fn ask(library: &Path, question: &str, path: &Path) -> Output {
         .expect("the child")
 }
 
-fn lines(output: &Output) -> Vec<String> {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().filter_map(|line| line.strip_prefix("> ")).map(str::to_owned).collect()
-}
-
 #[test]
 fn records_are_as_long_as_we_think() {
-    let Some(libraries) = libraries() else {
+    let Some(libraries) = libraries("pti") else {
         return;
     };
     for (version, number) in VERSIONS {
@@ -120,7 +103,7 @@ fn records_are_as_long_as_we_think() {
 /// Without what `libpti.so` needs, everything but the version is not implemented.
 #[test]
 fn without_its_other_half_it_does_nothing() {
-    let Some(libraries) = libraries() else {
+    let Some(libraries) = libraries("pti") else {
         return;
     };
     for (version, number) in VERSIONS {
@@ -134,7 +117,7 @@ fn without_its_other_half_it_does_nothing() {
 /// Why Level Zero is asked first: without a driver PTI ends the process.
 #[test]
 fn without_a_driver_it_ends_the_process() {
-    let Some(libraries) = libraries() else {
+    let Some(libraries) = libraries("pti") else {
         return;
     };
     for (version, _) in VERSIONS {
@@ -146,31 +129,13 @@ fn without_a_driver_it_ends_the_process() {
     }
 }
 
-struct Pti(*mut c_void);
+struct Pti(Library);
 
 impl Pti {
-    fn load(path: &str) -> Pti {
-        let path = CString::new(path).expect("no NUL");
-        // SAFETY: Intel's library.
-        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-        assert!(!library.is_null(), "cannot load {path:?}");
-        Pti(library)
-    }
-
-    /// # Safety
-    /// `F` is the type of the function with this name.
-    unsafe fn function<F: Copy>(&self, name: &CStr) -> F {
-        // SAFETY: a library and a string.
-        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        assert!(!symbol.is_null(), "no {name:?}");
-        // SAFETY: a function pointer, of the type that the caller says.
-        unsafe { std::mem::transmute_copy(&symbol) }
-    }
-
     fn version(&self) -> [u32; 3] {
         // SAFETY: pti_version.h declares it so: a struct of three numbers.
         unsafe {
-            let version: unsafe extern "C" fn() -> [u32; 3] = self.function(c"ptiVersion");
+            let version: unsafe extern "C" fn() -> [u32; 3] = self.0.function(c"ptiVersion");
             version()
         }
     }
@@ -185,7 +150,7 @@ impl Pti {
         for _ in 0..2 {
             // SAFETY: pti_view.h declares it so; a buffer with this many bytes.
             let status = unsafe {
-                let next: Next = self.function(c"ptiViewGetNextRecord");
+                let next: Next = self.0.function(c"ptiViewGetNextRecord");
                 next(start, 2048, &mut record)
             };
             if status != 0 {
@@ -199,7 +164,7 @@ impl Pti {
         // SAFETY: pti_view.h declares it so; a static string.
         unsafe {
             let name: unsafe extern "C" fn(c_int) -> *const c_char =
-                self.function(c"ptiViewMemcpyTypeToString");
+                self.0.function(c"ptiViewMemcpyTypeToString");
             CStr::from_ptr(name(kind)).to_string_lossy().into_owned()
         }
     }
@@ -214,7 +179,7 @@ fn the_child_asks() {
     let (Ok(path), Ok(question)) = (std::env::var(LIBRARY), std::env::var(QUESTION)) else {
         return;
     };
-    let pti = Pti::load(&path);
+    let pti = Pti(Library::load(&path));
     let [major, minor, _] = pti.version();
     println!("\n> version {major}.{minor}");
     if question == "sizes" {
@@ -223,11 +188,8 @@ fn the_child_asks() {
         }
         let copies = [0, 6, 9, 15, 16].map(|kind| pti.copy(kind)).join(" ");
         println!("> copies: {copies}");
-        // SAFETY: a library and strings.
-        let missing = FUNCTIONS
-            .iter()
-            .filter(|name| unsafe { libc::dlsym(pti.0, name.as_ptr()) }.is_null())
-            .map(|name| format!(" {name:?}"));
+        let missing =
+            FUNCTIONS.iter().filter(|name| !pti.0.has(name)).map(|name| format!(" {name:?}"));
         println!("> missing:{}", missing.collect::<String>());
         return;
     }
@@ -237,9 +199,9 @@ fn the_child_asks() {
     ) -> c_int;
     // SAFETY: pti_view.h declares them so.
     let (set, enable, flush) = unsafe {
-        let set: Set = pti.function(c"ptiViewSetCallbacks");
-        let enable: unsafe extern "C" fn(u32) -> c_int = pti.function(c"ptiViewEnable");
-        let flush: unsafe extern "C" fn() -> c_int = pti.function(c"ptiFlushAllViews");
+        let set: Set = pti.0.function(c"ptiViewSetCallbacks");
+        let enable: unsafe extern "C" fn(u32) -> c_int = pti.0.function(c"ptiViewEnable");
+        let flush: unsafe extern "C" fn() -> c_int = pti.0.function(c"ptiFlushAllViews");
         (set(no_buffer, nothing), enable(1), flush())
     };
     println!("> enable: {set} {enable} {flush}");

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each benchmark uses a part of this")]
 
+pub mod burst;
 pub mod cores;
 pub mod drain;
 pub mod floor;

@@ -219,7 +219,7 @@ fn encode(steps: &[Step], sequence: &mut Sequence, out: &mut Vec<u8>) -> Vec<Sai
         match step {
             Step::Restart { time, dropped } => {
                 let clocks = Snapshot { boottime: *time, monotonic: 1, realtime: 2 };
-                sequence.restart(out, 99, &clocks, *dropped);
+                sequence.restart(out, 99, &clocks, clocks.boottime, *dropped);
             }
             Step::Event(given) => {
                 let ty = [EventType::Begin, EventType::End, EventType::Instant, EventType::Counter];
@@ -388,7 +388,7 @@ proptest! {
     ) {
         let mut sequence = Sequence::new(id);
         let mut out = Vec::new();
-        sequence.restart(&mut out, 99, &Snapshot::default(), false);
+        sequence.restart(&mut out, 99, &Snapshot::default(), 0, false);
         let said = encode(&steps, &mut sequence, &mut out);
         let trace = Trace::decode(&out[..]).unwrap();
         prop_assert_eq!(decode(trace.packet, id), said);
@@ -429,7 +429,7 @@ fn one_of_everything() {
     }
     let mut sequence = Sequence::new(u32::MAX);
     let mut out = Vec::new();
-    sequence.restart(&mut out, 99, &Snapshot::default(), false);
+    sequence.restart(&mut out, 99, &Snapshot::default(), 0, false);
     let said = encode(&steps, &mut sequence, &mut out);
     assert_eq!(said.len(), 6);
     let trace = Trace::decode(&out[..]).unwrap();
@@ -440,7 +440,7 @@ fn one_of_everything() {
 fn the_buffer_grows_with_what_is_in_it() {
     let mut sequence = Sequence::new(1);
     let mut out = Vec::new();
-    sequence.restart(&mut out, 99, &Snapshot::default(), false);
+    sequence.restart(&mut out, 99, &Snapshot::default(), 0, false);
     for time in 0..if cfg!(miri) { 100 } else { 2000 } {
         let name = Name::Bytes(b"by value");
         let args = [Arg { name, value: Value::Bytes(b"also by value") }];

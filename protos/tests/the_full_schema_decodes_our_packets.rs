@@ -27,7 +27,7 @@ fn everything() -> Vec<u8> {
     let (mut out, clocks) =
         (Vec::new(), Snapshot { boottime: 5_000, monotonic: 4_000, realtime: 9 });
     let mut sequence = Sequence::new(3);
-    sequence.restart(&mut out, 77, &clocks, true);
+    sequence.restart(&mut out, 77, &clocks, clocks.boottime, true);
     let command = [b"program".to_vec(), b"--flag".to_vec()];
     ProcessTrack { uuid: 76, pid: 12, name: b"program", command: &command, started: 4 }
         .write(&mut out, 3);

@@ -13,6 +13,7 @@ use super::post::Server;
 use super::status::{self, Line};
 use super::{Refusal, ask, elf, library, say, trigger};
 use clap::Args;
+use kymograph::clock;
 use kymograph::config::{self, Compress, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
 use kymograph::sink;
@@ -446,6 +447,8 @@ fn last_packets(config: &Config, page: &Page, totals: &Totals) -> Vec<u8> {
         ("kymograph.lost", number(totals.lost)),
     ];
     packet::trace_attributes(&mut out, sequence, &facts);
+    // The processes stated them as of the beginning.
+    packet::clock_snapshot(&mut out, sequence, &clock::snapshot());
     if totals.lost > 0 {
         packet::trace_stats(&mut out, sequence, config.buffer, totals.lost, &[]);
     }

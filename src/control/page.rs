@@ -4,10 +4,10 @@
 //! itself, and whoever dies leaves at worst a slot that others see to be dead.
 //!
 //! ```text
-//! byte     0         8        12       16      20       24        32        40    64
-//!          ┌─────────┬────────┬────────┬───────┬────────┬─────────┬─────────┬─────┐
-//! identity │ magic   │version │refused │state  │owner   │deadline │committed│  0  │
-//!          └─────────┴────────┴────────┴───────┴────────┴─────────┴─────────┴─────┘
+//! byte     0         8        12       16      20       24        32        40       64
+//!          ┌─────────┬────────┬────────┬───────┬────────┬─────────┬─────────┬────────┐
+//! identity │ magic   │version │refused │state  │owner   │deadline │committed│ clocks │
+//!          └─────────┴────────┴────────┴───────┴────────┴─────────┴─────────┴────────┘
 //!          64      72      80      88      96        100         104        108      112
 //!          ┌───────┬───────┬───────┬───────┬─────────┬───────────┬──────────┬────────┐
 //! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial  │
@@ -32,7 +32,9 @@
 
 use super::notes::{NOTES, Note};
 use super::slots::Slot;
+use crate::clock;
 use crate::error::Error;
+use kymograph_protos::packet::Snapshot;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -57,7 +59,8 @@ pub(super) struct Layout {
     owner: AtomicU32,
     deadline: AtomicU64,
     committed: AtomicU64,
-    zero1: [u64; 3],
+    /// Of the page's beginning: boot time, monotonic and real time.
+    clocks: [AtomicU64; 3],
     events: AtomicU64,
     lost: AtomicU64,
     bytes: AtomicU64,
@@ -127,15 +130,30 @@ unsafe impl Send for Page {}
 unsafe impl Sync for Page {}
 
 impl Page {
-    /// Makes a page at `path`, which must not exist yet.
+    /// Makes a page at `path`, which must not exist yet. Whoever finds it there finds it
+    /// whole.
     ///
     /// # Errors
     /// It cannot be created, or there is no room for it.
     pub fn create(path: &Path) -> Result<Page, Error> {
         let failed = failure(path);
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(format!(".{}.draft", std::process::id()));
+        let page = Page::draft(draft.as_ref(), path);
+        let page = page.and_then(|page| {
+            std::fs::hard_link(&draft, path).map_err(&failed)?;
+            Ok(page)
+        });
+        let _ = std::fs::remove_file(&draft);
+        page
+    }
+
+    /// Makes the page that is going to lie at `path`.
+    fn draft(draft: &Path, path: &Path) -> Result<Page, Error> {
+        let failed = failure(path);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(path).map_err(&failed)?;
+        let file = options.open(draft).map_err(&failed)?;
         // Memory of a full tmpfs would be missed later, as a SIGBUS.
         // SAFETY: no pointers.
         let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, BYTES as libc::off_t) };
@@ -146,6 +164,9 @@ impl Page {
         let layout = page.layout();
         layout.owner.store(std::process::id(), Relaxed);
         layout.sequence.store(1, Relaxed);
+        let clocks = clock::snapshot();
+        let clocks = [clocks.boottime, clocks.monotonic, clocks.realtime];
+        layout.clocks.iter().zip(clocks).for_each(|(clock, time)| clock.store(time, Relaxed));
         layout.version.store(VERSION, Relaxed);
         // Last: who finds the magic finds the rest.
         layout.magic.store(MAGIC, Release);
@@ -248,6 +269,14 @@ impl Page {
     /// Bytes of whole batches in the output. Only right while its lock is held.
     pub fn committed(&self) -> u64 {
         self.layout().committed.load(Acquire)
+    }
+
+    /// The system's clocks when the page was made: what all who write to its file say of
+    /// them.
+    pub fn clocks(&self) -> Snapshot {
+        let [boottime, monotonic, realtime] =
+            [0, 1, 2].map(|at: usize| self.layout().clocks[at].load(Relaxed));
+        Snapshot { boottime, monotonic, realtime }
     }
 
     /// Sets [`Page::committed`]. The caller holds the output's lock.

@@ -13,15 +13,16 @@
 
 use std::mem;
 
-use super::{Engine, identity};
+use super::Engine;
+use crate::clock;
 
 impl Engine {
     /// Turns the chapter. Returns the preamble of the new one; `out` stays as it is.
     pub(super) fn turn(&mut self) -> Vec<u8> {
         let out = mem::take(&mut self.out);
         self.expire();
-        self.clocks = identity::clocks();
-        self.process.describe(&mut self.out, &self.clocks);
+        self.clocks = clock::snapshot();
+        self.describe();
         self.introduce();
         self.context().restate_process();
         for index in 0..self.threads.len() {

@@ -33,6 +33,8 @@ pub struct Context<'a> {
     pub converter: &'a Converter,
     /// The time of this pass.
     pub clocks: Snapshot,
+    /// What sequences that start say of clocks.
+    pub stated: Snapshot,
     /// When the recording started, in ticks: what is older was left over.
     pub started: u64,
     /// What belongs to the trace.

@@ -130,16 +130,20 @@ impl Context<'_> {
         }
     }
 
-    /// With the last of the trace: the ranges that began early and have not ended.
-    pub fn open_early_ranges(&mut self, sequence: &mut Sequence) {
+    /// With the last of the trace: the ranges that began early and have not ended. No
+    /// thread need have written anything: they are the process's to write.
+    pub fn open_early_ranges(&mut self) {
         if !self.bounds.is_open() {
             return;
         }
         let mut ids: Vec<u64> = self.process.edges.early.keys().copied().collect();
         ids.sort_unstable();
+        // Apart from the rest, so that it can be borrowed along with it.
+        let mut sequence = std::mem::replace(&mut self.process.sequence, Sequence::new(0));
         for id in ids {
-            self.open_early_range(id, sequence);
+            self.open_early_range(id, &mut sequence);
         }
+        self.process.sequence = sequence;
     }
 }
 

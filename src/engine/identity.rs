@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use crate::clock;
-
 /// Combines numbers to a track uuid: the same for the same numbers, never 0.
 pub fn mix(parts: &[u64]) -> u64 {
     let mut h = 0x6b79_6d6f_6772_6170u64;
@@ -84,13 +82,4 @@ pub fn is_alone() -> bool {
     // The main thread is counted although it ended.
     let stat = fs::read_to_string(format!("/proc/self/task/{main}/stat"));
     stat.is_ok_and(|stat| state(&stat) == (true, Some(2)))
-}
-
-/// The system's clocks, now.
-pub fn clocks() -> kymograph_protos::packet::Snapshot {
-    kymograph_protos::packet::Snapshot {
-        boottime: clock::system(libc::CLOCK_BOOTTIME),
-        monotonic: clock::system(libc::CLOCK_MONOTONIC),
-        realtime: clock::system(libc::CLOCK_REALTIME),
-    }
 }

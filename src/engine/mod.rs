@@ -81,8 +81,11 @@ pub(crate) struct Engine {
     process: Process,
     threads: Vec<Option<Thread>>,
     converter: Converter,
-    /// The time of this pass. Readers want them in order, all through the file.
+    /// The time of this pass.
     clocks: packet::Snapshot,
+    /// What all processes that write to the file state instead: readers want such statements
+    /// in order, all through the file, and nobody knows who writes first.
+    common: Option<packet::Snapshot>,
     started: u64,
     anchored: Instant,
     flushed: Instant,
@@ -126,6 +129,7 @@ impl Engine {
         first: Anchor,
     ) -> Engine {
         let member = page.as_ref().map(Page::register);
+        let common = page.as_ref().map(|page| page.clocks());
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
@@ -149,7 +153,8 @@ impl Engine {
             process,
             threads: Vec::new(),
             converter: Converter::new(first, Anchor::now()),
-            clocks: identity::clocks(),
+            clocks: clock::snapshot(),
+            common,
             started: first.ticks,
             anchored: now,
             flushed: now,
@@ -232,7 +237,7 @@ impl Engine {
         if self.parts.as_ref().is_some_and(Parts::is_before_the_first) {
             self.rotate();
         }
-        self.process.describe(&mut self.out, &self.clocks);
+        self.describe();
         self.introduce();
         self.write();
     }
@@ -243,9 +248,10 @@ impl Engine {
         self.leaves(Pass::Last);
         self.context().settle_spans(true);
         self.state_the_rest();
-        let clocks = identity::clocks();
-        let sequence = self.process.sequence.id();
-        packet::clock_snapshot(&mut self.out, sequence, &clocks);
+        if self.common.is_none() {
+            let sequence = self.process.sequence.id();
+            packet::clock_snapshot(&mut self.out, sequence, &clock::snapshot());
+        }
         self.totals.unmatched_ends += self.process.unmatched_ranges();
         self.state_facts();
         self.write();
@@ -285,8 +291,8 @@ impl Engine {
             self.converter.correct(Anchor::now());
         }
         self.behind = false;
-        self.clocks = identity::clocks();
-        self.process.describe(&mut self.out, &self.clocks);
+        self.clocks = clock::snapshot();
+        self.describe();
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..POOL.lanes_used() {
             self.lane(index, pass, &mut scratch);
@@ -298,7 +304,7 @@ impl Engine {
             }
         }
         // A chapter may have turned meanwhile, and its sequence with it.
-        self.process.describe(&mut self.out, &self.clocks);
+        self.describe();
         let mut context = self.context();
         context.write_gpu_counters();
         if pass == Pass::Flush {
@@ -391,7 +397,7 @@ impl Engine {
 
     /// Writes the slices that are open and may stay so.
     fn leaves(&mut self, pass: Pass) {
-        self.clocks = identity::clocks();
+        self.clocks = clock::snapshot();
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
@@ -399,18 +405,20 @@ impl Engine {
                 thread.process_leaf(&mut scratch, pass, &mut cx);
                 if pass == Pass::Last {
                     thread.open_early(&mut cx);
-                    cx.open_early_ranges(&mut thread.sequence);
                 }
                 self.threads[index] = Some(thread);
             }
+        }
+        if pass == Pass::Last {
+            self.context().open_early_ranges();
         }
         self.scratch = scratch;
     }
 
     /// At the end: losses and names after which their thread recorded nothing more.
     fn state_the_rest(&mut self) {
-        self.clocks = identity::clocks();
-        self.process.describe(&mut self.out, &self.clocks);
+        self.clocks = clock::snapshot();
+        self.describe();
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
                 thread.refresh_name(&mut self.context());
@@ -426,6 +434,11 @@ impl Engine {
         }
     }
 
+    fn describe(&mut self) {
+        let stated = self.common.unwrap_or(self.clocks);
+        self.process.describe(&mut self.out, self.clocks.boottime, &stated);
+    }
+
     fn context(&mut self) -> Context<'_> {
         let window = &self.shared.window;
         Context {
@@ -435,6 +448,7 @@ impl Engine {
             strings: &INTERNER,
             converter: &self.converter,
             clocks: self.clocks,
+            stated: self.common.unwrap_or(self.clocks),
             started: self.started,
             process: &mut self.process,
             totals: &mut self.totals,

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use kymograph_protos::packet::{
-    self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Strings, ThreadTrack, Track,
+    self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Snapshot, Strings,
+    ThreadTrack, Track,
 };
 use kymograph_protos::record::{
     ArgType, CounterUnit, Kind, Record, Slot, StrId, THREAD_TRACK, TYPE_BITS,
@@ -117,10 +118,10 @@ impl Process {
         self.ranges.take_early(id);
     }
 
-    /// Describes the process if that is due.
-    pub fn describe(&mut self, out: &mut Vec<u8>, clocks: &kymograph_protos::packet::Snapshot) {
-        if self.sequence.is_stale(clocks.boottime) {
-            self.sequence.restart(out, self.uuid, clocks, false);
+    /// Describes the process if that is due. `stated`: what its sequence says of clocks.
+    pub fn describe(&mut self, out: &mut Vec<u8>, now: u64, stated: &Snapshot) {
+        if self.sequence.is_stale(now) {
+            self.sequence.restart(out, self.uuid, stated, now, false);
             self.described = false;
             self.gpu_counters.forget();
         }

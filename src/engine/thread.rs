@@ -372,7 +372,7 @@ impl Thread {
     /// Says that `lost` events of this thread are missing at this point.
     pub fn lost(&mut self, lost: u64, cx: &mut Context<'_>) {
         self.told += lost;
-        self.sequence.restart(cx.out, self.uuid, &cx.clocks, true);
+        self.sequence.restart(cx.out, self.uuid, &cx.stated, cx.clocks.boottime, true);
         let name = format!("{lost} records lost");
         let time = self.last_time.max(cx.converter.nanos(cx.started));
         self.ready(cx);
@@ -448,7 +448,7 @@ impl Thread {
     #[inline]
     fn ready(&mut self, cx: &mut Context<'_>) {
         if self.sequence.is_stale(cx.clocks.boottime) {
-            self.sequence.restart(cx.out, self.uuid, &cx.clocks, false);
+            self.sequence.restart(cx.out, self.uuid, &cx.stated, cx.clocks.boottime, false);
             self.described = false;
         }
         if !self.described {

@@ -116,8 +116,8 @@ impl Recorded {
     }
 
     /// Such a fact as a number; 0 if it is not there.
-    pub(crate) fn count(&self, key: &str) -> i64 {
-        self.cuda(key).map_or(0, |value| value.parse().unwrap())
+    pub(crate) fn number(&self, vendor: &str, key: &str) -> i64 {
+        self.fact(vendor, key).map_or(0, |value| value.parse().unwrap())
     }
 
     /// The program ended as it does untraced, and nobody said a word.
@@ -159,6 +159,15 @@ impl Recorded {
 
     pub(crate) fn kernels(&self) -> i64 {
         self.trace.one_i64("SELECT count(*) FROM gpu_slice WHERE name NOT LIKE 'Mem%'")
+    }
+
+    /// How many kernels come from calls of each thread.
+    pub(crate) fn kernels_of_threads(&self) -> String {
+        self.trace.table(
+            "SELECT count(*) AS n FROM flow JOIN gpu_slice g ON g.id = slice_in
+             JOIN slice c ON c.id = slice_out JOIN thread_track t ON t.id = c.track_id
+             WHERE g.name NOT LIKE 'Mem%' GROUP BY utid ORDER BY utid",
+        )
     }
 
     /// Calls of the program: name, how often.

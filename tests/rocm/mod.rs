@@ -112,9 +112,4 @@ impl Recorded {
     pub(crate) fn hip(&self, key: &str) -> Option<&str> {
         self.fact("hip", key)
     }
-
-    /// Such a fact as a number; 0 if it is not there.
-    pub(crate) fn hip_count(&self, key: &str) -> i64 {
-        self.hip(key).map_or(0, |value| value.parse().unwrap())
-    }
 }

@@ -43,10 +43,10 @@ mod settings;
 
 mod driver;
 mod functions;
+mod graphs;
 mod run;
 mod script;
 mod timeline;
 
 /// Where the settings are, for `settings`.
-const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
-const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";
+const VARIABLES: settings::Variables = settings::Variables::CUPTI;

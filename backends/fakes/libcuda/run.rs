@@ -1,23 +1,17 @@
 //! Does what a script says, on the calling thread.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use crate::driver;
 use crate::functions::{self, Function, Pair};
 use crate::script::{Statement, Verb, Via, parse};
 use crate::seam::{Call, Event, Memory, Observe, Place, Task, Wait, Work, realtime};
-use crate::timeline;
+use crate::{graphs, timeline};
 
 static OBSERVER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static CORRELATION: AtomicU32 = AtomicU32::new(1);
-
-/// A node of a graph: what it does and for how long.
-type Node = (Task, u64);
-static GRAPHS: Mutex<Option<HashMap<u32, Vec<Node>>>> = Mutex::new(None);
 
 /// Where the fake CUPTI says what to call. Returns whether the driver is initialised.
 #[unsafe(no_mangle)]
@@ -75,7 +69,7 @@ fn step(statement: &Statement) {
     match &statement.verb {
         Verb::Repeat(times, body) => (0..*times).for_each(|_| run(body)),
         Verb::Sleep => timeline::sleep_until(realtime() + statement.dur),
-        Verb::Graph(id, body) => define(*id, body),
+        Verb::Graph(id, body) => graphs::define(*id, body),
         _ => {
             visit(place, statement.priority);
             act(statement, place);
@@ -145,6 +139,9 @@ fn act(statement: &Statement, place: Place) {
             });
         }
         Verb::Call(function) => {
+            if function.name == c"cuModuleGetFunction" {
+                GOT_KERNEL.store(true, Ordering::Relaxed);
+            }
             let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
             within(function, correlation, place, None, || {});
         }
@@ -237,25 +234,13 @@ fn wait(kind: u32, place: Place, correlation: u32, event: u32, done: u64) {
     tell(&Event::Wait(Wait { kind, place, correlation, start, end, event, record }));
 }
 
-fn define(id: u32, body: &[Statement]) {
-    let node = |statement: &Statement| match statement.verb {
-        Verb::Work(task) => (task, statement.dur),
-        _ => panic!("script: graphs consist of kernels, copies and sets"),
-    };
-    let mut graphs = GRAPHS.lock().unwrap();
-    graphs.get_or_insert_default().insert(id, body.iter().map(node).collect());
-}
-
 fn launch(place: Place, correlation: u32, id: u32) {
-    let graphs = GRAPHS.lock().unwrap();
-    let nodes = graphs.as_ref().and_then(|graphs| graphs.get(&id)).cloned();
-    drop(graphs);
-    let nodes = nodes.unwrap_or_else(|| panic!("script: there is no graph {id}"));
+    let (nodes, dur) = graphs::nodes(id);
     if nodes.is_empty() {
         return;
     }
     let graph = id;
-    let (start, end) = timeline::take(place, nodes.iter().map(|(_, dur)| dur).sum());
+    let (start, end) = timeline::take(place, dur);
     let mut next = start;
     for (number, (task, dur)) in (1..).zip(nodes) {
         let node = u64::from(id) << 32 | number;

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::record::Record;
+use crate::bytes::Record;
 use crate::{attributes, callbacks, delivery, settings};
 
 /// `CUpti_BuffersCallbackRequestFunc`.
@@ -89,8 +89,7 @@ fn write(owner: u32, record: &Record) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
     for (fault, kind) in [("unknown-kind", 200), ("invalid-kind", 201)] {
-        let every = settings::fault_every(fault, 10);
-        if every > 0 && count.is_multiple_of(every) {
+        if settings::befalls(fault, count) {
             put(owner, Record::unknown(kind, UNKNOWN_SIZE).bytes());
         }
     }

@@ -40,6 +40,10 @@
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 
+#[path = "../bytes.rs"]
+mod bytes;
+#[path = "../in_flight.rs"]
+mod in_flight;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]
@@ -59,5 +63,4 @@ mod sizes;
 mod status;
 
 /// Where the settings are, for `settings`.
-const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
-const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";
+const VARIABLES: settings::Variables = settings::Variables::CUPTI;

@@ -1,17 +1,12 @@
 //! What the driver tells becomes callbacks and records.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use crate::record::Record;
-use crate::seam::{Call, Event, Nanos, Task, Work, realtime};
+use crate::bytes::Record;
+use crate::seam::{Call, Event, Nanos, Task, Work};
 use crate::sizes::kind;
-use crate::{activity, attributes, buffers, callbacks, external, record, settings};
-
-/// Work that is not over, by its end.
-static IN_FLIGHT: Mutex<BTreeMap<(Nanos, u64), Work>> = Mutex::new(BTreeMap::new());
+use crate::{activity, attributes, buffers, callbacks, external, in_flight, record, settings};
 
 thread_local! {
     /// When the calls that this thread is in began.
@@ -120,39 +115,23 @@ fn submitted(work: &Work) {
         Task::Set { .. } => activity::is_enabled(kind::MEMSET),
     };
     if wanted {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let key = (work.end, NUMBER.fetch_add(1, Ordering::Relaxed));
-        IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner).insert(key, *work);
+        in_flight::add(work);
     }
 }
 
 /// Writes records of all work that is over; with `forced` also of work that is not, which
 /// then has no times.
 pub(crate) fn finish(forced: bool) {
-    // A flush must not pass by work that another thread is writing the records of.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut in_flight = IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner);
-    let later = in_flight.split_off(&(realtime(), 0));
-    let over = std::mem::take(&mut *in_flight);
-    let unfinished = if forced { later } else { std::mem::replace(&mut *in_flight, later) };
-    drop(in_flight);
-    for work in over.into_values() {
-        let (start, end) = attributes::clock_of(work.start, work.end);
+    in_flight::finish(forced, |work, over| {
+        let (start, end) = if over { attributes::clock_of(work.start, work.end) } else { (0, 0) };
         finished(work, start, end);
-    }
-    for work in unfinished.into_values() {
-        finished(work, 0, 0);
-    }
+    });
 }
 
 fn finished(mut work: Work, start: Nanos, end: Nanos) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-    let hit = |fault| {
-        let every = settings::fault_every(fault, 10);
-        every > 0 && count.is_multiple_of(every)
-    };
+    let hit = |fault| settings::befalls(fault, count);
     if hit("drop") {
         return buffers::drop_one();
     }

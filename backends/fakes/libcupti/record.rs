@@ -1,66 +1,15 @@
 //! Records as bytes. Offsets are those of `cupti_activity.h`; a field that lies beyond a
 //! version's record is left out.
 
-use std::ffi::c_char;
 use std::ptr;
 
+use crate::bytes::Record;
 use crate::seam::{Call, Deed, Kernel, Memcpy, Memory, Nanos, Place, Task, Wait, Work};
 use crate::settings;
 use crate::sizes::{kind, size_of};
 
-pub(crate) struct Record {
-    bytes: [u8; 320],
-    size: usize,
-}
-
-impl Record {
-    fn new(kind: u32) -> Record {
-        let size = size_of(kind, settings::toolkit()).expect("a kind of this version");
-        let mut record = Record { bytes: [0; 320], size };
-        record.put(0, kind.to_le_bytes());
-        record
-    }
-
-    /// Of a kind that no version knows.
-    pub(crate) fn unknown(kind: u32, size: usize) -> Record {
-        let mut record = Record { bytes: [0xA5; 320], size };
-        record.put(0, kind.to_le_bytes());
-        record
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.size]
-    }
-
-    fn put<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
-        if offset + N <= self.size {
-            self.bytes[offset..offset + N].copy_from_slice(&value);
-        }
-    }
-
-    fn u8(&mut self, offset: usize, value: u8) {
-        self.put(offset, [value]);
-    }
-
-    fn u16(&mut self, offset: usize, value: u16) {
-        self.put(offset, value.to_le_bytes());
-    }
-
-    fn u32(&mut self, offset: usize, value: u32) {
-        self.put(offset, value.to_le_bytes());
-    }
-
-    fn i32(&mut self, offset: usize, value: i32) {
-        self.put(offset, value.to_le_bytes());
-    }
-
-    fn u64(&mut self, offset: usize, value: u64) {
-        self.put(offset, value.to_le_bytes());
-    }
-
-    fn text(&mut self, offset: usize, value: *const c_char) {
-        self.u64(offset, value.expose_provenance() as u64);
-    }
+fn new(kind: u32) -> Record {
+    Record::sized(kind, size_of(kind, settings::toolkit()).expect("a kind of this version"))
 }
 
 /// What a device did, with its times in the clock that was asked for.
@@ -78,7 +27,7 @@ pub(crate) fn work(work: &Work, start: Nanos, end: Nanos) -> Record {
 
 /// `CUpti_ActivityKernel8` to `CUpti_ActivityKernel13`.
 fn of_kernel(work: &Work, kernel: &Kernel, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind::CONCURRENT_KERNEL);
+    let mut record = new(kind::CONCURRENT_KERNEL);
     record.u16(6, kernel.registers);
     record.u64(16, start);
     record.u64(24, end);
@@ -108,7 +57,7 @@ fn of_kernel(work: &Work, kernel: &Kernel, start: Nanos, end: Nanos) -> Record {
 
 /// `CUpti_ActivityMemcpy5` to `CUpti_ActivityMemcpy7`.
 fn of_copy(work: &Work, copy: &Memcpy, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind::MEMCPY);
+    let mut record = new(kind::MEMCPY);
     copied(&mut record, work, copy, start, end);
     record.u32(44, work.correlation);
     record.u64(64, work.node);
@@ -125,7 +74,7 @@ fn of_copy(work: &Work, copy: &Memcpy, start: Nanos, end: Nanos) -> Record {
 
 /// `CUpti_ActivityMemcpyPtoP4`.
 fn of_peer_copy(work: &Work, copy: &Memcpy, peer: u32, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind::MEMCPY2);
+    let mut record = new(kind::MEMCPY2);
     copied(&mut record, work, copy, start, end);
     record.u32(44, work.place.device);
     record.u32(48, work.place.context);
@@ -154,7 +103,7 @@ fn copied(record: &mut Record, work: &Work, copy: &Memcpy, start: Nanos, end: Na
 
 /// `CUpti_ActivityMemset4` and `CUpti_ActivityMemset5`.
 fn of_set(work: &Work, value: u32, bytes: u64, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind::MEMSET);
+    let mut record = new(kind::MEMSET);
     record.u32(4, value);
     record.u64(8, bytes);
     record.u64(16, start);
@@ -176,7 +125,7 @@ fn of_set(work: &Work, value: u32, bytes: u64, start: Nanos, end: Nanos) -> Reco
 
 /// `CUpti_ActivityGraphTrace` and `CUpti_ActivityGraphTrace2`.
 fn of_graph(work: &Work, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind::GRAPH_TRACE);
+    let mut record = new(kind::GRAPH_TRACE);
     record.u32(4, work.correlation);
     record.u64(8, start);
     record.u64(16, end);
@@ -191,7 +140,7 @@ fn of_graph(work: &Work, start: Nanos, end: Nanos) -> Record {
 
 /// `CUpti_ActivityAPI`.
 pub(crate) fn call(call: &Call, thread: u32, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(if call.domain == 1 { kind::DRIVER } else { kind::RUNTIME });
+    let mut record = new(if call.domain == 1 { kind::DRIVER } else { kind::RUNTIME });
     record.u32(4, call.cbid);
     record.u64(8, start);
     record.u64(16, end);
@@ -203,7 +152,7 @@ pub(crate) fn call(call: &Call, thread: u32, start: Nanos, end: Nanos) -> Record
 
 /// `CUpti_ActivityExternalCorrelation`.
 pub(crate) fn external(of: u32, id: u64, correlation: u32) -> Record {
-    let mut record = Record::new(kind::EXTERNAL_CORRELATION);
+    let mut record = new(kind::EXTERNAL_CORRELATION);
     record.u32(4, of);
     record.u64(8, id);
     record.u32(16, correlation);
@@ -214,7 +163,7 @@ pub(crate) fn external(of: u32, id: u64, correlation: u32) -> Record {
 /// context have no stream, waits for no event no event.
 pub(crate) fn wait(wait: &Wait, start: Nanos, end: Nanos) -> Record {
     const CONTEXT: u32 = 4;
-    let mut record = Record::new(kind::SYNCHRONIZATION);
+    let mut record = new(kind::SYNCHRONIZATION);
     let none = |is: bool, value: u32| if is { u32::MAX } else { value };
     record.u32(4, wait.kind);
     record.u64(8, start);
@@ -229,7 +178,7 @@ pub(crate) fn wait(wait: &Wait, start: Nanos, end: Nanos) -> Record {
 
 /// `CUpti_ActivityCudaEvent` and `CUpti_ActivityCudaEvent2`.
 pub(crate) fn recorded(place: Place, correlation: u32, event: u32, id: u64, time: Nanos) -> Record {
-    let mut record = Record::new(kind::CUDA_EVENT);
+    let mut record = new(kind::CUDA_EVENT);
     record.u32(4, correlation);
     record.u32(8, place.context);
     record.u32(12, place.stream);
@@ -252,7 +201,7 @@ pub(crate) fn kind_of(deed: Deed) -> u32 {
 /// `CUpti_ActivityMemory3`, `CUpti_ActivityMemoryPool2` and
 /// `CUpti_ActivityUnifiedMemoryCounter2`, and what came after them.
 pub(crate) fn memory(memory: &Memory, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind_of(memory.deed));
+    let mut record = new(kind_of(memory.deed));
     let pid = std::process::id();
     match memory.deed {
         Deed::Memory { operation, kind } => {
@@ -284,7 +233,7 @@ pub(crate) fn memory(memory: &Memory, start: Nanos, end: Nanos) -> Record {
 /// `CUpti_ActivityOverhead` to `CUpti_ActivityOverhead3`, of the calling thread.
 pub(crate) fn overhead(of: u32, thread: u32, correlation: u32, times: (Nanos, Nanos)) -> Record {
     const THREAD: u32 = 2;
-    let mut record = Record::new(kind::OVERHEAD);
+    let mut record = new(kind::OVERHEAD);
     record.u32(4, of);
     record.u32(8, THREAD);
     record.u32(12, std::process::id());
@@ -297,7 +246,7 @@ pub(crate) fn overhead(of: u32, thread: u32, correlation: u32, times: (Nanos, Na
 
 /// `CUpti_ActivityContext` to `CUpti_ActivityContext4`; 1 is CUDA.
 pub(crate) fn context(id: u32, device: u32) -> Record {
-    let mut record = Record::new(kind::CONTEXT);
+    let mut record = new(kind::CONTEXT);
     record.u32(4, id);
     record.u32(8, device);
     record.u16(12, 1);
@@ -308,7 +257,7 @@ pub(crate) fn context(id: u32, device: u32) -> Record {
 
 /// `CUpti_ActivityStream`.
 pub(crate) fn stream(place: Place, priority: i32) -> Record {
-    let mut record = Record::new(kind::STREAM);
+    let mut record = new(kind::STREAM);
     record.u32(4, place.context);
     record.u32(8, place.stream);
     record.i32(12, priority);
@@ -318,7 +267,7 @@ pub(crate) fn stream(place: Place, priority: i32) -> Record {
 
 /// `CUpti_ActivityDevice4` to `CUpti_ActivityDevice6`.
 pub(crate) fn device(id: u32) -> Record {
-    let mut record = Record::new(kind::DEVICE);
+    let mut record = new(kind::DEVICE);
     record.u64(8, 3_350_000_000);
     record.u64(16, 80 << 30);
     record.u32(28, 50 << 20);

@@ -9,6 +9,7 @@ pub(crate) const INVALID_PARAMETER: c_int = 1;
 pub(crate) const INVALID_OPERATION: c_int = 7;
 pub(crate) const PARAMETER_SIZE: c_int = 10;
 pub(crate) const MAX_LIMIT_REACHED: c_int = 12;
+pub(crate) const NOT_READY: c_int = 13;
 pub(crate) const NOT_INITIALIZED: c_int = 15;
 pub(crate) const QUEUE_EMPTY: c_int = 18;
 pub(crate) const INVALID_KIND: c_int = 21;
@@ -54,9 +55,5 @@ fn faulty(function: &str) -> Option<c_int> {
     if settings::fault("errors") {
         return Some(UNKNOWN);
     }
-    let this = |value: &str| {
-        let (name, status) = value.split_once('=')?;
-        if name == function { status.parse().ok() } else { None }
-    };
-    settings::fault_values("error").find_map(this)
+    settings::error(function)
 }

@@ -12,8 +12,7 @@
 mod settings;
 
 /// What the fake CUDA driver is asked by, too.
-const VERSION_VARIABLE: &str = "FAKE_CUPTI_VERSION";
-const FAULT_VARIABLE: &str = "FAKE_CUPTI_FAULT";
+const VARIABLES: settings::Variables = settings::Variables::CUPTI;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};

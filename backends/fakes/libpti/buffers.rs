@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use crate::record::Record;
+use crate::bytes::Record;
 use crate::{observe, settings, view};
 
 /// `pti_fptr_buffer_requested`.
@@ -84,8 +84,7 @@ pub(crate) fn write(owner: u32, record: &Record) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
     for (fault, kind) in [("unknown-kind", 200), ("invalid-kind", 201)] {
-        let every = settings::fault_every(fault, 10);
-        if every > 0 && count.is_multiple_of(every) {
+        if settings::befalls(fault, count) {
             put(owner, Record::unknown(kind, UNKNOWN_SIZE).bytes());
         }
     }

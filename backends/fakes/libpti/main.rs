@@ -35,13 +35,21 @@
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 
+#[path = "../bytes.rs"]
+mod bytes;
+#[path = "../in_flight.rs"]
+mod in_flight;
 #[path = "../seam.rs"]
 mod seam;
+#[path = "../settings.rs"]
+mod settings;
 
 mod buffers;
 mod level_zero;
 mod observe;
 mod record;
-mod settings;
 mod sizes;
 mod view;
+
+/// Where the settings are, for `settings`.
+const VARIABLES: settings::Variables = settings::Variables::PTI;

@@ -1,17 +1,12 @@
 //! What Level Zero tells becomes records.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use crate::record::Record;
+use crate::bytes::Record;
 use crate::seam::{Call, Event, Nanos, Task, Work, realtime};
 use crate::sizes::kind;
-use crate::{buffers, record, settings, view};
-
-/// Work that is not over, by its end.
-static IN_FLIGHT: Mutex<BTreeMap<(Nanos, u64), Work>> = Mutex::new(BTreeMap::new());
+use crate::{buffers, in_flight, record, settings, view};
 
 thread_local! {
     /// When the calls that this thread is in began.
@@ -54,31 +49,19 @@ fn submitted(work: &Work) {
         Task::Set { .. } => view::is_enabled(kind::FILL),
     };
     if wanted {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let key = (work.end, NUMBER.fetch_add(1, Ordering::Relaxed));
-        IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner).insert(key, *work);
+        in_flight::add(work);
     }
 }
 
 /// Writes records of all work that is over.
 pub(crate) fn finish() {
-    // A flush must not pass by work that another thread is writing the records of.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut in_flight = IN_FLIGHT.lock().unwrap_or_else(PoisonError::into_inner);
-    let later = in_flight.split_off(&(realtime(), 0));
-    let over = std::mem::replace(&mut *in_flight, later);
-    drop(in_flight);
-    over.into_values().for_each(finished);
+    in_flight::finish(false, |work, _over| finished(work));
 }
 
 fn finished(mut work: Work) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-    let hit = |fault| {
-        let every = settings::fault_every(fault, 10);
-        every > 0 && count.is_multiple_of(every)
-    };
+    let hit = |fault| settings::befalls(fault, count);
     if hit("drop") {
         return;
     }

@@ -1,8 +1,7 @@
 //! Records as bytes. Offsets are those of `pti_view.h`; a field that lies beyond a version's
 //! record is left out.
 
-use std::ffi::CStr;
-
+use crate::bytes::Record;
 use crate::seam::{Call, Memcpy, Nanos, Place, Task, Wait, Work};
 use crate::settings;
 use crate::sizes::{kind, size_of};
@@ -10,68 +9,29 @@ use crate::sizes::{kind, size_of};
 /// `PTI_INVALID_QUEUE_ID`.
 const NO_QUEUE: u64 = u64::MAX - 1;
 
-pub(crate) struct Record {
-    bytes: [u8; 256],
-    size: usize,
+fn new(kind: u32) -> Record {
+    Record::sized(kind, size_of(kind, settings::version()).expect("a kind of this version"))
 }
 
-impl Record {
-    fn new(kind: u32) -> Record {
-        let size = size_of(kind, settings::version()).expect("a kind of this version");
-        let mut record = Record { bytes: [0; 256], size };
-        record.u32(0, kind);
-        record
-    }
-
-    /// Of a kind that no version knows.
-    pub(crate) fn unknown(kind: u32, size: usize) -> Record {
-        let mut record = Record { bytes: [0xA5; 256], size };
-        record.u32(0, kind);
-        record
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.size]
-    }
-
-    fn put<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
-        if offset + N <= self.size {
-            self.bytes[offset..offset + N].copy_from_slice(&value);
-        }
-    }
-
-    fn u32(&mut self, offset: usize, value: u32) {
-        self.put(offset, value.to_le_bytes());
-    }
-
-    fn u64(&mut self, offset: usize, value: u64) {
-        self.put(offset, value.to_le_bytes());
-    }
-
-    fn text(&mut self, offset: usize, value: Option<&'static CStr>) {
-        self.u64(offset, value.map_or(0, |text| text.as_ptr().expose_provenance() as u64));
-    }
-
-    fn uuid(&mut self, offset: usize, device: u32) {
-        // As `fake_ze_uuid` in the fake Level Zero.
-        self.put(offset, [0x10 + device as u8; 16]);
-    }
+fn uuid(record: &mut Record, offset: usize, device: u32) {
+    // As `fake_ze_uuid` in the fake Level Zero.
+    record.put(offset, [0x10 + device as u8; 16]);
 }
 
 /// What a device did.
 pub(crate) fn work(work: &Work, start: Nanos, end: Nanos) -> Record {
     match &work.task {
         Task::Kernel(kernel) => {
-            let mut record = Record::new(kind::KERNEL);
+            let mut record = new(kind::KERNEL);
             handles(&mut record, 8, work.place);
             if !settings::fault("no-name") {
-                record.text(24, Some(kernel.name));
+                record.text(24, kernel.name.as_ptr());
             }
-            record.text(32, Some(c"gemm.cpp"));
+            record.text(32, c"gemm.cpp".as_ptr());
             record.u64(40, 42);
             record.u64(48, u64::from(work.correlation));
             common(&mut record, 56, work);
-            record.uuid(80, work.place.device);
+            uuid(&mut record, 80, work.place.device);
             times(&mut record, 96, start, end);
             record.u64(144, 5);
             record.u64(152, queue(work.place));
@@ -84,11 +44,11 @@ pub(crate) fn work(work: &Work, start: Nanos, end: Nanos) -> Record {
             Some(peer) => of_peer_copy(work, peer, start, end),
         },
         Task::Set { value, bytes } => {
-            let mut record = Record::new(kind::FILL);
+            let mut record = new(kind::FILL);
             record.u32(4, 2);
             handles(&mut record, 8, work.place);
-            record.text(24, Some(c"zeCommandListAppendMemoryFill"));
-            record.uuid(48, work.place.device);
+            record.text(24, c"zeCommandListAppendMemoryFill".as_ptr());
+            uuid(&mut record, 48, work.place.device);
             record.u64(64, u64::from(work.correlation));
             common(&mut record, 72, work);
             times(&mut record, 80, start, end);
@@ -105,13 +65,13 @@ fn of_copy(work: &Work, copy: &Memcpy, start: Nanos, end: Nanos) -> Record {
     // `pti_view_memory_type`: host 1, device 2.
     let memory = |cuda: u8| if cuda == 3 { 2 } else { 1 };
     let (from, to) = (memory(copy.source), memory(copy.target));
-    let mut record = Record::new(kind::COPY);
+    let mut record = new(kind::COPY);
     record.u32(4, from * 4 + to);
     record.u32(8, from);
     record.u32(12, to);
     handles(&mut record, 16, work.place);
-    record.text(32, Some(c"zeCommandListAppendMemoryCopy"));
-    record.uuid(56, work.place.device);
+    record.text(32, c"zeCommandListAppendMemoryCopy".as_ptr());
+    uuid(&mut record, 56, work.place.device);
     record.u64(72, u64::from(work.correlation));
     common(&mut record, 80, work);
     times(&mut record, 88, start, end);
@@ -121,14 +81,14 @@ fn of_copy(work: &Work, copy: &Memcpy, start: Nanos, end: Nanos) -> Record {
 }
 
 fn of_peer_copy(work: &Work, peer: u32, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind::PEER_COPY);
+    let mut record = new(kind::PEER_COPY);
     record.u32(4, 10);
     record.u32(8, 2);
     record.u32(12, 2);
     handles(&mut record, 16, work.place);
-    record.text(32, Some(c"zeCommandListAppendMemoryCopy"));
-    record.uuid(72, work.place.device);
-    record.uuid(88, peer);
+    record.text(32, c"zeCommandListAppendMemoryCopy".as_ptr());
+    uuid(&mut record, 72, work.place.device);
+    uuid(&mut record, 88, peer);
     record.u64(104, u64::from(work.correlation));
     common(&mut record, 112, work);
     times(&mut record, 120, start, end);
@@ -164,7 +124,7 @@ fn queue(place: Place) -> u64 {
 /// `pti_view_record_api`.
 pub(crate) fn call(call: &Call, start: Nanos, end: Nanos) -> Record {
     let runtime = call.domain == 2;
-    let mut record = Record::new(if runtime { kind::RUNTIME_API } else { kind::DRIVER_API });
+    let mut record = new(if runtime { kind::RUNTIME_API } else { kind::DRIVER_API });
     record.u64(8, start);
     record.u64(16, end);
     record.u32(24, if runtime { 3 } else { 1 });
@@ -176,7 +136,7 @@ pub(crate) fn call(call: &Call, start: Nanos, end: Nanos) -> Record {
 }
 
 pub(crate) fn wait(wait: &Wait) -> Record {
-    let mut record = Record::new(kind::SYNCHRONIZATION);
+    let mut record = new(kind::SYNCHRONIZATION);
     // Kinds as the fake driver's: event, stream waits for event, stream, context.
     let (ty, function) = [(0, 0), (4, 8), (1, 10), (5, 7), (6, 6)][wait.kind as usize % 5];
     record.u32(4, ty);
@@ -192,7 +152,7 @@ pub(crate) fn wait(wait: &Wait) -> Record {
 }
 
 pub(crate) fn overhead(kind: u32, start: Nanos, end: Nanos) -> Record {
-    let mut record = Record::new(kind::OVERHEAD);
+    let mut record = new(kind::OVERHEAD);
     record.u64(8, start);
     record.u64(16, end);
     record.u64(24, thread().into());

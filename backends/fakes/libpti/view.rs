@@ -86,11 +86,7 @@ fn faulty(function: &str) -> Option<c_int> {
     if settings::fault("errors") {
         return Some(INTERNAL);
     }
-    let this = |value: &str| {
-        let (name, status) = value.split_once('=')?;
-        if name == function { status.parse().ok() } else { None }
-    };
-    settings::fault_values("error").find_map(this)
+    settings::error(function)
 }
 
 /// The body of a function that needs Level Zero.

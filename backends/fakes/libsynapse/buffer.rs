@@ -127,18 +127,14 @@ impl Maker {
             Item::Work(work, offset) => self.work(item, work, *offset),
         }
         self.others += 1;
-        let every = settings::fault_every("unknown-kind", 10);
-        if every > 0 && self.others.is_multiple_of(every) {
+        if settings::befalls("unknown-kind", self.others) {
             self.event(b'Z', engine(item), "?");
         }
     }
 
     fn work(&mut self, item: &Item, work: &Work, offset: Nanos) {
         let (start, end) = (work.start - offset, work.end - offset);
-        let hit = |fault| {
-            let every = settings::fault_every(fault, 10);
-            every > 0 && (self.kernels + 1).is_multiple_of(every)
-        };
+        let hit = |fault| settings::befalls(fault, self.kernels + 1);
         let (drop, zero, odd) = (hit("drop"), hit("zero-times"), hit("odd-times"));
         let recipe = if hit("no-recipe") { 0 } else { work.correlation };
         match &work.task {

@@ -39,17 +39,23 @@
 
 #[path = "../seam.rs"]
 mod seam;
+#[path = "../settings.rs"]
+mod settings;
 
 mod buffer;
 mod driver;
 mod functions;
+#[path = "../libcuda/graphs.rs"]
+mod graphs;
 mod profiler;
 #[path = "../libcuda/run.rs"]
 #[allow(dead_code, reason = "CUDA has contexts to wait for")]
 mod run;
 #[path = "../libcuda/script.rs"]
 mod script;
-mod settings;
 #[path = "../libcuda/timeline.rs"]
 #[allow(dead_code, reason = "CUDA has contexts to ask for")]
 mod timeline;
+
+/// Where the settings are, for `settings`.
+const VARIABLES: settings::Variables = settings::Variables::HPU;

@@ -64,11 +64,7 @@ fn call(function: &str, device: u32, body: impl FnOnce() -> c_int) -> c_int {
     if settings::fault("errors") || !is_profiled() || !has(device) {
         return FAIL;
     }
-    let this = |value: &str| {
-        let (name, status) = value.split_once('=')?;
-        if name == function { status.parse().ok() } else { None }
-    };
-    settings::fault_values("error").find_map(this).unwrap_or_else(body)
+    settings::error(function).unwrap_or_else(body)
 }
 
 /// # Safety

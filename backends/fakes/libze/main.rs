@@ -15,11 +15,13 @@
 
 #[path = "../seam.rs"]
 mod seam;
-#[path = "../libpti/settings.rs"]
+#[path = "../settings.rs"]
 mod settings;
 
 mod driver;
 mod functions;
+#[path = "../libcuda/graphs.rs"]
+mod graphs;
 #[path = "../libcuda/run.rs"]
 mod run;
 #[path = "../libcuda/script.rs"]
@@ -27,3 +29,6 @@ mod script;
 #[path = "../libcuda/timeline.rs"]
 #[allow(dead_code, reason = "CUDA has contexts to ask for")]
 mod timeline;
+
+/// Where the settings are, for `settings`.
+const VARIABLES: settings::Variables = settings::Variables::PTI;

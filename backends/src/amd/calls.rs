@@ -19,6 +19,7 @@ use super::streams;
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
 use crate::annotate::guarded;
 use crate::vendor::args::Args;
+use crate::vendor::intern::intern;
 
 /// A function.
 #[derive(Debug)]
@@ -46,6 +47,8 @@ struct Calls {
     sdk: Sdk,
     version: u32,
     keys: Keys,
+    /// Ids of [`COPY_KINDS`].
+    copy_kinds: [StrId; COPY_KINDS.len()],
     domains: [Domain; 2],
 }
 
@@ -55,6 +58,8 @@ pub(crate) const RCCL: usize = 1;
 
 /// Stands in the invocation's own word while its slice is open ("KYMO").
 const MARK: u64 = 0x4b59_4d4f;
+/// `hipMemcpyKind` (driver_types.h), and at the end what has no name.
+const COPY_KINDS: [&str; 6] = ["HtoH", "HtoD", "DtoH", "DtoD", "Default", "<unknown>"];
 /// Operations of a kind at most.
 const MOST_CALLS: usize = 1 << 14;
 
@@ -82,6 +87,7 @@ pub(crate) fn learn(
         sdk: *sdk,
         version,
         keys: Keys::new(recorder),
+        copy_kinds: COPY_KINDS.map(|kind| intern(recorder, StrId::NONE, kind.as_bytes())),
         domains: [
             domain(HIP, recorder, b"cuda_runtime", hip, kinds::call_matters),
             domain(RCCL, recorder, b"collective_comm", rccl, |name| name.starts_with("nccl")),
@@ -97,7 +103,7 @@ fn domain(
     operations: &[(c_int, String)],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = recorder.intern(StrId::NONE, category);
+    let category = intern(recorder, StrId::NONE, category);
     let mut calls: Vec<Call> = Vec::new();
     for (operation, name) in operations {
         let at = *operation as usize;
@@ -109,7 +115,7 @@ fn domain(
             calls.push(Call { site, launches: false, on_stream: false, unit: 1, places });
         }
         if matters(name) {
-            calls[at].site = recorder.intern(category, name.as_bytes());
+            calls[at].site = intern(recorder, category, name.as_bytes());
             calls[at].launches = kinds::may_launch(name);
             calls[at].on_stream = name.contains("Launch");
             calls[at].unit = unit(name);
@@ -264,8 +270,8 @@ impl Calls {
             let asked = asked(call, places, payload);
             args.unless_zero(keys.bytes, asked.bytes);
             if places.kind.is_there() {
-                let kind = copy_kind(places.kind.read(payload));
-                let kind = self.recorder.intern(StrId::NONE, kind.as_bytes());
+                let kind = places.kind.read(payload) as usize;
+                let kind = self.copy_kinds[kind.min(COPY_KINDS.len() - 1)];
                 args.push(Extra::new(keys.kind, ArgType::Str, kind.0.into()));
             }
             for (key, place) in [(keys.peer, places.peer), (keys.root, places.root)] {
@@ -323,14 +329,18 @@ pub(crate) fn blocks(grid: [u32; 3], block: [u32; 3]) -> [u32; 3] {
     [0, 1, 2].map(|axis| grid[axis].div_ceil(block[axis].max(1)))
 }
 
-/// `hipMemcpyKind` (driver_types.h).
-fn copy_kind(kind: u64) -> &'static str {
-    match kind {
-        0 => "HtoH",
-        1 => "HtoD",
-        2 => "DtoH",
-        3 => "DtoD",
-        4 => "Default",
-        _ => "<unknown>",
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::notes::Busy;
+
+    #[test]
+    fn functions_have_names_though_another_thread_adds_some_too() {
+        let recorder = Busy::new();
+        let operations = [(1, "hipMalloc".to_owned()), (3, "hipLaunchKernel".to_owned())];
+        let domain = domain(HIP, &recorder, b"cuda_runtime", &operations, |_| true);
+        let names: Vec<_> = domain.calls.iter().map(|c| recorder.notes.text(c.site)).collect();
+        assert_eq!(names, ["", "hipMalloc", "", "hipLaunchKernel"]);
+        assert_eq!(recorder.notes.text(domain.category), "cuda_runtime");
     }
 }

@@ -5,6 +5,7 @@
 //! the two clocks differ by at the moment.
 
 use super::sys::{SUCCESS, Sdk};
+use crate::vendor::clock::{boottime, compare};
 
 /// Differences smaller than this are noise of reading two clocks.
 const NOISE_NANOS: u64 = 20_000;
@@ -22,17 +23,13 @@ impl Clock {
     /// Compares the clocks.
     pub(crate) fn look(&mut self, sdk: &Sdk) {
         let Some(read) = sdk.timestamp else { return };
-        let once = || {
-            let mut theirs = 0;
-            let before = boottime();
+        let theirs = || {
+            let mut time = 0;
             // SAFETY: stores a number.
-            let result = unsafe { read(&mut theirs) };
-            let width = boottime() - before;
-            (result == SUCCESS).then_some((width, (before + width / 2).wrapping_sub(theirs) as i64))
+            (unsafe { read(&mut time) } == SUCCESS).then_some(time)
         };
-        let best = (0..4).filter_map(|_| once()).min_by_key(|(width, _)| *width);
-        if let Some((width, offset)) = best {
-            self.compare(offset, width);
+        if let Some(both) = compare(4, boottime, theirs) {
+            self.compare(both.offset(), both.width);
         }
     }
 
@@ -50,13 +47,6 @@ impl Clock {
     pub(crate) fn nanos(self, time: u64) -> u64 {
         time.saturating_add_signed(self.offset)
     }
-}
-
-fn boottime() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is writable, and the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

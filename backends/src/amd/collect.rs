@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
@@ -21,7 +21,8 @@ use super::sys::{Entry, Id, LATE_START, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
-use crate::vendor::worker::Worker;
+use crate::vendor::thread::wait;
+use crate::vendor::worker::{Words, Worker};
 
 /// The source.
 pub static AMD: Amd = Amd(());
@@ -39,7 +40,12 @@ const CROWDED_PATIENCE: Duration = Duration::from_millis(200);
 /// Records that are decoded before anybody looks whether the pipeline keeps up.
 const BATCH: usize = 512;
 
-static WORKER: Worker = Worker::new();
+static WORKER: Worker = Worker::new(Words {
+    name: "HIP",
+    key: "hip",
+    thread: "kymograph-amd",
+    late: "rocprofiler-sdk did not hand over its last records",
+});
 /// What the recording that runs, if one does, was started with.
 static WANTED: Mutex<Option<(&'static dyn Recorder, Settings)>> = Mutex::new(None);
 /// What reads records while a recording runs.
@@ -89,20 +95,14 @@ impl Source for Amd {
         if WORKER.is_dead() {
             return true;
         }
-        let wanted = wanted();
         // Asked only by who waits: it takes the loader's lock.
-        let unseen = || wanted.is_some() && !configure::is_configured();
-        if !patience.is_zero() && unseen() && runtime::is_registered() {
-            say_once("HIP was loaded after the recording started, and nobody was there to see");
+        let unseen = || wanted().is_some() && !configure::is_configured();
+        let silent = || !SAID.load(Ordering::Relaxed);
+        if !patience.is_zero() && unseen() && runtime::is_registered() && silent() {
+            refused("HIP was loaded after the recording started, and nobody was there to see");
         }
         if done {
             *lock(&WANTED) = None;
-        } else if !patience.is_zero()
-            && let Some((recorder, _)) = wanted
-            && say_once("rocprofiler-sdk did not hand over its last records")
-        {
-            // How much is missing, nobody can know.
-            recorder.lost(1);
         }
         done
     }
@@ -124,15 +124,6 @@ const NO_LIBRARY: &str = "this program uses ROCm, but there is no librocprofiler
 /// Says that a program uses HIP, and that the library to record it with is missing.
 pub fn without_library() {
     refused(NO_LIBRARY);
-}
-
-/// The same, unless something was said already. Returns whether it was said now.
-fn say_once(why: &str) -> bool {
-    let first = !SAID.load(Ordering::Relaxed);
-    if first {
-        refused(why);
-    }
-    first
 }
 
 /// Says that HIP is not recorded, if a recording runs.
@@ -203,10 +194,10 @@ fn configure_now() -> Result<(), String> {
 /// Starts the recording that is wanted, with what was set up.
 pub(crate) fn go_on() {
     let (Some(setup), Some((recorder, settings))) = (configure::setup(), wanted()) else { return };
-    if !WORKER.begin() {
+    if !WORKER.begin(recorder) {
         return;
     }
-    watch_process();
+    WORKER.watch_process(in_child, None);
     let selection = Selection::parse(&settings.activity_types);
     let path = format!("{} ({})", library::shown(setup.version), setup.path);
     remark::fact(recorder, "hip.rocprofiler_sdk", &path);
@@ -227,11 +218,10 @@ pub(crate) fn go_on() {
     }
     let before = Before::now();
     let body = move |worker: &Worker| work(worker, setup, recorder, before);
-    if !WORKER.run("kymograph-amd", body) {
+    if !WORKER.run(body) {
         calls::disable();
         // SAFETY: a context of ours.
         unsafe { (setup.sdk.stop_context)(setup.context) };
-        refused("a thread could not be started");
     }
 }
 
@@ -329,9 +319,8 @@ pub(crate) unsafe extern "C" fn records(
                 }
             }
             // The library has a second buffer meanwhile, and no more: do not wait for long.
-            while decoder.recorder().crowded() && started.elapsed() < CROWDED_PATIENCE {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            let patience = CROWDED_PATIENCE.saturating_sub(started.elapsed());
+            wait(patience, || !decoder.recorder().crowded());
         }
     });
 }
@@ -354,10 +343,7 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("clock_jumps", decoder.clock.jumps),
         ("stop_us", stopping.elapsed().as_micros() as u64),
     ];
-    let prefix = format!("hip.{}", std::process::id());
-    for (key, value) in rows {
-        remark::number(recorder, &format!("{prefix}.{key}"), value);
-    }
+    remark::counts(recorder, "hip", &rows);
 }
 
 /// The library ends, and all that HIP is with it: what it has is pushed, then nothing of it is
@@ -366,16 +352,6 @@ pub(crate) fn finalized() {
     FINALIZING.store(true, Ordering::Release);
     AMD.stop(EXIT_PATIENCE);
     WORKER.kill();
-}
-
-/// Arms what must happen when the process forks, once.
-fn watch_process() {
-    static ARMED: Once = Once::new();
-    ARMED.call_once(|| {
-        // SAFETY: a function of the right type that never unwinds, in a library that is never
-        // unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-    });
 }
 
 /// HIP and rocprofiler-sdk do not survive a fork: nothing of them is touched in the child.

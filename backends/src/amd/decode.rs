@@ -381,15 +381,14 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::amd::sys::KernelSymbol;
+    use crate::amd::replay::register;
     use crate::vendor::notes::Notes;
+    use crate::vendor::raw::bytes;
 
     /// A record: size, and fields by offset, value and width.
     fn record(kind: u32, size: u64, fields: &[(usize, u64, usize)]) -> (RecordHeader, Vec<u8>) {
-        let mut bytes = vec![0; size as usize];
-        for (at, value, width) in [(0, size, 8), (8, kind.into(), 4)].iter().chain(fields) {
-            bytes[*at..at + width].copy_from_slice(&value.to_ne_bytes()[..*width]);
-        }
+        let head = [(0, size, 8), (8, kind.into(), 4)];
+        let bytes = bytes(size as usize, &[&head, fields].concat());
         let payload = bytes.as_ptr();
         (RecordHeader { category: CATEGORY_TRACING, kind, payload }, bytes)
     }
@@ -407,25 +406,6 @@ mod tests {
         let selection =
             Selection::parse("kernel,gpu_memcpy,gpu_memset,overhead,memory,graph_trace");
         (notes, Decoder::new(notes, Agents::made_up(2), selection, NUMBERS, false))
-    }
-
-    fn register(id: u64, name: &std::ffi::CStr, notes: &Notes) {
-        let symbol = KernelSymbol {
-            size: 72,
-            kernel: id,
-            code_object: 1,
-            name: name.as_ptr(),
-            object: 0,
-            kernarg_size: 0,
-            kernarg_alignment: 0,
-            group_size: 512,
-            private_size: 0,
-            sgprs: 16,
-            vgprs: 40,
-            accum_vgprs: 4,
-        };
-        // SAFETY: as the library passes it.
-        unsafe { kernels::register(&symbol, notes) };
     }
 
     fn feed(decoder: &mut Decoder, (header, _bytes): &(RecordHeader, Vec<u8>)) {

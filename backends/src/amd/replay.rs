@@ -1,6 +1,6 @@
 //! Records without a library, for benchmarks: what decoding costs and what becomes of it.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use kymograph_protos::Recorder;
 
@@ -42,7 +42,7 @@ impl Replay {
             Numbers { kernel: Some(KERNEL as i32), copy: Some(COPY as i32), ..Numbers::default() };
         launches::prepare();
         for id in 0..KERNELS {
-            register(id, recorder);
+            register(id, &name(id), recorder);
         }
         let mut decoder = Decoder::new(recorder, agents, selection, numbers, false);
         decoder.describe_devices();
@@ -100,10 +100,14 @@ fn record(number: usize) -> Vec<u64> {
     words
 }
 
-fn register(id: u64, recorder: &dyn Recorder) {
-    let name = CString::new(format!("_ZN2at6native4fill{id}IfLi4EEEvPT_i.kd")).unwrap_or_default();
+fn name(id: u64) -> CString {
+    CString::new(format!("_ZN2at6native4fill{id}IfLi4EEEvPT_i.kd")).unwrap_or_default()
+}
+
+/// As the library tells of a kernel whose code was loaded.
+pub(crate) fn register(id: u64, name: &CStr, recorder: &dyn Recorder) {
     let symbol = KernelSymbol {
-        size: 72,
+        size: size_of::<KernelSymbol>() as u64,
         kernel: id,
         code_object: 1,
         name: name.as_ptr(),
@@ -114,7 +118,7 @@ fn register(id: u64, recorder: &dyn Recorder) {
         private_size: 0,
         sgprs: 16,
         vgprs: 40,
-        accum_vgprs: 0,
+        accum_vgprs: 4,
     };
     // SAFETY: as the library passes it.
     unsafe { kernels::register(&symbol, recorder) };

@@ -5,7 +5,7 @@
 //! only as it was at the start.
 
 use super::sys::{SUCCESS, Synapse};
-use crate::nvidia::clock::system;
+use crate::vendor::clock::{self, Both};
 
 /// Difference of rates beyond which a clock was set, in millionths.
 const MOST_DRIFT: u64 = 1_000;
@@ -13,21 +13,14 @@ const MOST_DRIFT: u64 = 1_000;
 /// noise, and stretches nothing.
 const NOISE: u64 = 10_000;
 
-/// The same moment on both clocks: theirs, ours; and how long it took to read them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Both(pub(crate) u64, pub(crate) u64, pub(crate) u64);
-
-/// Compares the clocks, several times; the closest comparison counts.
+/// Compares the clocks.
 pub(crate) fn compare(synapse: &Synapse) -> Option<Both> {
-    let once = || {
-        let mut theirs = 0;
-        let before = system(libc::CLOCK_BOOTTIME);
+    let theirs = || {
+        let mut time = 0;
         // SAFETY: stores a number.
-        let result = unsafe { (synapse.now)(&mut theirs) };
-        let width = system(libc::CLOCK_BOOTTIME) - before;
-        (result == SUCCESS).then_some((width, Both(theirs, before + width / 2, width)))
+        (unsafe { (synapse.now)(&mut time) } == SUCCESS).then_some(time)
     };
-    (0..5).filter_map(|_| once()).min_by_key(|(width, _)| *width).map(|(_, both)| both)
+    clock::compare(5, clock::boottime, theirs)
 }
 
 /// From their times to ours.
@@ -42,13 +35,13 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(start: Both, stop: Option<Both>) -> Clock {
-        let Some(stop) = stop.filter(|stop| stop.0 > start.0) else {
+        let Some(stop) = stop.filter(|stop| stop.theirs > start.theirs) else {
             return Clock { start, drift: 0.0, jumped: stop.is_some() };
         };
-        let theirs = stop.0 - start.0;
-        let ours = stop.1.saturating_sub(start.1);
+        let theirs = stop.theirs - start.theirs;
+        let ours = stop.ours.saturating_sub(start.ours);
         let drift = ours.wrapping_sub(theirs) as i64;
-        let noise = NOISE + 2 * (start.2 + stop.2);
+        let noise = NOISE + 2 * (start.width + stop.width);
         let jumped = drift.unsigned_abs() > theirs / 1_000_000 * MOST_DRIFT + noise;
         let believed = !jumped && drift.unsigned_abs() > noise;
         let drift = if believed { drift as f64 / theirs as f64 } else { 0.0 };
@@ -57,9 +50,9 @@ impl Clock {
 
     /// One of their times as ours.
     pub(crate) fn nanos(&self, time: u64) -> u64 {
-        let passed = time.wrapping_sub(self.start.0) as i64;
+        let passed = time.wrapping_sub(self.start.theirs) as i64;
         let gained = (passed as f64 * self.drift).round() as i64;
-        self.start.1.wrapping_add_signed(passed.wrapping_add(gained))
+        self.start.ours.wrapping_add_signed(passed.wrapping_add(gained))
     }
 }
 
@@ -67,9 +60,13 @@ impl Clock {
 mod tests {
     use super::*;
 
+    fn both(theirs: u64, ours: u64, width: u64) -> Both {
+        Both { theirs, ours, width }
+    }
+
     #[test]
     fn a_clock_that_drifts_is_met_at_both_ends() {
-        let (start, stop) = (Both(5_000, 1_000_000, 50), Both(1_000_005_000, 1_001_050_000, 50));
+        let (start, stop) = (both(5_000, 1_000_000, 50), both(1_000_005_000, 1_001_050_000, 50));
         let clock = Clock::new(start, Some(stop));
         assert!(!clock.jumped);
         assert_eq!(clock.nanos(5_000), 1_000_000);
@@ -81,15 +78,15 @@ mod tests {
 
     #[test]
     fn noise_stretches_nothing() {
-        let (start, stop) = (Both(5_000, 1_000_000, 900), Both(2_005_000, 3_003_000, 900));
+        let (start, stop) = (both(5_000, 1_000_000, 900), both(2_005_000, 3_003_000, 900));
         let clock = Clock::new(start, Some(stop));
         assert_eq!(clock.nanos(2_005_000) - clock.nanos(5_000), 2_000_000);
     }
 
     #[test]
     fn a_clock_that_was_set_is_believed_as_it_was() {
-        for stop in [Both(3_600_000_000_000, 2_000, 9), Both(1_000, 2_000, 9)] {
-            let clock = Clock::new(Both(1_000, 1_000, 9), Some(stop));
+        for stop in [both(3_600_000_000_000, 2_000, 9), both(1_000, 2_000, 9)] {
+            let clock = Clock::new(both(1_000, 1_000, 9), Some(stop));
             assert_eq!((clock.nanos(1_700), clock.jumped), (1_700, true), "{stop:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kymograph_protos::device::Vendor;
@@ -15,9 +15,9 @@ use super::sys::{SUCCESS, Synapse, TRACE_ALL, TRACE_DEVICE, TRACE_HOST};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::intern::intern;
-use crate::vendor::remark::{fact, not_recorded, note};
+use crate::vendor::remark::{fact, note};
 use crate::vendor::selection::wants;
-use crate::vendor::worker::Worker;
+use crate::vendor::worker::{Words, Worker};
 
 /// The source.
 pub static HPU: Hpu = Hpu(());
@@ -26,21 +26,20 @@ pub static HPU: Hpu = Hpu(());
 #[derive(Debug)]
 pub struct Hpu(());
 
-static WORKER: Worker = Worker::new();
-/// Whether the profiler is being started.
-static STARTING: AtomicBool = AtomicBool::new(false);
+static WORKER: Worker = Worker::new(Words {
+    name: "Gaudi",
+    key: "hpu",
+    thread: "kymograph-hpu",
+    late: "Synapse did not hand over its trace",
+});
 /// Devices that the program has, a bit each.
 static DEVICES: AtomicU64 = AtomicU64::new(0);
 /// Whether `HABANA_PROFILE` was not set when Synapse read it.
 static TOO_LATE: AtomicBool = AtomicBool::new(false);
-/// The pipeline, for who has no session at hand.
-static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
 /// Devices that are profiled.
 static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
 /// What is recorded of them, as a `synTraceType`.
 static WHAT: AtomicI32 = AtomicI32::new(TRACE_ALL);
-/// Whether it was said that a stop took too long.
-static SAID: AtomicBool = AtomicBool::new(false);
 
 /// How long the end of the process, or of a device, may be delayed: the whole trace is
 /// fetched then.
@@ -63,7 +62,7 @@ pub fn opening() {
 pub fn acquired(device: u32) {
     let bit = 1 << (device % 64);
     let known = DEVICES.fetch_or(bit, Ordering::AcqRel) & bit != 0;
-    let Some(recorder) = RECORDER.get().copied().filter(|_| !known && WORKER.is_running()) else {
+    let Some(recorder) = WORKER.recorder().filter(|_| !known && WORKER.is_running()) else {
         return;
     };
     if let Some(Ok(synapse)) = library::synapse(false)
@@ -81,14 +80,14 @@ pub(crate) fn take_running() -> Vec<Running> {
 /// Says that the program is about to give a device back, or all of them: takes their traces
 /// before.
 pub fn released(device: Option<u32>) {
-    HPU.stop(END_PATIENCE);
+    WORKER.stop(END_PATIENCE);
     let gone = device.map_or(u64::MAX, |device| 1 << (device % 64));
     DEVICES.fetch_and(!gone, Ordering::AcqRel);
 }
 
 /// Whether nothing is recorded, nor about to be.
 pub fn is_idle() -> bool {
-    !WORKER.is_running() && !STARTING.load(Ordering::Acquire)
+    WORKER.is_idle()
 }
 
 /// Whether Synapse's profiler is switched on in this process's environment.
@@ -110,25 +109,7 @@ impl Source for Hpu {
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
-        if !WORKER.begin() {
-            return;
-        }
-        STARTING.store(true, Ordering::Release);
-        SAID.store(false, Ordering::Relaxed);
-        let _ = RECORDER.set(recorder);
-        let session = guarded(None, || {
-            begin(recorder, settings).unwrap_or_else(|why| {
-                not_recorded(recorder, self.name(), "hpu", &why);
-                None
-            })
-        });
-        match session {
-            Some(session) => {
-                WORKER.run("kymograph-hpu", |worker| session.run(worker));
-            }
-            None => WORKER.cancel(),
-        }
-        STARTING.store(false, Ordering::Release);
+        WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 
     fn flush(&self, patience: Duration) -> bool {
@@ -136,16 +117,7 @@ impl Source for Hpu {
     }
 
     fn stop(&self, patience: Duration) -> bool {
-        let done = WORKER.stop(patience);
-        if !done && !patience.is_zero() && !SAID.swap(true, Ordering::Relaxed) {
-            // How much is missing, nobody can know.
-            RECORDER.get().into_iter().for_each(|recorder| {
-                recorder.lost(1);
-                let why = "Synapse did not hand over its trace";
-                not_recorded(*recorder, self.name(), "hpu", why);
-            });
-        }
-        done
+        WORKER.stop(patience)
     }
 }
 
@@ -164,7 +136,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
                     does"
             .to_owned());
     }
-    watch_process();
+    WORKER.watch_process(in_child, Some(at_exit));
     WHAT.store(what, Ordering::Release);
     let all = (0..64).filter(|device| devices >> device & 1 != 0);
     let (started, refused): (Vec<_>, Vec<_>) =
@@ -271,19 +243,6 @@ fn state(recorder: &dyn Recorder, synapse: &Synapse, device: u32) {
     recorder.push(head, &facts);
 }
 
-/// Arms what must happen when the process forks or ends, once.
-fn watch_process() {
-    static ARMED: Once = Once::new();
-    ARMED.call_once(|| {
-        // SAFETY: functions of the right types that never unwind, in a library that is
-        // never unloaded.
-        unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
-            libc::atexit(at_exit);
-        }
-    });
-}
-
 /// Devices do not survive a fork.
 extern "C" fn in_child() {
     WORKER.kill();
@@ -291,6 +250,6 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     guarded((), || {
-        HPU.stop(END_PATIENCE);
+        WORKER.stop(END_PATIENCE);
     });
 }

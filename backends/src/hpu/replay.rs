@@ -2,10 +2,11 @@
 
 use kymograph_protos::Recorder;
 
-use super::clock::{Both, Clock};
+use super::clock::Clock;
 use super::decode::Decoder;
 use super::float80;
 use super::layout::{Layout, Trace};
+use crate::vendor::clock::Both;
 
 /// Kernels that the events are of, and engines that they ran on.
 const KERNELS: usize = 40;
@@ -93,7 +94,7 @@ impl Replay {
     pub fn decode(&mut self) -> usize {
         let bytes = as_bytes(&mut self.buffer);
         if let Ok(trace) = Trace::new(bytes, self.events) {
-            let clock = Clock::new(Both(0, 0, 0), None);
+            let clock = Clock::new(Both::default(), None);
             self.decoder.trace(&trace, 0, clock, 1000);
         }
         self.events - self.metadata

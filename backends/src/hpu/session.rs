@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::clock::{self, Both, Clock};
+use super::clock::{self, Clock};
 use super::collect::take_running;
 use super::decode::Decoder;
 use super::layout::{Trace, unit};
 use super::sys::{FORMAT_TEF, SUCCESS, Synapse};
-use crate::vendor::remark::{fact, note, number};
+use crate::vendor::clock::Both;
+use crate::vendor::remark::{counts, fact, note, number};
+use crate::vendor::thread::wait;
 use crate::vendor::worker::Worker;
 
 /// How often somebody looks whether the recording stops.
@@ -85,14 +87,14 @@ impl Session {
         let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), size) };
         let trace = Trace::new(bytes, count)?;
         let clock = Clock::new(start, stop);
-        let scale = unit(&trace, stop.unwrap_or(start).0);
-        let keys = [
+        let scale = unit(&trace, stop.unwrap_or(start).theirs);
+        let rows = [
             ("trace_version", trace.version()),
             ("trace_event_bytes", trace.layout().stride() as u64),
             ("trace_unit_ns", scale),
             ("clock_jumps", clock.jumped.into()),
         ];
-        for (key, value) in keys {
+        for (key, value) in rows {
             number(self.recorder, &format!("{}.{device}.{key}", prefix()), value);
         }
         self.decoder.trace(&trace, device, clock, scale);
@@ -125,23 +127,21 @@ impl Session {
 
     /// What came of it, in the trace.
     fn state(&self, stopping: Instant) {
-        let counts = self.decoder.counts;
+        let decoded = self.decoder.counts;
         let rows = [
-            ("kernels", counts.kernels),
-            ("copies", counts.copies),
-            ("sets", counts.sets),
-            ("others", counts.others),
-            ("calls", counts.calls),
-            ("noise", counts.noise),
-            ("lost.of_unknown_kind", counts.skipped),
-            ("lost.without_times", counts.timeless),
-            ("lost.unfinished", counts.unfinished),
-            ("lost.unbegun", counts.unbegun),
+            ("kernels", decoded.kernels),
+            ("copies", decoded.copies),
+            ("sets", decoded.sets),
+            ("others", decoded.others),
+            ("calls", decoded.calls),
+            ("noise", decoded.noise),
+            ("lost.of_unknown_kind", decoded.skipped),
+            ("lost.without_times", decoded.timeless),
+            ("lost.unfinished", decoded.unfinished),
+            ("lost.unbegun", decoded.unbegun),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
-        for (key, value) in rows {
-            number(self.recorder, &format!("{}.{key}", prefix()), value);
-        }
+        counts(self.recorder, "hpu", &rows);
     }
 }
 
@@ -155,8 +155,5 @@ pub(crate) fn check(what: &str, result: c_int) -> Result<(), String> {
 
 /// Waits for the pipeline rather than lose records: the whole trace is at hand.
 fn keep_pace(recorder: &dyn Recorder) {
-    let since = Instant::now();
-    while recorder.crowded() && since.elapsed() < CROWDED_PATIENCE {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait(CROWDED_PATIENCE, || !recorder.crowded());
 }

@@ -8,9 +8,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, Once, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kymograph_protos::Recorder;
@@ -18,18 +16,19 @@ use kymograph_protos::Recorder;
 use super::buffers;
 use super::callbacks;
 use super::clock::{self, Clock};
+use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
 use super::library::{self, Found};
-use super::session::{self, Session};
+use super::session::Session;
 use super::share;
 use super::subscription;
-use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
+use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
-use crate::vendor::thread::{wait, without_signals};
+use crate::vendor::worker::{Words, Worker};
 
 /// The source.
 pub static NVIDIA: Nvidia = Nvidia(());
@@ -38,33 +37,19 @@ pub static NVIDIA: Nvidia = Nvidia(());
 #[derive(Debug)]
 pub struct Nvidia(());
 
-/// Nothing is recorded.
-const IDLE: u8 = 0;
-const STARTING: u8 = 1;
-const RUNNING: u8 = 2;
-/// A forked child, or a process in which we failed: CUPTI must not be touched.
-const DEAD: u8 = 3;
-
-static STATE: AtomicU8 = AtomicU8::new(IDLE);
-/// Whose `STATE` it is: the child of a `vfork` sees its parent's memory.
-static PID: AtomicU32 = AtomicU32::new(0);
+static WORKER: Worker = Worker::new(Words {
+    name: "CUDA",
+    key: "cuda",
+    thread: "kymograph-gpu",
+    late: "CUPTI did not hand over its last records in time; let the program wait for its \
+           devices before it ends",
+});
 /// Whether the driver called us while it initialised.
 static INJECTED: AtomicBool = AtomicBool::new(false);
 /// Whether CUPTI is prepared.
 static PREPARED: AtomicBool = AtomicBool::new(false);
 /// Whether we have recorded before.
 static BEGUN: AtomicBool = AtomicBool::new(false);
-/// The pipeline, for who has no session at hand.
-static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
-/// Whether it was said that a stop took too long.
-static SAID: AtomicBool = AtomicBool::new(false);
-/// Held for a few instructions; who must not wait does not.
-static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
-
-/// What the thread is asked to do.
-pub(crate) static STOP: AtomicBool = AtomicBool::new(false);
-pub(crate) static FLUSH_WANTED: AtomicU64 = AtomicU64::new(0);
-pub(crate) static FLUSH_DONE: AtomicU64 = AtomicU64::new(0);
 
 /// How long the end of the process may be delayed.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -81,68 +66,18 @@ impl Source for Nvidia {
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
-        guarded((), || {
-            if STATE.compare_exchange(IDLE, STARTING, Ordering::AcqRel, Ordering::Acquire).is_err()
-            {
-                return;
-            }
-            PID.store(std::process::id(), Ordering::Relaxed);
-            let _ = RECORDER.set(recorder);
-            let next = match begin(recorder, settings) {
-                Ok(Some(session)) => run(session),
-                Ok(None) => IDLE,
-                Err(why) => {
-                    session::not_recorded(recorder, &why);
-                    IDLE
-                }
-            };
-            STATE.store(next, Ordering::Release);
-        });
+        WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 
     fn flush(&self, patience: Duration) -> bool {
-        if !is_running() {
-            return true;
-        }
-        let ticket = FLUSH_WANTED.fetch_add(1, Ordering::AcqRel) + 1;
-        wake();
-        wait(patience, || FLUSH_DONE.load(Ordering::Acquire) >= ticket || !is_running())
+        WORKER.flush(patience)
     }
 
     fn stop(&self, patience: Duration) -> bool {
-        if !is_running() {
-            return true;
+        if WORKER.is_running() {
+            callbacks::disable();
         }
-        callbacks::disable();
-        STOP.store(true, Ordering::Release);
-        wake();
-        let done = wait(patience, || !is_running());
-        if !done && !patience.is_zero() && !SAID.swap(true, Ordering::Relaxed) {
-            let recorder = RECORDER.get().copied();
-            // How much is missing, nobody can know.
-            recorder.into_iter().for_each(|recorder| {
-                recorder.lost(1);
-                session::not_recorded(
-                    recorder,
-                    "CUPTI did not hand over its last records in time; let the program wait for \
-                     its devices before it ends",
-                );
-            });
-        }
-        done
-    }
-}
-
-fn is_running() -> bool {
-    STATE.load(Ordering::Acquire) == RUNNING && PID.load(Ordering::Relaxed) == std::process::id()
-}
-
-fn wake() {
-    // May run in a signal handler that interrupted a holder: then it wakes up by itself.
-    if let Ok(thread) = THREAD.try_lock()
-        && let Some(thread) = &*thread
-    {
-        thread.unpark();
+        WORKER.stop(patience)
     }
 }
 
@@ -161,7 +96,8 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         }
     }
     let found = library::cupti(cuda, settings.cupti_path.as_deref())?;
-    watch_process();
+    // The end comes to us while the program's CUDA libraries are still whole.
+    WORKER.watch_process(in_child, Some(at_exit));
     leave::stay();
     prepare(found);
     let cupti = &found.cupti;
@@ -186,7 +122,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     }
     let sizes = Sizes::learn(cupti, found.version);
     let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
-    enable_kinds(cupti, recorder, selection);
+    enable::all(cupti, recorder, selection);
     let from_birth = INJECTED.load(Ordering::Relaxed) && !BEGUN.swap(true, Ordering::Relaxed);
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
@@ -223,105 +159,12 @@ fn prepare(found: &Found) {
     }
 }
 
-fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
-    for kind in selection.kinds() {
-        // Streams that exist already are told of, if CUPTI can.
-        let enable = match cupti.enable_and_dump {
-            Some(dump) if matches!(kind, kind::STREAM | kind::CONTEXT) => dump,
-            _ => cupti.enable,
-        };
-        if kind == kind::UNIFIED_MEMORY_COUNTER {
-            configure_unified(cupti);
-        }
-        // Sooner, so that nobody disables it in between.
-        share::enabled(kind);
-        // SAFETY: a number.
-        let result = unsafe { enable(kind) };
-        if result != SUCCESS && !matches!(kind, kind::STREAM | kind::CONTEXT) {
-            let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
-            remark::fact(recorder, &key, &describe(cupti, result));
-        }
-    }
-    if selection.kinds().any(|kind| kind == kind::RUNTIME)
-        && let Some(set) = cupti.enable_runtime_api
-    {
-        callbacks::noise(|id| {
-            // SAFETY: numbers.
-            unsafe { set(id, 0) };
-        });
-    }
-}
-
-/// Says what to count of unified memory, without which nothing is: bytes moved, and faults
-/// of GPUs and of the host.
-fn configure_unified(cupti: &Cupti) {
-    /// `CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE`.
-    const ONE_DEVICE: u32 = 1;
-    /// Devices are not counted: the driver may be in the middle of initialising.
-    const DEVICES: u32 = 16;
-    let Some(configure) = cupti.configure_unified else { return };
-    for device in 0..DEVICES {
-        for counter in 1..=8 {
-            // CUpti_ActivityUnifiedMemoryCounterConfig: scope, kind, deviceId, enable.
-            let mut config = [ONE_DEVICE, counter, device, 1];
-            // SAFETY: one such struct. What is not there is refused, which is no loss.
-            unsafe { configure(&mut config, 1) };
-        }
-    }
-}
-
-/// Starts the thread. Returns the state to go on in.
-fn run(session: Session) -> u8 {
-    STOP.store(false, Ordering::Release);
-    SAID.store(false, Ordering::Relaxed);
-    FLUSH_DONE.store(FLUSH_WANTED.load(Ordering::Acquire), Ordering::Release);
-    // Sooner than the thread: it ends by going back to idle.
-    STATE.store(RUNNING, Ordering::Release);
-    let body = move || {
-        let done = guarded(DEAD, || {
-            session.run();
-            IDLE
-        });
-        STATE.store(done, Ordering::Release);
-    };
-    let builder = std::thread::Builder::new().name("kymograph-gpu".into()).stack_size(2 << 20);
-    match without_signals(|| builder.spawn(body)) {
-        Ok(handle) => {
-            let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
-            *thread = Some(handle.thread().clone());
-            // It may be idle again already.
-            STATE.load(Ordering::Acquire)
-        }
-        // Buffers are bounded: CUPTI drops what nobody reads.
-        Err(error) => {
-            let why = format!("the thread that reads it could not be started ({error})");
-            RECORDER.get().into_iter().for_each(|recorder| session::not_recorded(*recorder, &why));
-            DEAD
-        }
-    }
-}
-
-/// Arms what must happen when the process forks or ends, once.
-fn watch_process() {
-    static ARMED: Once = Once::new();
-    ARMED.call_once(|| {
-        // The handler for the end runs before those that were registered before CUDA was
-        // used: while the program's CUDA libraries are still whole.
-        // SAFETY: functions of the right types that never unwind, in a library that is
-        // never unloaded.
-        unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
-            libc::atexit(at_exit);
-        }
-    });
-}
-
 /// CUDA and CUPTI do not survive a fork: nothing of them is touched in the child.
 extern "C" fn in_child() {
     callbacks::disable();
     subscription::after_fork();
     leave::after_fork();
-    STATE.store(DEAD, Ordering::Release);
+    WORKER.kill();
 }
 
 extern "C" fn at_exit() {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::clock;
 use super::share::{self, real};
 use super::sys::{BufferCompleted, BufferRequested, SUCCESS, TimestampCallback, kind};
+use crate::vendor::clock::compare;
 use crate::vendor::raw::Raw;
 
 /// The buffer that is being filled, when nobody is at it.
@@ -179,14 +180,9 @@ impl Copy {
 
 /// The same moment on CUPTI's clock and on another.
 pub(crate) fn both(theirs: TimestampCallback) -> (u64, u64) {
-    let once = || {
-        let before = clock::cupti();
-        // SAFETY: a clock, which may be asked at any time.
-        let their = unsafe { theirs() };
-        let width = clock::cupti().wrapping_sub(before);
-        (width, (before + width / 2, their))
-    };
-    (0..8).map(|_| once()).min_by_key(|(width, _)| *width).map_or((0, 0), |(_, both)| both)
+    // SAFETY: a clock, which may be asked at any time.
+    let both = compare(8, clock::cupti, || Some(unsafe { theirs() })).unwrap_or_default();
+    (both.ours, both.theirs)
 }
 
 /// From CUPTI's clock to the other's: a line through two moments.

@@ -8,6 +8,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::clock::Clock;
 use super::device::Limits;
+use super::direct;
 use super::keys::Keys;
 use super::memory::Allocated;
 use super::names::{self, Kernels};
@@ -31,6 +32,8 @@ pub(crate) struct Counts {
     pub(crate) sets: u64,
     pub(crate) graphs: u64,
     pub(crate) waits: u64,
+    /// Kernels whose launch was not watched: no slice has an arrow to them.
+    pub(crate) uncalled: u64,
     /// Activities whose times CUPTI lost.
     pub(crate) timeless: u64,
     /// Records that nobody asked us to read: what others enabled.
@@ -74,6 +77,20 @@ struct Placed {
     context: u32,
     stream: u32,
     correlation: u32,
+}
+
+impl Placed {
+    /// Of a copy or a set, which differ in where they have their correlation id.
+    fn of_transfer(raw: Raw<'_>, correlation: usize) -> Placed {
+        Placed {
+            start: raw.u64(16),
+            end: raw.u64(24),
+            device: raw.u32(32),
+            context: raw.u32(36),
+            stream: raw.u32(40),
+            correlation: raw.u32(correlation),
+        }
+    }
 }
 
 impl Decoder {
@@ -158,6 +175,7 @@ impl Decoder {
             stream: raw.u32(48),
             correlation: raw.u32(92),
         };
+        self.counts.uncalled += u64::from(!direct::is_known(placed.correlation));
         let launch = LaunchSlot {
             grid: [raw.u32(52), raw.u32(56), raw.u32(60)],
             block: [raw.u32(64), raw.u32(68), raw.u32(72)],
@@ -222,14 +240,7 @@ impl Decoder {
     /// CUpti_ActivityMemcpy5 to 7.
     fn copy(&mut self, raw: Raw<'_>) {
         self.counts.copies += 1;
-        let placed = Placed {
-            start: raw.u64(16),
-            end: raw.u64(24),
-            device: raw.u32(32),
-            context: raw.u32(36),
-            stream: raw.u32(40),
-            correlation: raw.u32(44),
-        };
+        let placed = Placed::of_transfer(raw, 44);
         let mut args = Args::new();
         args.slot(self.place(&placed, Stage::MemoryTransfer).extras());
         self.bytes(&mut args, &placed, raw.u64(8));
@@ -237,25 +248,14 @@ impl Decoder {
         if raw.has(88, 8) && raw.u64(88) > 1 {
             args.unsigned(self.keys.copy_count, raw.u64(88));
         }
-        if self.all_args {
-            self.place_args(&mut args, &placed);
-            args.unsigned(self.keys.channel, raw.u32(76));
-            args.unsigned(self.keys.channel_type, raw.u32(80));
-        }
+        self.channel_args(&mut args, &placed, raw, 76);
         self.activity(&placed, self.copy_name(raw), &[], &args);
     }
 
     /// CUpti_ActivityMemcpyPtoP4: its correlation id is not where the others have it.
     fn peer_copy(&mut self, raw: Raw<'_>) {
         self.counts.copies += 1;
-        let placed = Placed {
-            start: raw.u64(16),
-            end: raw.u64(24),
-            device: raw.u32(32),
-            context: raw.u32(36),
-            stream: raw.u32(40),
-            correlation: raw.u32(60),
-        };
+        let placed = Placed::of_transfer(raw, 60);
         let mut args = Args::new();
         args.slot(self.place(&placed, Stage::MemoryTransfer).extras());
         self.bytes(&mut args, &placed, raw.u64(8));
@@ -286,24 +286,13 @@ impl Decoder {
     /// CUpti_ActivityMemset4 and 5.
     fn set(&mut self, raw: Raw<'_>) {
         self.counts.sets += 1;
-        let placed = Placed {
-            start: raw.u64(16),
-            end: raw.u64(24),
-            device: raw.u32(32),
-            context: raw.u32(36),
-            stream: raw.u32(40),
-            correlation: raw.u32(44),
-        };
+        let placed = Placed::of_transfer(raw, 44);
         let mut args = Args::new();
         args.slot(self.place(&placed, Stage::MemorySet).extras());
         self.bytes(&mut args, &placed, raw.u64(8));
         args.unsigned(self.keys.value, raw.u32(4));
         self.graph_args(&mut args, raw.u32(72), raw.u64(64));
-        if self.all_args {
-            self.place_args(&mut args, &placed);
-            args.unsigned(self.keys.channel, raw.u32(76));
-            args.unsigned(self.keys.channel_type, raw.u32(80));
-        }
+        self.channel_args(&mut args, &placed, raw, 76);
         let name = self.keys.intern(format!("Memset ({})", names::memory_kind(raw.u16(50))));
         self.activity(&placed, name, &[], &args);
     }
@@ -348,6 +337,15 @@ impl Decoder {
         args.unsigned(self.keys.context, placed.context);
         args.unsigned(self.keys.stream, placed.stream);
         args.unsigned(self.keys.correlation, placed.correlation);
+    }
+
+    /// The same, and the hardware's own queue.
+    fn channel_args(&self, args: &mut Args, placed: &Placed, raw: Raw<'_>, channel: usize) {
+        if self.all_args {
+            self.place_args(args, placed);
+            args.unsigned(self.keys.channel, raw.u32(channel));
+            args.unsigned(self.keys.channel_type, raw.u32(channel + 4));
+        }
     }
 
     fn activity(&mut self, placed: &Placed, site: StrId, name: &[u8], args: &Args) {

@@ -6,7 +6,8 @@
 //! version number would not do, since 11.8, 12.0 and 12.1 share one and have kernel
 //! records of different sizes.
 
-use super::sys::{Cupti, SUCCESS, kind};
+use super::sys::{Cupti, kind};
+use crate::vendor::walk::stride;
 
 /// Sizes of records by kind, as the library walks them; 0: unknown.
 #[derive(Clone, Copy, Debug)]
@@ -14,9 +15,6 @@ pub(crate) struct Sizes {
     sizes: [u16; kind::END as usize],
     pub(crate) version: u32,
 }
-
-/// Bytes that a record of the largest kind may have.
-const LARGEST: usize = 1024;
 
 impl Sizes {
     /// Lets the library step over records that we made up. `next` is
@@ -26,8 +24,7 @@ impl Sizes {
         for kind in 1..kind::END {
             // Where an unknown kind is stepped over, its size would be nobody's.
             if let Some(floor) = floor(kind) {
-                let stride =
-                    stride(cupti, kind).filter(|stride| (floor..=LARGEST).contains(stride));
+                let stride = stride(cupti.next_record, kind).filter(|stride| *stride >= floor);
                 sizes.sizes[kind as usize] = stride.unwrap_or(floor) as u16;
             }
         }
@@ -55,21 +52,4 @@ fn floor(kind: u32) -> Option<usize> {
         kind::GRAPH_TRACE => 48,
         _ => return None,
     })
-}
-
-/// The distance of two records of a kind.
-fn stride(cupti: &Cupti, kind: u32) -> Option<usize> {
-    // The kind stands wherever the second record may begin.
-    let mut buffer = [u64::from(kind); LARGEST * 2 / 8];
-    let start = buffer.as_mut_ptr().cast::<u8>();
-    let mut record = std::ptr::null_mut();
-    for _ in 0..2 {
-        // SAFETY: the buffer is aligned, readable and as long as said; the library reads
-        // the kind and returns pointers into it.
-        let result = unsafe { (cupti.next_record)(start, LARGEST * 2, &mut record) };
-        if result != SUCCESS {
-            return None;
-        }
-    }
-    (record as usize).checked_sub(start as usize)
 }

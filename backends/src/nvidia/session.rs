@@ -2,19 +2,19 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::buffers::{self, Full};
+use super::buffers;
 use super::callbacks;
 use super::clock::Clock;
-use super::collect::{FLUSH_DONE, FLUSH_WANTED, STOP};
 use super::copies;
 use super::counters::Sampler;
 use super::decode::Decoder;
 use super::device;
+use super::direct;
+use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
@@ -23,9 +23,11 @@ use super::share;
 use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
-use crate::vendor::raw::Raw;
-use crate::vendor::remark::{self, fact, note, number};
+use crate::vendor::pool::{Counts, Full};
+use crate::vendor::remark::{self, counts, fact, note};
 use crate::vendor::thread::without_signals;
+use crate::vendor::walk;
+use crate::vendor::worker::Worker;
 
 /// How often finished buffers are looked for.
 const NAP: Duration = Duration::from_millis(10);
@@ -64,8 +66,8 @@ pub(crate) struct Session {
     broken: u64,
     silence: u32,
     sampler: Option<Sampler>,
-    seen: buffers::Counts,
-    before: buffers::Counts,
+    seen: Counts,
+    before: Counts,
 }
 
 // SAFETY: the subscriber is a handle that CUPTI takes on any thread.
@@ -104,31 +106,32 @@ impl Session {
     }
 
     /// Until the recording stops.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self, worker: &Worker) {
         let mut flushed = Instant::now();
-        while !STOP.load(Ordering::Acquire) {
-            let wanted = FLUSH_WANTED.load(Ordering::Acquire);
-            let asked = wanted > FLUSH_DONE.load(Ordering::Relaxed);
-            if asked || flushed.elapsed() >= FLUSH_EVERY {
+        while !worker.stopping() {
+            let wanted = worker.wanted();
+            if wanted.is_some() || flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
                 self.decoder.clock.look();
                 self.flush(0);
                 self.count_dropped();
                 self.listen();
             }
-            self.read();
+            self.read(worker);
             self.sample();
-            FLUSH_DONE.store(wanted, Ordering::Release);
+            if let Some(ticket) = wanted {
+                worker.flushed(ticket);
+            }
             std::thread::park_timeout(NAP);
         }
-        self.end();
+        self.end(worker);
     }
 
-    fn end(mut self) {
+    fn end(mut self, worker: &Worker) {
         let started = Instant::now();
         self.decoder.clock.look();
         self.flush(0);
-        self.read();
+        self.read(worker);
         self.describe_devices();
         // First: that we wait now is no part of the recording.
         self.disable(|kind| kind == kind::SYNCHRONIZATION);
@@ -138,8 +141,10 @@ impl Session {
         let keeps = self.found.version == KEEPS_KERNELS;
         self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
         self.flush(FLUSH_FORCED);
-        self.read();
+        self.read(worker);
         self.count_dropped();
+        self.sampler.iter_mut().for_each(Sampler::hurry);
+        self.sample();
         match self.leaves {
             true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
             false => subscription::give_up(self.subscriber),
@@ -179,14 +184,14 @@ impl Session {
     }
 
     /// Decodes all buffers that were handed over.
-    fn read(&mut self) {
+    fn read(&mut self, worker: &Worker) {
         if callbacks::context_seen() {
             self.describe_devices();
         }
         let mut any = false;
         while let Some(full) = buffers::take_full() {
             self.describe_devices();
-            self.buffer(&full);
+            self.buffer(&full, worker);
             buffers::recycle(full);
             any = true;
         }
@@ -195,60 +200,29 @@ impl Session {
         }
     }
 
-    fn buffer(&mut self, full: &Full) {
-        let mut record: *mut u8 = ptr::null_mut();
-        let (mut count, mut end) = (0, 0);
-        loop {
-            // SAFETY: the buffer is ours now; CUPTI steps over the records it wrote.
-            let result =
-                unsafe { (self.found.cupti.next_record)(full.start, full.valid, &mut record) };
-            if result != SUCCESS {
-                // Unknown kinds end a buffer, too (older versions say that in other words
-                // than newer ones), and so does a record that is not all there.
-                if result != END_OF_BUFFER || end < full.valid {
-                    self.cut_short();
-                }
-                break;
-            }
-            let at = (record as usize).wrapping_sub(full.start as usize);
-            let Some(left) = full.valid.checked_sub(at).filter(|left| *left >= 8) else {
-                self.cut_short();
-                break;
-            };
-            // SAFETY: a record lies within the buffer and begins with its kind.
-            let kind = unsafe { record.cast::<u32>().read_unaligned() };
-            let size = self.sizes.of(kind).max(8).min(left);
-            // Of a kind that is not read, nobody knows where it ends.
-            end = if self.sizes.of(kind) == 0 { full.valid } else { at + self.sizes.of(kind) };
-            // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
-            // are CUPTI's C strings.
-            unsafe {
-                let bytes = std::slice::from_raw_parts(record, size);
-                self.decoder.record(Raw::new(bytes));
-            }
-            count += 1;
-            if count % BATCH == 0 {
-                self.keep_pace();
-            }
-        }
-    }
-
-    /// The rest of a buffer cannot be read. How many records that are is unknown: one at
-    /// least.
-    fn cut_short(&mut self) {
-        self.broken += 1;
-        self.recorder.lost(1);
-    }
-
-    /// Waits for the pipeline rather than lose records: the buffers that CUPTI fills
-    /// meanwhile are bounded, too.
-    fn keep_pace(&self) {
-        let since = Instant::now();
-        while self.recorder.crowded() {
-            if STOP.load(Ordering::Acquire) && since.elapsed() > CROWDED_PATIENCE {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+    fn buffer(&mut self, full: &Full, worker: &Worker) {
+        let next = self.found.cupti.next_record;
+        let (sizes, mut count) = (self.sizes, 0_u32);
+        // SAFETY: the buffer is ours now; names in its records are CUPTI's C strings.
+        let whole = unsafe {
+            walk::records(
+                next,
+                END_OF_BUFFER,
+                full,
+                |kind| sizes.of(kind),
+                |raw| {
+                    self.decoder.record(raw);
+                    count += 1;
+                    if count.is_multiple_of(BATCH) {
+                        keep_pace(self.recorder, worker);
+                    }
+                },
+            )
+        };
+        if !whole {
+            // How many records that are is unknown: one at least.
+            self.broken += 1;
+            self.recorder.lost(1);
         }
     }
 
@@ -297,18 +271,19 @@ impl Session {
 
     /// What came of it, in the trace.
     fn state(&self, stopping: Instant) {
-        let counts = self.decoder.counts;
+        let decoded = self.decoder.counts;
         let now = buffers::counts();
         let (errors, first) = callbacks::errors();
         let rows = [
-            ("kernels", counts.kernels),
-            ("copies", counts.copies),
-            ("sets", counts.sets),
-            ("graphs", counts.graphs),
-            ("waits", counts.waits),
-            ("records_skipped", counts.skipped),
+            ("kernels", decoded.kernels),
+            ("copies", decoded.copies),
+            ("sets", decoded.sets),
+            ("graphs", decoded.graphs),
+            ("waits", decoded.waits),
+            ("kernels_without_call", decoded.uncalled),
+            ("records_skipped", decoded.skipped),
             ("lost.dropped_by_cupti", self.dropped),
-            ("lost.without_times", counts.timeless),
+            ("lost.without_times", decoded.timeless),
             ("lost.discarded", self.discarded),
             ("buffers", now.completed - self.before.completed),
             ("buffers_refused", now.refused - self.before.refused),
@@ -319,16 +294,21 @@ impl Session {
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
         if let Some(sampler) = &self.sampler {
-            let prefix = format!("nvml.{}", std::process::id());
-            number(self.recorder, &format!("{prefix}.rounds"), sampler.rounds);
             let took = sampler.took.as_micros() as u64;
-            number(self.recorder, &format!("{prefix}.took_us"), took);
+            counts(self.recorder, "nvml", &[("rounds", sampler.rounds), ("took_us", took)]);
         }
+        counts(self.recorder, "cuda", &rows);
+        enable::state(&self.found.cupti, self.recorder);
         let prefix = format!("cuda.{}", std::process::id());
-        for (key, value) in rows {
-            number(self.recorder, &format!("{prefix}.{key}"), value);
+        if direct::missed() {
+            let many = decoded.uncalled;
+            let what = format!(
+                "{many} kernels have no arrow: the program launched them by the driver API, long \
+                 after it got them, before that was noticed"
+            );
+            remark::tell(self.recorder, &what);
         }
-        let since = callbacks::direct_since(&self.found.cupti);
+        let since = direct::story(&self.found.cupti);
         fact(self.recorder, &format!("{prefix}.driver_launches_since"), &since);
         if let Some((code, message)) = first {
             fact(self.recorder, &format!("{prefix}.error"), &format!("{message} ({code})"));
@@ -336,8 +316,20 @@ impl Session {
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
                        CUPTI in the process replaced our callbacks; record without it";
-            not_recorded(self.recorder, why);
+            remark::not_recorded(self.recorder, "CUDA", "cuda", why);
         }
+    }
+}
+
+/// Waits for the pipeline rather than lose records: the buffers that CUPTI fills meanwhile
+/// are bounded, too.
+fn keep_pace(recorder: &dyn Recorder, worker: &Worker) {
+    let since = Instant::now();
+    while recorder.crowded() {
+        if worker.stopping() && since.elapsed() > CROWDED_PATIENCE {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -403,10 +395,4 @@ fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
         fact(recorder, "cuda.runtime", &text(version));
     }
     fact(recorder, "cuda.cupti", &format!("{} ({path}, {whose})", found.version));
-}
-
-/// Says on this thread's track, among the facts and to whoever records that CUDA is not
-/// recorded.
-pub(crate) fn not_recorded(recorder: &dyn Recorder, why: &str) {
-    remark::not_recorded(recorder, "CUDA", "cuda", why);
 }

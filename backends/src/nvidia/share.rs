@@ -274,15 +274,3 @@ pub(crate) fn complete(
     unsafe { complete(context, stream, buffer, size, valid) };
     true
 }
-
-/// How many records are in a buffer.
-pub(crate) fn count(buffer: *mut u8, valid: usize) -> u64 {
-    let Some(real) = real() else { return 0 };
-    let mut record: *mut u8 = ptr::null_mut();
-    let mut count = 0;
-    // SAFETY: CUPTI wrote `valid` bytes of records there, and nobody writes now.
-    while unsafe { (real.next_record)(buffer, valid, &mut record) } == SUCCESS {
-        count += 1;
-    }
-    count
-}

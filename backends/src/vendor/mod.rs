@@ -4,20 +4,26 @@
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
 //! | `raw`, `args`, `keys`, `kernel`, `intern`, `ranges` | from a vendor's record to ours |
+//! | `clock`, `realtime` | a vendor's clock and ours |
+//! | `pool`, `walk` | buffers that a vendor fills, and the records in them |
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
 
 pub(crate) mod args;
+pub(crate) mod clock;
 pub mod finding;
 pub(crate) mod intern;
 pub(crate) mod kernel;
 pub(crate) mod keys;
 #[cfg(test)]
 pub(crate) mod notes;
+pub(crate) mod pool;
 pub(crate) mod ranges;
 pub(crate) mod raw;
+pub(crate) mod realtime;
 pub(crate) mod remark;
 pub(crate) mod selection;
 pub(crate) mod thread;
+pub(crate) mod walk;
 pub(crate) mod worker;

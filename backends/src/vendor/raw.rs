@@ -40,3 +40,13 @@ impl<'a> Raw<'a> {
         at.checked_add(len).is_some_and(|end| end <= self.0.len())
     }
 }
+
+/// A record with these fields: offset, value, and bytes of it.
+#[cfg(test)]
+pub(crate) fn bytes(len: usize, fields: &[(usize, u64, usize)]) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    for (at, value, size) in fields {
+        bytes[*at..at + size].copy_from_slice(&value.to_ne_bytes()[..*size]);
+    }
+    bytes
+}

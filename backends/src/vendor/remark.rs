@@ -17,6 +17,11 @@ pub(crate) fn note(recorder: &dyn Recorder, text: &str) {
     instant(recorder, Kind::Instant, text);
 }
 
+/// The same, which whoever records is told, too.
+pub(crate) fn tell(recorder: &dyn Recorder, text: &str) {
+    instant(recorder, Kind::Note, text);
+}
+
 fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
     let head = Record {
         time: recorder.now(),
@@ -36,6 +41,13 @@ pub(crate) fn fact(recorder: &dyn Recorder, key: &str, text: &str) {
 /// A fact about the recording, as a number.
 pub(crate) fn number(recorder: &dyn Recorder, key: &str, value: u64) {
     state(recorder, key, ArgType::U64, value);
+}
+
+/// What came of a recording of this process: `KEY.PID.` and a name each.
+pub(crate) fn counts(recorder: &dyn Recorder, key: &str, rows: &[(&str, u64)]) {
+    for (name, value) in rows {
+        number(recorder, &format!("{key}.{}.{name}", std::process::id()), *value);
+    }
 }
 
 fn state(recorder: &dyn Recorder, key: &str, ty: ArgType, arg: u64) {

@@ -8,10 +8,13 @@
 //! or in the middle of the end of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+use kymograph_protos::Recorder;
+
+use super::remark;
 use super::thread::{wait, without_signals};
 use crate::annotate::guarded;
 
@@ -21,9 +24,22 @@ const RUNNING: u8 = 2;
 /// A forked child, or a process in which we failed: the vendor must not be touched.
 const DEAD: u8 = 3;
 
+/// What is said of a source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words {
+    /// What people call it.
+    pub(crate) name: &'static str,
+    /// What its facts begin with.
+    pub(crate) key: &'static str,
+    /// The name of its thread: 15 bytes at most.
+    pub(crate) thread: &'static str,
+    /// Why something is missing when the thread has not ended in time.
+    pub(crate) late: &'static str,
+}
+
 /// See the module.
-#[derive(Debug)]
 pub(crate) struct Worker {
+    words: Words,
     state: AtomicU8,
     /// Whose `state` it is: the child of a `vfork` sees its parent's memory.
     pid: AtomicU32,
@@ -32,27 +48,68 @@ pub(crate) struct Worker {
     done: AtomicU64,
     /// Held for a few instructions; who must not wait does not.
     thread: Mutex<Option<Thread>>,
+    /// The pipeline, for who has no session at hand.
+    recorder: OnceLock<&'static dyn Recorder>,
+    /// Whether it was said that a stop took too long.
+    said: AtomicBool,
+    armed: Once,
 }
 
 impl Worker {
-    pub(crate) const fn new() -> Worker {
+    pub(crate) const fn new(words: Words) -> Worker {
+        assert!(words.thread.len() <= 15, "the kernel would cut it");
         Worker {
+            words,
             state: AtomicU8::new(IDLE),
             pid: AtomicU32::new(0),
             stop: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             done: AtomicU64::new(0),
             thread: Mutex::new(None),
+            recorder: OnceLock::new(),
+            said: AtomicBool::new(false),
+            armed: Once::new(),
+        }
+    }
+
+    /// Starts a recording unless one runs: `begin` sets the vendor up on this thread, and
+    /// `run` goes on with what it made on one of ours. It makes nothing if there is nothing
+    /// to record at the moment.
+    pub(crate) fn start<S: Send + 'static>(
+        &'static self,
+        recorder: &'static dyn Recorder,
+        begin: impl FnOnce() -> Result<Option<S>, String>,
+        run: fn(S, &Worker),
+    ) {
+        if !self.begin(recorder) {
+            return;
+        }
+        match guarded(None, || Some(begin())) {
+            Some(Ok(Some(session))) => {
+                self.run(move |worker| run(session, worker));
+            }
+            Some(Ok(None)) => self.cancel(),
+            Some(Err(why)) => {
+                self.not_recorded(&why);
+                self.cancel();
+            }
+            // Nobody knows how far it came.
+            None => {
+                self.not_recorded("Kymograph failed while it was set up; please report that");
+                self.kill();
+            }
         }
     }
 
     /// Whether the caller may start it: it is idle. Must be followed by [`Worker::run`] or
     /// [`Worker::cancel`].
-    pub(crate) fn begin(&self) -> bool {
+    pub(crate) fn begin(&self, recorder: &'static dyn Recorder) -> bool {
         let (order, failed) = (Ordering::AcqRel, Ordering::Acquire);
         let free = self.state.compare_exchange(IDLE, STARTING, order, failed).is_ok();
         if free {
             self.pid.store(std::process::id(), Ordering::Relaxed);
+            self.said.store(false, Ordering::Relaxed);
+            let _ = self.recorder.set(recorder);
         }
         free
     }
@@ -71,12 +128,8 @@ impl Worker {
         self.state.load(Ordering::Acquire) == DEAD
     }
 
-    /// Starts the thread. Returns whether there is one.
-    pub(crate) fn run(
-        &'static self,
-        name: &str,
-        body: impl FnOnce(&Worker) + Send + 'static,
-    ) -> bool {
+    /// Starts the thread. Returns whether there is one; if not, that was said.
+    pub(crate) fn run(&'static self, body: impl FnOnce(&Worker) + Send + 'static) -> bool {
         self.stop.store(false, Ordering::Release);
         self.done.store(self.wanted.load(Ordering::Acquire), Ordering::Release);
         // Sooner than the thread: it ends by going back to idle.
@@ -89,18 +142,60 @@ impl Worker {
             let (order, failed) = (Ordering::AcqRel, Ordering::Acquire);
             let _ = self.state.compare_exchange(RUNNING, next, order, failed);
         };
-        let builder = std::thread::Builder::new().name(name.into()).stack_size(2 << 20);
+        let name = self.words.thread.into();
+        let builder = std::thread::Builder::new().name(name).stack_size(2 << 20);
         match without_signals(|| builder.spawn(body)) {
             Ok(handle) => {
                 let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
                 *thread = Some(handle.thread().clone());
                 true
             }
-            Err(_) => {
+            // Buffers are bounded: a vendor drops, and counts, what nobody reads.
+            Err(error) => {
                 self.kill();
+                self.not_recorded(&format!(
+                    "the thread that reads it could not be started ({error})"
+                ));
                 false
             }
         }
+    }
+
+    /// The pipeline, once it was recorded to.
+    pub(crate) fn recorder(&self) -> Option<&'static dyn Recorder> {
+        self.recorder.get().copied()
+    }
+
+    /// Says why something of the source is missing.
+    pub(crate) fn not_recorded(&self, why: &str) {
+        if let Some(recorder) = self.recorder() {
+            remark::not_recorded(recorder, self.words.name, self.words.key, why);
+        }
+    }
+
+    /// Arms, once, what must happen when the process forks and when it ends. A handler for
+    /// the end runs before those that were registered sooner: before the vendor's, if its
+    /// library is there.
+    pub(crate) fn watch_process(
+        &self,
+        in_child: unsafe extern "C" fn(),
+        at_exit: Option<extern "C" fn()>,
+    ) {
+        self.armed.call_once(|| {
+            // SAFETY: functions of the right types that never unwind, in a library that is
+            // never unloaded.
+            unsafe {
+                libc::pthread_atfork(None, None, Some(in_child));
+                at_exit.into_iter().for_each(|at_exit| {
+                    libc::atexit(at_exit);
+                });
+            }
+        });
+    }
+
+    /// Whether nothing is recorded, nor about to be.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.load(Ordering::Acquire) != STARTING && !self.is_running()
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -118,14 +213,21 @@ impl Worker {
         wait(patience, || self.done.load(Ordering::Acquire) >= ticket || !self.is_running())
     }
 
-    /// Ends the thread. Returns whether it has ended within `patience`.
+    /// Ends the thread. Returns whether it has ended within `patience`; if not, that is said,
+    /// once.
     pub(crate) fn stop(&self, patience: Duration) -> bool {
         if !self.is_running() {
             return true;
         }
         self.stop.store(true, Ordering::Release);
         self.wake();
-        wait(patience, || !self.is_running())
+        let done = wait(patience, || !self.is_running());
+        if !done && !patience.is_zero() && !self.said.swap(true, Ordering::Relaxed) {
+            // How much is missing, nobody can know.
+            self.recorder().into_iter().for_each(|recorder| recorder.lost(1));
+            self.not_recorded(self.words.late);
+        }
+        done
     }
 
     fn wake(&self) {
@@ -156,27 +258,4 @@ impl Worker {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_flushes_and_ends_and_starts_again() {
-        static WORKER: Worker = Worker::new();
-        const PATIENCE: Duration = Duration::from_secs(60);
-        for _ in 0..3 {
-            assert!(WORKER.begin() && !WORKER.begin());
-            assert!(WORKER.run("test", |worker| {
-                while !worker.stopping() {
-                    if let Some(ticket) = worker.wanted() {
-                        worker.flushed(ticket);
-                    }
-                    std::thread::park_timeout(Duration::from_millis(1));
-                }
-            }));
-            assert!(WORKER.flush(PATIENCE) && WORKER.flush(PATIENCE));
-            assert!(WORKER.stop(PATIENCE) && WORKER.flush(Duration::ZERO));
-        }
-        WORKER.kill();
-        assert!(WORKER.is_dead() && !WORKER.begin());
-    }
-}
+mod tests;

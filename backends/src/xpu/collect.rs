@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use kymograph_protos::Recorder;
@@ -19,10 +18,10 @@ use super::sys::{
     SUCCESS, Version, kind,
 };
 use crate::annotate::guarded;
-use crate::nvidia::clock::Clock;
 use crate::source::{Settings, Source};
-use crate::vendor::remark::{fact, not_recorded};
-use crate::vendor::worker::Worker;
+use crate::vendor::realtime::Realtime;
+use crate::vendor::remark::fact;
+use crate::vendor::worker::{Words, Worker};
 
 /// The source.
 pub static XPU: Xpu = Xpu(());
@@ -31,16 +30,14 @@ pub static XPU: Xpu = Xpu(());
 #[derive(Debug)]
 pub struct Xpu(());
 
-static WORKER: Worker = Worker::new();
-/// Whether PTI is being started: it may call the program's `zeInit` meanwhile.
-static STARTING: AtomicBool = AtomicBool::new(false);
+static WORKER: Worker = Worker::new(Words {
+    name: "Intel GPU",
+    key: "xpu",
+    thread: "kymograph-xpu",
+    late: "PTI did not hand over its last records",
+});
 /// Whether the program has initialised Level Zero, or is about to use it through SYCL.
 static INITIALISED: AtomicBool = AtomicBool::new(false);
-
-/// The pipeline, for who has no session at hand.
-static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
-/// Whether it was said that a stop took too long.
-static SAID: AtomicBool = AtomicBool::new(false);
 
 /// How long the end of the process may be delayed.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
@@ -50,9 +47,10 @@ pub fn initialised() {
     INITIALISED.store(true, Ordering::Relaxed);
 }
 
-/// Whether nothing is recorded, nor about to be.
+/// Whether nothing is recorded, nor about to be: PTI may call the program's `zeInit` while it
+/// is being started.
 pub fn is_idle() -> bool {
-    !WORKER.is_running() && !STARTING.load(Ordering::Acquire)
+    WORKER.is_idle()
 }
 
 /// Loads PTI into a program that links SYCL's runtime: before its `main`, so that SYCL will
@@ -69,25 +67,7 @@ impl Source for Xpu {
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
-        if !WORKER.begin() {
-            return;
-        }
-        STARTING.store(true, Ordering::Release);
-        SAID.store(false, Ordering::Relaxed);
-        let _ = RECORDER.set(recorder);
-        let session = guarded(None, || {
-            begin(recorder, settings).unwrap_or_else(|why| {
-                not_recorded(recorder, self.name(), "xpu", &why);
-                None
-            })
-        });
-        match session {
-            Some(session) => {
-                WORKER.run("kymograph-xpu", |worker| session.run(worker));
-            }
-            None => WORKER.cancel(),
-        }
-        STARTING.store(false, Ordering::Release);
+        WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 
     fn flush(&self, patience: Duration) -> bool {
@@ -95,16 +75,7 @@ impl Source for Xpu {
     }
 
     fn stop(&self, patience: Duration) -> bool {
-        let done = WORKER.stop(patience);
-        if !done && !patience.is_zero() && !SAID.swap(true, Ordering::Relaxed) {
-            // How much is missing, nobody can know.
-            RECORDER.get().into_iter().for_each(|recorder| {
-                recorder.lost(1);
-                let why = "PTI did not hand over its last records";
-                not_recorded(*recorder, self.name(), "xpu", why);
-            });
-        }
-        done
+        WORKER.stop(patience)
     }
 }
 
@@ -140,7 +111,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
             _ => {}
         }
     }
-    watch_process();
+    WORKER.watch_process(in_child, Some(at_exit));
     buffers::prepare(pti);
     let sizes = Sizes::learn(pti);
     // SAFETY: the functions live for ever. The first buffer is asked for in here.
@@ -156,7 +127,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     for (index, device) in (0..).zip(&devices) {
         levelzero::state(recorder, index, device);
     }
-    let mut decoder = Decoder::new(recorder, Clock::realtime(), devices, settings.all_args);
+    let mut decoder = Decoder::new(recorder, Realtime::new(), devices, settings.all_args);
     decoder.calls.name_by(pti);
     if [kind::KERNEL, kind::COPY, kind::PEER_COPY, kind::FILL].iter().all(|k| selection.has(*k)) {
         decoder.expect_all_work();
@@ -219,20 +190,6 @@ fn state_versions(recorder: &dyn Recorder, found: &Found) {
     fact(recorder, "xpu.pti", &format!("{major}.{minor}.{patch} ({path}, {whose})"));
 }
 
-/// Arms what must happen when the process forks or ends, once.
-fn watch_process() {
-    static ARMED: Once = Once::new();
-    ARMED.call_once(|| {
-        // The handler for the end runs before those of PTI, which was loaded before.
-        // SAFETY: functions of the right types that never unwind, in a library that is
-        // never unloaded.
-        unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
-            libc::atexit(at_exit);
-        }
-    });
-}
-
 /// Neither Level Zero nor PTI survives a fork.
 extern "C" fn in_child() {
     WORKER.kill();
@@ -240,7 +197,7 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     guarded((), || {
-        XPU.stop(EXIT_PATIENCE);
+        WORKER.stop(EXIT_PATIENCE);
     });
 }
 

@@ -13,10 +13,10 @@ use super::launches::Launches;
 use super::levelzero::{self, Device};
 use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
-use crate::nvidia::clock::Clock;
 use crate::vendor::args::Args;
 use crate::vendor::ranges::Ranges;
 use crate::vendor::raw::Raw;
+use crate::vendor::realtime::Realtime;
 
 /// External ids that wait for their activities.
 const MOST_EXTERNAL: usize = 1 << 16;
@@ -41,7 +41,7 @@ pub(crate) struct Counts {
 pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Realtime,
     pub(super) keys: Keys,
     pub(super) texts: Texts,
     pub(super) all_args: bool,
@@ -149,7 +149,7 @@ const _: () = assert!(PEER_COPY.sycl_queue + 8 == 168);
 impl Decoder {
     pub(crate) fn new(
         recorder: &'static dyn Recorder,
-        clock: Clock,
+        clock: Realtime,
         devices: Vec<Device>,
         all_args: bool,
     ) -> Decoder {

@@ -16,14 +16,12 @@
 //! | synchronisation | 72 | 72 |
 //! | communication | 56 (0.17) | 64 |
 
-use super::sys::{Pti, SUCCESS, kind};
+use super::sys::{Pti, kind};
+use crate::vendor::walk::stride;
 
 /// Sizes of records by kind, as the library walks them; 0: not read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes([u16; kind::END as usize]);
-
-/// Bytes that a record may have.
-const LARGEST: usize = 1024;
 
 /// The smallest size of each kind that can be read: that of 0.12, but for communication,
 /// whose fields moved in 1.0.
@@ -35,7 +33,7 @@ impl Sizes {
         let mut sizes = Sizes(FLOORS);
         for (kind, size) in (0..).zip(&mut sizes.0) {
             if *size > 0
-                && let Some(stride) = stride(pti, kind)
+                && let Some(stride) = stride(pti.next_record, kind)
             {
                 *size = if stride < usize::from(*size) { 0 } else { stride as u16 };
             }
@@ -47,22 +45,4 @@ impl Sizes {
     pub(crate) fn of(&self, kind: u32) -> usize {
         self.0.get(kind as usize).map_or(0, |size| usize::from(*size))
     }
-}
-
-/// The distance of two records of a kind.
-fn stride(pti: &Pti, kind: u32) -> Option<usize> {
-    // The kind stands wherever the second record may begin.
-    let mut buffer = [u64::from(kind); LARGEST * 2 / 8];
-    let start = buffer.as_mut_ptr().cast::<u8>();
-    let mut record = std::ptr::null_mut();
-    for _ in 0..2 {
-        // SAFETY: the buffer is aligned, readable and as long as said; the library reads
-        // the kind and returns pointers into it.
-        let result = unsafe { (pti.next_record)(start, LARGEST * 2, &mut record) };
-        if result != SUCCESS {
-            return None;
-        }
-    }
-    let stride = (record as usize).checked_sub(start as usize)?;
-    (8..=LARGEST).contains(&stride).then_some(stride)
 }

@@ -7,8 +7,8 @@ use kymograph_protos::Recorder;
 use super::decode::Decoder;
 use super::levelzero::Device;
 use super::sys::kind;
-use crate::nvidia::clock::Clock;
 use crate::vendor::raw::Raw;
+use crate::vendor::realtime::Realtime;
 
 /// Kernels that the records are of, and queues that they ran on.
 const KERNELS: usize = 40;
@@ -43,7 +43,7 @@ impl Replay {
         let uuid = [1; 16];
         let (name, part) = ("GPU".to_owned(), false);
         let device = Device { uuid, name, units: 0, clock_mhz: 0, part };
-        let mut decoder = Decoder::new(recorder, Clock::realtime(), vec![device], false);
+        let mut decoder = Decoder::new(recorder, Realtime::new(), vec![device], false);
         decoder.expect_all_work();
         let records = (0..count).map(|at| record(at, &names)).collect();
         Replay { decoder, records, _names: names, now, correlation: 0 }

@@ -1,19 +1,20 @@
 //! The thread that reads PTI's buffers.
 
-use std::ptr;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::buffers::{self, Full};
+use super::buffers;
 use super::collect::describe;
 use super::decode::Decoder;
 use super::layout::Sizes;
 use super::library::Found;
 use super::selection::Selection;
 use super::sys::{END_OF_BUFFER, SUCCESS};
-use crate::vendor::raw::Raw;
-use crate::vendor::remark::{fact, number};
+use crate::vendor::pool::{Counts, Full};
+use crate::vendor::remark::{counts, fact};
+use crate::vendor::thread::wait;
+use crate::vendor::walk;
 use crate::vendor::worker::Worker;
 
 /// How often finished buffers are looked for.
@@ -36,7 +37,7 @@ pub(crate) struct Session {
     discarded: u64,
     /// Buffers whose records ended in something that PTI could not step over.
     broken: u64,
-    before: buffers::Counts,
+    before: Counts,
     refused: Option<i32>,
 }
 
@@ -114,62 +115,28 @@ impl Session {
     }
 
     fn buffer(&mut self, full: &Full) {
-        let mut record: *mut u8 = ptr::null_mut();
-        let (mut count, mut end) = (0_u32, 0);
-        loop {
-            // SAFETY: the buffer is ours now; PTI steps over the records it wrote.
-            let result =
-                unsafe { (self.found.pti.next_record)(full.start, full.used, &mut record) };
-            if result != SUCCESS {
-                // Unknown kinds end a buffer, and so does a record that is not all there.
-                if result != END_OF_BUFFER || end < full.used {
-                    self.cut_short();
-                }
-                break;
-            }
-            let at = (record as usize).wrapping_sub(full.start as usize);
-            // It stands still, or points elsewhere.
-            let Some(left) = full.used.checked_sub(at).filter(|left| *left >= 8 && at >= end)
-            else {
-                self.cut_short();
-                break;
-            };
-            // SAFETY: a record lies within the buffer and begins with its kind.
-            let kind = unsafe { record.cast::<u32>().read_unaligned() };
-            let size = self.sizes.of(kind);
-            if size > left {
-                // Its names may be garbage.
-                self.cut_short();
-                break;
-            }
-            // Of a kind that is not read, nobody knows where it ends.
-            end = if size == 0 { at + 8 } else { at + size };
-            // SAFETY: `size` bytes of the buffer, which nobody writes to now; names in it
-            // are PTI's C strings.
-            unsafe {
-                let bytes = std::slice::from_raw_parts(record, size.max(8));
-                self.decoder.record(Raw::new(bytes));
-            }
-            count += 1;
-            if count.is_multiple_of(BATCH) {
-                self.keep_pace();
-            }
-        }
-    }
-
-    /// The rest of a buffer cannot be read. How many records that are is unknown: one at
-    /// least.
-    fn cut_short(&mut self) {
-        self.broken += 1;
-        self.recorder.lost(1);
-    }
-
-    /// Waits for the pipeline rather than lose records: the buffers that PTI fills
-    /// meanwhile are bounded, too.
-    fn keep_pace(&self) {
-        let since = Instant::now();
-        while self.recorder.crowded() && since.elapsed() < CROWDED_PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
+        let next = self.found.pti.next_record;
+        let (sizes, mut count) = (self.sizes, 0_u32);
+        // SAFETY: the buffer is ours now; names in its records are PTI's C strings.
+        let whole = unsafe {
+            walk::records(
+                next,
+                END_OF_BUFFER,
+                full,
+                |kind| sizes.of(kind),
+                |raw| {
+                    self.decoder.record(raw);
+                    count += 1;
+                    if count.is_multiple_of(BATCH) {
+                        keep_pace(self.recorder);
+                    }
+                },
+            )
+        };
+        if !whole {
+            // How many records that are is unknown: one at least.
+            self.broken += 1;
+            self.recorder.lost(1);
         }
     }
 
@@ -177,32 +144,36 @@ impl Session {
     fn state(&self, stopping: Instant) {
         let missing = self.decoder.missing().saturating_sub(self.discarded);
         self.recorder.lost(missing);
-        let counts = self.decoder.counts;
+        let decoded = self.decoder.counts;
         let now = buffers::counts();
+        let foreign = now.foreign - self.before.foreign;
         let rows = [
-            ("kernels", counts.kernels),
-            ("copies", counts.copies),
-            ("fills", counts.fills),
-            ("calls", counts.calls),
-            ("waits", counts.waits),
-            ("collectives", counts.collectives),
-            ("overheads", counts.overheads),
-            ("records_skipped", counts.skipped),
-            ("lost.without_times", counts.timeless),
+            ("kernels", decoded.kernels),
+            ("copies", decoded.copies),
+            ("fills", decoded.fills),
+            ("calls", decoded.calls),
+            ("waits", decoded.waits),
+            ("collectives", decoded.collectives),
+            ("overheads", decoded.overheads),
+            ("records_skipped", decoded.skipped),
+            ("lost.without_times", decoded.timeless),
             ("lost.discarded", self.discarded),
             ("lost.never_reported", missing),
-            ("buffers", now.completed - self.before.completed),
-            ("buffers_of_others", now.foreign - self.before.foreign),
+            ("buffers", (now.completed - self.before.completed).saturating_sub(foreign)),
+            ("buffers_of_others", foreign),
             ("buffers_broken", self.broken),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
-        let prefix = format!("xpu.{}", std::process::id());
-        for (key, value) in rows {
-            number(self.recorder, &format!("{prefix}.{key}"), value);
-        }
+        counts(self.recorder, "xpu", &rows);
         if let Some(code) = self.refused {
             let why = format!("ptiFlushAllViews: {}", describe(&self.found.pti, code));
-            fact(self.recorder, &format!("{prefix}.error"), &why);
+            fact(self.recorder, &format!("xpu.{}.error", std::process::id()), &why);
         }
     }
+}
+
+/// Waits for the pipeline rather than lose records: the buffers that PTI fills meanwhile are
+/// bounded, too.
+fn keep_pace(recorder: &dyn Recorder) {
+    wait(CROWDED_PATIENCE, || !recorder.crowded());
 }

@@ -1,97 +1,48 @@
 //! Records of PTI, decoded one by one.
 
 use std::ffi::CStr;
-use std::sync::Mutex;
 
 use kymograph_protos::device::{DeviceSlot, Vendor};
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, Extra, Kind};
 
 use super::decode::Decoder;
 use super::levelzero::Device;
-use crate::nvidia::clock::Clock;
-use crate::vendor::raw::Raw;
+use crate::vendor::notes::Notes;
+use crate::vendor::raw::{Raw, bytes};
+use crate::vendor::realtime::Realtime;
 
-/// Writes down what it is told.
-#[derive(Default)]
-struct Notes {
-    texts: Mutex<Vec<(StrId, Vec<u8>)>>,
-    records: Mutex<Vec<(Record, Vec<Extra>)>>,
-    lost: Mutex<u64>,
+fn args(notes: &Notes, extras: &[Extra]) -> String {
+    let named: Vec<_> = extras.iter().filter(|arg| !arg.name.is_none()).copied().collect();
+    notes.args(&named)
 }
 
-impl Recorder for Notes {
-    fn now(&self) -> u64 {
-        1
-    }
-
-    fn intern(&self, category: StrId, text: &[u8]) -> StrId {
-        let mut texts = self.texts.lock().unwrap();
-        let entry = (category, text.to_vec());
-        let at = texts.iter().position(|known| *known == entry).unwrap_or_else(|| {
-            texts.push(entry);
-            texts.len() - 1
-        });
-        StrId(at as u32 + 1)
-    }
-
-    fn push_named(&self, head: Record, extras: &[Extra], _name: &[u8]) -> bool {
-        self.records.lock().unwrap().push((head, extras.to_vec()));
-        true
-    }
-
-    fn enabled(&self, _category: StrId) -> bool {
-        true
-    }
-
-    fn lost(&self, events: u64) {
-        *self.lost.lock().unwrap() += events;
-    }
+/// What devices did: queue, name, duration, arguments.
+fn work(notes: &Notes) -> Vec<String> {
+    let records = notes.records.lock().unwrap();
+    let work = records.iter().filter(|(head, _)| head.kind == Kind::Device as u8);
+    work.map(|(head, extras)| {
+        let device: DeviceSlot = bytemuck::cast([extras[0], extras[1]]);
+        let (_, queue) = Vendor::of_queue(device.queue);
+        let ns = head.other - head.time;
+        format!("{queue} {} {ns}{}", notes.text(head.site), args(notes, &extras[2..]))
+    })
+    .collect()
 }
 
-impl Notes {
-    fn text(&self, id: StrId) -> String {
-        let texts = self.texts.lock().unwrap();
-        let text = texts.get((id.0 as usize).wrapping_sub(1));
-        text.map_or_else(String::new, |(_, t)| String::from_utf8_lossy(t).into_owned())
-    }
-
-    fn args(&self, extras: &[Extra]) -> String {
-        let named = extras.iter().filter(|arg| !arg.name.is_none());
-        let value = |arg: &Extra| match arg.ty {
-            ty if ty == ArgType::Str as u8 => self.text(StrId(arg.value as u32)),
-            _ => (arg.value as i64).to_string(),
-        };
-        named.map(|arg| format!(" {}={}", self.text(arg.name), value(arg))).collect()
-    }
-
-    /// What devices did: queue, name, duration, arguments.
-    fn work(&self) -> Vec<String> {
-        let records = self.records.lock().unwrap();
-        let work = records.iter().filter(|(head, _)| head.kind == Kind::Device as u8);
-        work.map(|(head, extras)| {
-            let device: DeviceSlot = bytemuck::cast([extras[0], extras[1]]);
-            let (_, queue) = Vendor::of_queue(device.queue);
-            let ns = head.other - head.time;
-            format!("{queue} {} {ns}{}", self.text(head.site), self.args(&extras[2..]))
+/// Ranges: name, arguments, and how many arrows.
+fn ranges(notes: &Notes) -> Vec<String> {
+    let records = notes.records.lock().unwrap();
+    let ranges = records.iter().filter(|(head, _)| head.kind == Kind::RangeBegin as u8);
+    ranges
+        .map(|(head, extras)| {
+            let arrows = extras.iter().filter(|arg| arg.ty == ArgType::Launch as u8).count();
+            format!("{}{} {arrows}", notes.text(head.site), args(notes, extras))
         })
         .collect()
-    }
-
-    /// Ranges: name, arguments, and how many arrows.
-    fn ranges(&self) -> Vec<String> {
-        let records = self.records.lock().unwrap();
-        let ranges = records.iter().filter(|(head, _)| head.kind == Kind::RangeBegin as u8);
-        ranges
-            .map(|(head, extras)| {
-                let arrows = extras.iter().filter(|arg| arg.ty == ArgType::Launch as u8).count();
-                format!("{}{} {arrows}", self.text(head.site), self.args(extras))
-            })
-            .collect()
-    }
 }
 
 fn decoder() -> (&'static Notes, Decoder) {
-    let notes: &'static Notes = Box::leak(Box::default());
+    let notes = Notes::new();
     let device = |uuid| Device {
         uuid: [uuid; 16],
         name: "GPU".to_owned(),
@@ -100,15 +51,7 @@ fn decoder() -> (&'static Notes, Decoder) {
         part: false,
     };
     let devices = vec![device(1), device(2)];
-    (notes, Decoder::new(notes, Clock::same(), devices, false))
-}
-
-fn bytes(len: usize, fields: &[(usize, u64, usize)]) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    for (at, value, size) in fields {
-        bytes[*at..at + size].copy_from_slice(&value.to_ne_bytes()[..*size]);
-    }
-    bytes
+    (notes, Decoder::new(notes, Realtime::same(), devices, false))
 }
 
 fn kernel(len: usize, name: &'static CStr, uuid: u8, sycl_queue: u64) -> Vec<u8> {
@@ -138,7 +81,7 @@ fn kernels_of_both_layouts() {
     for len in [168, 184] {
         let (notes, mut decoder) = decoder();
         decode(&mut decoder, &[kernel(len, c"_ZTS3Add", 2, 4)]);
-        assert_eq!(notes.work(), ["0 Add 500 sycl queue=4"], "{len}");
+        assert_eq!(work(notes), ["0 Add 500 sycl queue=4"], "{len}");
     }
 }
 
@@ -148,7 +91,7 @@ fn queues_are_those_of_sycl_or_of_level_zero() {
     let (notes, mut decoder) = decoder();
     let of = |uuid, queue| kernel(184, c"k", uuid, queue);
     decode(&mut decoder, &[of(1, 4), of(2, 4), of(1, NONE), of(1, 4), of(9, NONE)]);
-    let queues: Vec<_> = notes.work().iter().map(|work| work[..1].to_owned()).collect();
+    let queues: Vec<_> = work(notes).iter().map(|work| work[..1].to_owned()).collect();
     assert_eq!(queues, ["0", "1", "2", "0", "3"]);
     let records = notes.records.lock().unwrap();
     let of_kind = |kind| {
@@ -171,7 +114,7 @@ fn copies_between_devices_say_which() {
     record[88..104].fill(2);
     decode(&mut decoder, &[record]);
     let args = "bytes=64 fromDevice=0 toDevice=1 sycl queue=1";
-    assert_eq!(notes.work(), [format!("0 Memcpy D2D (Device -> Device) 30 {args}")]);
+    assert_eq!(work(notes), [format!("0 Memcpy D2D (Device -> Device) 30 {args}")]);
 }
 
 #[test]
@@ -180,7 +123,7 @@ fn times_that_were_lost_are_counted() {
     let mut record = kernel(184, c"k", 1, 1);
     record[112..120].fill(0);
     decode(&mut decoder, &[record, bytes(48, &[(0, 1, 4)])]);
-    assert_eq!((notes.work().len(), *notes.lost.lock().unwrap()), (0, 2));
+    assert_eq!((work(notes).len(), *notes.lost.lock().unwrap()), (0, 2));
     assert_eq!(decoder.counts.timeless, 2);
 }
 
@@ -196,7 +139,7 @@ fn one_of_two_calls_with_one_id_gets_the_arrow() {
     decode(&mut decoder, &[call(3, 1, (20, 30), 5), call(6, 3, (10, 40), 5)]);
     decoder.settle(false);
     // The outer one comes first.
-    assert_eq!(notes.ranges(), ["SYCL function 1 0", "Level Zero function 1 0"]);
+    assert_eq!(ranges(notes), ["SYCL function 1 0", "Level Zero function 1 0"]);
 }
 
 #[test]
@@ -212,7 +155,7 @@ fn collectives_and_external_ids() {
         bytes(16, &[(0, 99, 4)]),
     ];
     decode(&mut decoder, &records);
-    assert_eq!(notes.ranges(), ["xccl::allreduce Communicator_id=3 send bytes=64 0"]);
-    assert_eq!(notes.work(), ["0 k 500 sycl queue=1 External id=1234"]);
+    assert_eq!(ranges(notes), ["xccl::allreduce Communicator_id=3 send bytes=64 0"]);
+    assert_eq!(work(notes), ["0 k 500 sycl queue=1 External id=1234"]);
     assert_eq!(decoder.counts.skipped, 1);
 }

@@ -9,6 +9,8 @@
 mod cores;
 #[path = "../../measure/floor.rs"]
 mod floor;
+#[path = "../../../converters/tests/recorders/src/session.rs"]
+mod session;
 #[path = "../../measure/turns.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod turns;

@@ -1,6 +1,10 @@
 //! Bytes made from other bytes: some as damage does it, some with respect for the format, so
 //! that what lies deep within is reached, too.
 
+#[path = "pieces.rs"]
+mod pieces;
+
+use pieces::PIECES;
 use serde_json::Value;
 
 /// Numbers that look random and are the same for the same seed: SplitMix64.
@@ -41,27 +45,6 @@ const NUMBERS: [u64; 14] = [
     1 << 63,
     u64::MAX - 1,
     u64::MAX,
-];
-/// Pieces of JSON traces.
-const PIECES: [&str; 18] = [
-    "\"",
-    "\\",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "NaN",
-    "1e999",
-    "\\ud800",
-    "\u{feff}",
-    "null",
-    "\"ph\": \"E\"",
-    "\"ts\": -1e300",
-    "{\"ph\":\"X\"},",
-    "\"cat\": \"kernel\"",
-    "\"id\": \"0xff\"",
 ];
 
 /// One to six changes to one of the seeds.

@@ -162,12 +162,23 @@ impl Sequence {
     }
 
     /// Starts the sequence, or clears its state and starts over: default track, clocks,
-    /// empty tables. `dropped` says that records were lost since its last packet.
-    pub fn restart(&mut self, out: &mut Vec<u8>, track: u64, clocks: &Snapshot, dropped: bool) {
+    /// empty tables. `now` is what [`Sequence::is_stale`] counts from; `dropped` says that
+    /// records were lost since its last packet.
+    ///
+    /// trace_processor refuses `clocks` that are earlier than those stated before in the
+    /// file, on whatever sequence.
+    pub fn restart(
+        &mut self,
+        out: &mut Vec<u8>,
+        track: u64,
+        clocks: &Snapshot,
+        now: u64,
+        dropped: bool,
+    ) {
         let first = !self.started;
         self.started = true;
         self.last_time = clocks.boottime;
-        self.cleared_at = clocks.boottime;
+        self.cleared_at = now;
         self.bytes = 0;
         for table in [&mut self.names, &mut self.categories, &mut self.arg_names, &mut self.strings]
         {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use kymograph_protos::packet::{self, Fact};
 
+use super::super::Engine;
 use super::super::nesting::Pass;
 use super::super::watch::Watch;
-use super::super::{Engine, identity};
 use super::Flight;
 use crate::clock;
 use crate::error::Error;
@@ -209,7 +209,9 @@ impl Engine {
     fn end_dump(&mut self, mut dump: UnderWay) {
         let mut words = Vec::new();
         let sequence = self.process.sequence.id();
-        packet::clock_snapshot(&mut words, sequence, &identity::clocks());
+        if dump.file.is_none() {
+            packet::clock_snapshot(&mut words, sequence, &clock::snapshot());
+        }
         let prefix = format!("kymograph.{}", self.process.pid);
         let keys = ["events", "lost", "flight.began", "dump.why"].map(|k| format!("{prefix}.{k}"));
         let number = |n: u64| Fact::Number(n as i64);
@@ -262,6 +264,8 @@ impl Engine {
     /// The recording goes on; the failure is counted, and told to whoever asked.
     fn dump_failed(&mut self, order: Order, error: Error) {
         self.write_errors += 1;
+        let what = format!("a dump lacks process {}: {error}", self.process.pid);
+        self.process.note(what.as_bytes());
         self.failure = Some(io::Error::other(error.to_string()));
         if let Some(member) = &self.member {
             member.page().count_write_error();

@@ -32,11 +32,11 @@ static int child(int say, int hear, bool aborts) {
     /* Whatever the others began has been joined when this returns. */
     kymo_flush(PATIENCE);
     work();
-    if (aborts) {
-        abort();
-    }
     if (!meet(say, hear)) {
         return 1;
+    }
+    if (aborts) {
+        abort();
     }
     kymo_flush(PATIENCE);
     kymo_pop();
@@ -76,12 +76,15 @@ int main(void) {
             return 1;
         }
     }
-    if (waitpid(pids[0], &status, 0) != pids[0] || !WIFSIGNALED(status) ||
-        WTERMSIG(status) != SIGABRT) {
+    if (read(up[0], &byte, 1) != 1 || read(up[0], &byte, 1) != 1) {
+        return 1;
+    }
+    if (write(down[0][1], &byte, 1) != 1 || waitpid(pids[0], &status, 0) != pids[0] ||
+        !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT) {
         return 1;
     }
     kymo_flush(PATIENCE);
-    if (read(up[0], &byte, 1) != 1 || write(down[1][1], &byte, 1) != 1) {
+    if (write(down[1][1], &byte, 1) != 1) {
         return 1;
     }
     if (waitpid(pids[1], &status, 0) != pids[1] || status != 0) {

@@ -16,6 +16,8 @@ mod tables;
 
 mod arguments;
 mod functions;
+#[path = "../../libcuda/graphs.rs"]
+mod graphs;
 mod registration;
 mod run;
 mod runtime;

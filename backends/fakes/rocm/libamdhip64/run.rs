@@ -1,9 +1,7 @@
 //! Does what a script says, on the calling thread.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arguments::{dim, integer, kind, number, pointer, size, stream, text};
@@ -12,15 +10,11 @@ use crate::registration::{register, tell};
 use crate::script::{Statement, Verb, Via, parse};
 use crate::seam::{Deed, Kernel, Memcpy, Place, Task, Work, realtime};
 use crate::tables::{Argument, Call, Event, Library};
-use crate::timeline;
+use crate::{graphs, timeline};
 
 /// The library's ids are of all its tables together.
 static CORRELATION: AtomicU64 = AtomicU64::new(1);
 static RANGES: AtomicU64 = AtomicU64::new(100);
-
-/// A node of a graph: what it does and for how long.
-type Node = (Task, u64);
-static GRAPHS: Mutex<Option<HashMap<u32, Vec<Node>>>> = Mutex::new(None);
 
 thread_local! {
     static DEVICE: Cell<u32> = const { Cell::new(0) };
@@ -71,7 +65,7 @@ fn step(statement: &Statement) {
     match &statement.verb {
         Verb::Repeat(times, body) => (0..*times).for_each(|_| run(body)),
         Verb::Sleep => timeline::sleep_until(realtime() + statement.dur),
-        Verb::Graph(id, body) => define(*id, body),
+        Verb::Graph(id, body) => graphs::define(*id, body),
         _ => {
             timeline::touch(place);
             act(statement, place);
@@ -271,21 +265,9 @@ fn submit(place: Place, correlation: u64, (start, end): (u64, u64), graph: u32, 
     tell(Library::Hip, &Event::Work(Work { place, correlation, start, end, graph, node, task }));
 }
 
-fn define(id: u32, body: &[Statement]) {
-    let node = |statement: &Statement| match statement.verb {
-        Verb::Work(task) => (task, statement.dur),
-        _ => panic!("script: graphs consist of kernels, copies and sets"),
-    };
-    let mut graphs = GRAPHS.lock().unwrap();
-    graphs.get_or_insert_default().insert(id, body.iter().map(node).collect());
-}
-
 fn graph(place: Place, correlation: u64, id: u32) {
-    let graphs = GRAPHS.lock().unwrap();
-    let nodes = graphs.as_ref().and_then(|graphs| graphs.get(&id)).cloned();
-    drop(graphs);
-    let nodes = nodes.unwrap_or_else(|| panic!("script: there is no graph {id}"));
-    let (start, end) = timeline::take(place, nodes.iter().map(|(_, dur)| dur).sum());
+    let (nodes, dur) = graphs::nodes(id);
+    let (start, end) = timeline::take(place, dur);
     let mut next = start;
     for (task, dur) in nodes {
         submit(place, correlation, (next, next + dur), id, task);

@@ -59,5 +59,4 @@ mod registration;
 mod status;
 
 /// Where the settings are, for `settings`.
-const VERSION_VARIABLE: &str = "FAKE_ROCPROFILER_VERSION";
-const FAULT_VARIABLE: &str = "FAKE_ROCPROFILER_FAULT";
+const VARIABLES: settings::Variables = settings::Variables::ROCPROFILER;

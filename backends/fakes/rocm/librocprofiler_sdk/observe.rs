@@ -10,7 +10,7 @@ use crate::kinds;
 use crate::record::{self, Dispatch, Record, When};
 use crate::registration::is_finalized;
 use crate::seam::{Task, Work, realtime};
-use crate::settings::{self, toolkit};
+use crate::settings::{self, befalls, toolkit};
 use crate::status::{ERROR, SUCCESS, call};
 use crate::tables::{Argument, Call, Event};
 use crate::{buffers, contexts};
@@ -73,12 +73,6 @@ fn when(correlation: u64, start: u64, end: u64) -> When {
     let thread = unsafe { libc::gettid() } as u64;
     let correlation = if settings::fault("no-correlation") { 0 } else { correlation };
     When { correlation, thread, start, end }
-}
-
-/// Whether a fault that counts befalls this record.
-fn befalls(name: &str, number: u64) -> bool {
-    let every = settings::fault_every(name, 10);
-    every != 0 && number.is_multiple_of(every)
 }
 
 fn add(record: Option<Record>, kind: &CStr, end: u64) {

@@ -24,14 +24,7 @@ pub(crate) fn call(name: &str, body: impl FnOnce() -> c_int) -> c_int {
     if settings::fault("errors") {
         return ERROR;
     }
-    for value in settings::fault_values("error") {
-        if let Some((function, code)) = value.split_once('=')
-            && function == name
-        {
-            return code.parse().expect("a status");
-        }
-    }
-    body()
+    settings::error(name).unwrap_or_else(body)
 }
 
 #[unsafe(no_mangle)]

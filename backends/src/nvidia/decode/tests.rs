@@ -1,17 +1,10 @@
 use super::*;
 use crate::vendor::notes::Notes;
+use crate::vendor::raw::bytes;
 
 fn decoder(version: u32) -> (&'static Notes, Decoder) {
     let notes = Notes::new();
-    (notes, Decoder::new(notes, Clock::same(), version, false))
-}
-
-fn bytes(len: usize, fields: &[(usize, u64, usize)]) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    for (at, value, size) in fields {
-        bytes[*at..at + size].copy_from_slice(&value.to_ne_bytes()[..*size]);
-    }
-    bytes
+    (notes, Decoder::new(notes, Clock::Chosen, version, false))
 }
 
 fn kernel(len: usize, name: &'static std::ffi::CStr) -> Vec<u8> {

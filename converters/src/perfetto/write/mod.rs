@@ -146,7 +146,7 @@ impl<W: Write> Writer<'_, W> {
         let stale = sequence.is_stale(time);
         if stale {
             let clocks = self.clocks(time);
-            sequence.restart(&mut self.packets, track, &clocks, false);
+            sequence.restart(&mut self.packets, track, &clocks, clocks.boottime, false);
         }
         stale
     }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 mod sdk;
+mod session;
 
 fn main() {
     let folder = std::env::args().nth(1).expect("FOLDER");

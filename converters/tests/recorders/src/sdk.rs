@@ -1,23 +1,15 @@
 //! perfetto-sdk: Perfetto's own, in C++, through its Rust bindings.
 
-use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
-use perfetto_sdk::heap_buffer::HeapBuffer;
-use perfetto_sdk::pb_msg::{PbMsg, PbMsgWriter};
 use perfetto_sdk::producer::{Backends, Producer, ProducerInitArgsBuilder};
-use perfetto_sdk::protos::config::data_source_config::DataSourceConfig;
-use perfetto_sdk::protos::config::trace_config::{
-    TraceConfig, TraceConfigBufferConfig, TraceConfigDataSource,
-};
-use perfetto_sdk::protos::config::track_event::track_event_config::TrackEventConfig;
-use perfetto_sdk::tracing_session::TracingSession;
 use perfetto_sdk::track_event::{
     EventContext, TrackEvent, TrackEventCounter, TrackEventDebugArg as Arg, TrackEventFlow,
     TrackEventTrack, TrackEventType,
 };
 use perfetto_sdk::{scoped_track_event, track_event, track_event_categories, track_event_instant};
+
+use crate::session;
 
 track_event_categories! {
     pub mod categories {
@@ -31,9 +23,7 @@ pub fn record(path: &Path) {
     Producer::init(ProducerInitArgsBuilder::new().backends(Backends::IN_PROCESS).build());
     TrackEvent::init();
     perfetto_te_ns::register().expect("the first time");
-    let mut session = TracingSession::in_process().expect("a session");
-    session.setup(&config());
-    session.start_blocking();
+    let mut recording = session::start("*", 1 << 10);
     work();
     std::thread::spawn(|| {
         scoped_track_event!("work", "receive", |ctx: &mut EventContext| {
@@ -42,12 +32,9 @@ pub fn record(path: &Path) {
     })
     .join()
     .expect("no panic");
-    session.flush_blocking(std::time::Duration::from_secs(10));
-    session.stop_blocking();
-    let file = Arc::new(Mutex::new(std::fs::File::create(path).expect("a file")));
-    session.read_trace_blocking(move |data, _| {
-        file.lock().expect("no panic").write_all(data).expect("room");
-    });
+    recording.flush_blocking(std::time::Duration::from_secs(10));
+    recording.stop_blocking();
+    session::write(&mut recording, path);
 }
 
 fn work() {
@@ -84,29 +71,4 @@ fn work() {
     track_event!("work", TrackEventType::SliceEnd, |ctx: &mut EventContext| {
         ctx.set_track(&own);
     });
-}
-
-/// Track events of all categories.
-fn config() -> Vec<u8> {
-    let writer = PbMsgWriter::new();
-    let buffer = HeapBuffer::new(writer.stream_writer());
-    let mut message = PbMsg::new(&writer).expect("a message");
-    {
-        let mut config = TraceConfig { msg: &mut message };
-        config.set_buffers(|buffers: &mut TraceConfigBufferConfig| {
-            buffers.set_size_kb(1 << 10);
-        });
-        config.set_data_sources(|sources: &mut TraceConfigDataSource| {
-            sources.set_config(|source: &mut DataSourceConfig| {
-                source.set_name("track_event");
-                source.set_track_event_config(|events: &mut TrackEventConfig| {
-                    events.set_enabled_categories("*");
-                });
-            });
-        });
-    }
-    message.finalize();
-    let mut bytes = vec![0; writer.stream_writer().get_written_size()];
-    buffer.copy_into(&mut bytes);
-    bytes
 }
