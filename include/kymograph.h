@@ -302,8 +302,8 @@ kymo_counter kymo_counter_register(kymo_category category, const char *name, kym
 void kymo_counter_i64(kymo_counter counter, int64_t value);
 void kymo_counter_f64(kymo_counter counter, double value);
 
-/* Names the calling thread, or the process, in the running recording; without a recording
- * this does nothing. Threads: any. Not in signal handlers. */
+/* Names the calling thread, or the process, in the running recording and, after kymo_arm, in
+ * those that others ask for later. Threads: any. Not in signal handlers. */
 void kymo_thread_name(const char *name);
 void kymo_process_name(const char *name);
 

@@ -78,6 +78,10 @@ impl Recorder for Pipeline {
             }
             Some(Kind::End) => producer.end(&POOL, head, 0, extras),
             Some(Kind::Pop) => producer.end(&POOL, head, head.site.0, extras),
+            Some(Kind::ThreadName | Kind::ProcessName) => {
+                remember(&head, name);
+                producer.event(&POOL, head, extras, name)
+            }
             _ => producer.event(&POOL, head, extras, name),
         })
     }
@@ -103,6 +107,15 @@ impl Recorder for Pipeline {
 
     fn crowded(&self) -> bool {
         POOL.is_crowded()
+    }
+}
+
+/// For traces that begin later.
+#[cold]
+fn remember(head: &Record, name: &[u8]) {
+    if let Some(desk) = control::desk() {
+        let name = if name.is_empty() { INTERNER.text(head.site).bytes } else { name };
+        desk.names.say(head, name);
     }
 }
 

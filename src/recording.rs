@@ -22,7 +22,7 @@ use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::{self, Job, Page};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::flight::{Dump, Ordered, Target};
+use crate::flight::{Dump, Order, Ordered, Target};
 use crate::queue;
 use crate::sink::{self, Sink};
 use crate::{category, recorder, sources};
@@ -342,8 +342,9 @@ pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
 /// Does not wait for it.
 pub(crate) fn order_dump(why: &str, patience: Duration) -> Result<Ordered, Error> {
     let ours = active().filter(|shared| shared.pid == std::process::id());
-    let order = |shared: Arc<Shared>| shared.order(Target::Next, why, Instant::now() + patience);
-    ours.map_or(Err(Error::NoFlight), order)
+    let shared = ours.ok_or(Error::NoFlight)?;
+    let asked = shared.ask(Instant::now() + patience)?;
+    shared.order(Order::new(Target::Next, why, asked))
 }
 
 /// Has the flight recorder of this process write what it holds, and waits for it.
@@ -354,8 +355,9 @@ pub(crate) fn dump_active(target: Target, why: &str, patience: Duration) -> Resu
 
 fn dump(shared: &Shared, target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
     let deadline = Instant::now() + patience;
+    let asked = shared.ask(deadline)?;
     sources::flush(patience);
-    let ordered = shared.order(target, why, deadline)?;
+    let ordered = shared.order(Order { flushed: true, ..Order::new(target, why, asked) })?;
     let left = deadline.saturating_duration_since(Instant::now());
     ordered.recv_timeout(left).unwrap_or_else(|_| {
         let path = shared.config.output.clone();
@@ -369,6 +371,20 @@ pub(crate) fn flush_active(patience: Duration) -> bool {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
     let ours = active().filter(|shared| shared.pid == std::process::id());
     ours.is_some_and(|shared| flush(&shared, patience))
+}
+
+/// Writes what was recorded so far: before the process becomes another program, if
+/// `succeeds`. A flight recorder writes what it would have written at its end.
+#[cfg(feature = "inject")]
+pub(crate) fn before_exec(succeeds: impl FnOnce() -> bool, patience: Duration) {
+    let ours = active().filter(|shared| shared.pid == std::process::id());
+    let Some(shared) = ours else { return };
+    if shared.config.flight.is_none() {
+        flush(&shared, patience);
+    } else if shared.config.dump_on.exit && succeeds() {
+        let patience = patience.max(shared.config.closing_time());
+        let _ = dump(&shared, Target::Next, "the process becomes another program", patience);
+    }
 }
 
 /// How the recording of this process is going, as of the last flush.

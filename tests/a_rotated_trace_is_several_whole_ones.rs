@@ -128,3 +128,13 @@ fn processes_of_one_recording_go_on_together() {
     let all: i64 = all.sum();
     assert!((4000..=5000).contains(&all), "{all}: {said}");
 }
+
+#[test]
+fn there_is_no_one_trace_that_could_go_elsewhere_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.pftrace");
+    let error = Recording::start(config(folder.path(), &[("ALSO", copy.to_str().unwrap())]));
+    let error = error.expect_err("several traces").to_string();
+    assert!(error.contains("unset one of them") && error.contains("copy.pftrace"), "{error}");
+    assert!(!copy.exists() && parts(folder.path()).is_empty());
+}

@@ -111,6 +111,8 @@ fn one_at_a_time_and_the_other_is_told_why() {
     let mut first = place.kymo(&["trigger", "--duration", "1h", "-o", "first.pftrace"]);
     let first = first.stdout(std::process::Stdio::piped()).spawn().unwrap();
     place.wait_for(program.pid, "CollectTrace");
+    let status = place.run(&["status"]);
+    assert!(status.out.contains(" s of 3600.0 s"), "{status:?}");
     let second = place.run(&["trigger", "--duration", "1ms", "-o", "second.pftrace"]);
     assert!(!second.good && second.err.contains("the process is busy"), "{second:?}");
     assert!(!place.path("second.pftrace").exists());
@@ -151,12 +153,37 @@ fn what_is_cancelled_leaves_no_file() {
         let first = place.kymo(&args).stderr(std::process::Stdio::piped()).spawn().unwrap();
         place.wait_for(program.pid, state);
         let cancelled = place.run(&["stop", "--discard"]);
-        assert!(!cancelled.good && cancelled.err.contains("cancelled"), "{cancelled:?}");
+        assert!(cancelled.good && cancelled.err.contains("cancelled"), "{cancelled:?}");
         let first = control::Said::from(first.wait_with_output().unwrap());
         assert!(!first.good && first.err.contains("cancelled"), "{first:?}");
         assert!(!place.path("t.pftrace").exists());
     }
     place.run(&["trigger", "--duration", "10ms"]).trace();
+    assert!(program.end());
+}
+
+#[test]
+fn what_is_no_trace_is_not_overwritten_and_mistakes_are_said() {
+    let place = Place::new();
+    let program = place.start(&[]);
+    let script = place.path("train.py");
+    std::fs::write(&script, "print(1)").unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["--duration", "1ms", "-o", "train.py"], "exists and is not a trace"),
+        (&["--duration", "5"], "--duration 5: expected a duration"),
+        (&["--duration", "1ms", "--rank", "3"], "such a rank"),
+        (&["--duration", "1ms", "--set", "WARMUP=x"], "WARMUP=x: expected"),
+    ];
+    for (args, expected) in cases {
+        let said = place.run(&[&["trigger"], args].concat());
+        assert!(!said.good && said.err.contains(expected), "{said:?}");
+        assert!(!said.err.contains("line "), "{said:?}");
+    }
+    assert_eq!(std::fs::read(&script).unwrap(), b"print(1)");
+    // A trace may be.
+    for _ in 0..2 {
+        place.run(&["trigger", "--duration", "1ms", "-o", "t.pftrace"]).trace();
+    }
     assert!(program.end());
 }
 

@@ -105,6 +105,27 @@ fn a_forked_child_leaves_cuda_alone() {
     assert_eq!((kernels(&trace), arrows(&trace)), (20, 20));
 }
 
+/// Launches stay slower until CUPTI is gone; before 12.6 that was not safe.
+#[test]
+fn cupti_leaves_the_process_with_the_next_call() {
+    run("13.1", "leave");
+    run("12.3", "stay");
+}
+
+/// How often CUPTI left this process.
+fn finalized() -> u32 {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let line = maps.lines().find(|line| line.contains("libcupti")).unwrap();
+    let path = CString::new(&line[line.find('/').unwrap()..]).unwrap();
+    // SAFETY: the fake declares the function so, and is never unloaded.
+    unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        let finalized = libc::dlsym(library, c"fake_cupti_finalized".as_ptr());
+        assert!(!finalized.is_null());
+        std::mem::transmute::<*mut c_void, extern "C" fn() -> u32>(finalized)()
+    }
+}
+
 /// What the program calls of CUDA.
 struct Cuda {
     run: Run,
@@ -164,6 +185,16 @@ fn child() {
             let recording = to(folder.join("graph.pftrace"));
             cuda.script("repeat 3\nlaunch 5\nend\nsync\n");
             recording.stop();
+        }
+        "leave" | "stay" => {
+            for cycle in 1..4 {
+                let recording = to(folder.join("leave.pftrace"));
+                cuda.work(10);
+                recording.stop();
+                assert_eq!(finalized(), if what == "leave" { cycle - 1 } else { 0 });
+                cuda.work(1);
+                assert_eq!(finalized(), if what == "leave" { cycle } else { 0 });
+            }
         }
         "destroy" => {
             for name in ["destroy", "again"] {

@@ -53,6 +53,18 @@ fn of_the_devices_that_are_used() {
 }
 
 #[test]
+fn of_a_program_that_is_soon_over() {
+    let machine = Machine::with("12.6").nvml();
+    let recorded = record(&machine, "kernel k\nsync\n", &["--", "--gpu-counters", "1h"]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let rounds = recorded.nvml("rounds");
+    assert!(rounds >= 1, "{rounds} rounds");
+    let names = "SELECT DISTINCT name FROM gpu_counter_track WHERE name = 'Memory used'";
+    assert_eq!(recorded.trace.strings(names), ["Memory used"]);
+}
+
+#[test]
 fn what_a_device_does_not_say_is_left_out() {
     let recorded = sampled(&Machine::with("12.6").devices(2).nvml().fault("nvml-old"));
     let names = "SELECT DISTINCT name FROM gpu_counter_track ORDER BY 1";

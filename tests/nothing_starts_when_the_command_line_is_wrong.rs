@@ -23,7 +23,7 @@ fn each_mistake_has_its_line() {
     std::fs::create_dir(folder.join("folder")).unwrap();
     std::fs::write(folder.join("script.py"), "print(1)").unwrap();
     let touch = ["touch", "ran"];
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 19] = [
         (&["record", "--bufer", "1M", "--"], "similar argument exists: '--buffer'"),
         (&["record", "--buffer", "lots", "--"], "BUFFER=lots: expected a size such as 64M"),
         (&["record", "--flush-interval", "5s", "--"], "from 1ms to 1s"),
@@ -36,6 +36,16 @@ fn each_mistake_has_its_line() {
         (&["record", "-o", "folder", "--"], "is a folder"),
         (&["record", "-o", "/dev/null", "--"], "not a regular file"),
         (&["record", "-o", "script.py", "--"], "is not a trace"),
+        (
+            &["record", "--rotate", "1M", "--also", "c.pftrace", "--"],
+            "--rotate makes several traces",
+        ),
+        (&["record", "--rotate", "1M", "--to-trace-processor", "--"], "leave one of them out"),
+        (
+            &["record", "--flight", "1s", "--dump-on", "none", "--also", "c.pftrace", "--"],
+            "--dump-on without exit",
+        ),
+        (&["record", "--wait", "--rotate", "1M", "--"], "cannot be used with"),
         (&["record", "--", "nosuchcommand"], "no command nosuchcommand in PATH"),
         (&["record", "--", "script.py"], "./script.py"),
         (&["record", "--", "./script.py"], "chmod +x"),

@@ -99,12 +99,15 @@ fn outputs_that_must_not_be_written() {
     let place = Place::new();
     let program = place.start(&[]);
     let victim = place.path("victim");
-    std::fs::write(&victim, "precious").unwrap();
+    // Begins as a trace does.
+    std::fs::write(&victim, "\nprecious").unwrap();
+    std::fs::write(place.path("result"), "precious").unwrap();
     std::os::unix::fs::symlink(&victim, place.path("link")).unwrap();
     std::fs::hard_link(&victim, place.path("name")).unwrap();
     for (output, why) in [
         ("link", "symbolic link"),
         ("name", "hard links"),
+        ("result", "is not a trace"),
         ("missing/t.pftrace", "create it first"),
         (".", "name a file"),
         ("/", "no file"),
@@ -114,7 +117,8 @@ fn outputs_that_must_not_be_written() {
     }
     let up = format!("trigger\nTIME=1ms\nOUTPUT={}/../t\n\n", place.path("").display());
     assert!(answer(&place, &program, up.as_bytes()).contains("`..`"));
-    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "\nprecious");
+    assert_eq!(std::fs::read_to_string(place.path("result")).unwrap(), "precious");
     place.run(&["trigger", "--duration", "10ms"]).trace();
     assert!(program.end());
 }

@@ -4,22 +4,24 @@ use kymograph_protos::StrId;
 use kymograph_protos::record::Kind;
 
 use super::draft::Draft;
-use crate::recording;
+use crate::{control, recording};
 
-/// Names the calling thread in the trace of the running recording; does nothing while
-/// none runs. Without this it has the name that the system knows.
+/// Names the calling thread in the trace of the running recording, and in those that others
+/// ask for later ([`crate::control::arm`]); does nothing else. Without this it has the name
+/// that the system knows.
 pub fn set_thread_name(name: &str) {
     set(Kind::ThreadName, name.as_bytes());
 }
 
-/// Names this process in the trace of the running recording; does nothing while none
-/// runs. Without this it is called after its command line.
+/// As [`set_thread_name`], of this process. Without this it is called after its command
+/// line.
 pub fn set_process_name(name: &str) {
     set(Kind::ProcessName, name.as_bytes());
 }
 
 pub(crate) fn set(kind: Kind, name: &[u8]) {
-    if recording::is_wanted() {
+    // A trace that somebody asks for later shows it, too.
+    if recording::is_wanted() || control::desk().is_some() {
         Draft::called(kind, StrId::NONE, name).push();
     }
 }

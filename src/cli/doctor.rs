@@ -5,7 +5,7 @@
 use super::{Refusal, library, probe};
 use clap::Args;
 use kymograph::Config;
-use kymograph::control::Place;
+use kymograph::control::{Place, dynolog};
 use kymograph_backends::vendor::finding::{Finding, State};
 use std::ffi::CStr;
 use std::fmt::Write;
@@ -27,6 +27,7 @@ impl Doctor {
         checks.push(clock());
         checks.push(control());
         checks.push(folder());
+        checks.push(daemon());
         let bad = checks.iter().any(|check| check.state == State::Bad);
         if self.json {
             print(&json(&checks));
@@ -156,6 +157,44 @@ fn folder() -> Finding {
             format!("{}: {error}", here.display()),
             "give a path elsewhere with -o",
         ),
+    }
+}
+
+/// Whether a fleet's daemon can ask for traces here. It is not spoken to.
+fn daemon() -> Finding {
+    const NAME: &str = "daemon";
+    let (mut config, _) = Config::from_env();
+    let wanted = !config.daemon.name.is_empty();
+    if !wanted {
+        let _ = config.set("DAEMON", "dynolog");
+    }
+    let socket = match &config.daemon.folder {
+        Some(folder) => format!("{}/{}", folder.display(), config.daemon.name),
+        None => format!("@{}", config.daemon.name),
+    };
+    match dynolog::listens(&config.daemon) {
+        Ok(()) if wanted => Finding::good(NAME, format!("{socket} can be asked for requests")),
+        Ok(()) => Finding::good(
+            NAME,
+            format!("{socket} is there; with KYMOGRAPH_DAEMON=dynolog programs listen to it"),
+        ),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            Finding::bad(NAME, format!("{socket} cannot be asked"), error.to_string())
+        }
+        Err(error) => {
+            use std::io::ErrorKind::{ConnectionRefused, NotFound};
+            let detail = match error.kind() {
+                ConnectionRefused | NotFound => format!("nobody listens at {socket}"),
+                _ => format!("nobody can be reached at {socket}: {error}"),
+            };
+            let advice = "start it with `dynolog --enable_ipc_monitor`, in the same network \
+                          namespace or with the same KINETO_IPC_SOCKET_DIR";
+            if wanted {
+                Finding::bad(NAME, detail, advice)
+            } else {
+                Finding::absent(NAME, detail, format!("for `dyno gputrace` {advice}"))
+            }
+        }
     }
 }
 

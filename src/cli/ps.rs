@@ -63,12 +63,29 @@ impl Status {
         for process in &processes {
             text += &format!("{} {}\n", process.pid, process.command);
             for (key, value) in process.status() {
-                if key != "pid" {
-                    text += &format!("  {key}: {value}\n");
+                match &*key {
+                    "pid" => {}
+                    "progress" => text += &progress(&value).unwrap_or_default(),
+                    _ => text += &format!("  {key}: {value}\n"),
                 }
             }
         }
         print(&text)
+    }
+}
+
+/// `0.6 s of 3.0 s`, or iterations; nothing if there is none. Nobody asks for a million of
+/// these, nor for a window of a millisecond to watch its progress.
+fn progress(said: &str) -> Option<String> {
+    let (done, of) = said.split_once(' ')?;
+    let (done, of): (u64, u64) = (done.parse().ok()?, of.parse().ok()?);
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    match of {
+        0 => None,
+        1_000_000.. => {
+            Some(format!("  progress: {:.1} s of {:.1} s\n", seconds(done), seconds(of)))
+        }
+        _ => Some(format!("  progress: {done} of {of} iterations\n")),
     }
 }
 

@@ -84,7 +84,8 @@ pub(super) struct Record {
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
     /// Record nothing until `kymo trigger` asks for a trace.
-    #[arg(long, conflicts_with_all = ["output", "duration"])]
+    #[arg(long, conflicts_with_all = ["output", "duration", "rotate", "also"])]
+    #[arg(conflicts_with_all = ["to_trace_processor", "dump_on", "memory"])]
     wait: bool,
     /// Not possible: says what is.
     #[arg(long, value_name = "PID", conflicts_with_all = ["wait", "command"])]
@@ -341,6 +342,17 @@ fn destinations(config: &Config) -> Result<Vec<Destination>, Refusal> {
     if let Some(url) = &config.trace_processor {
         to.push(Destination::Server(Server::parse(url)?));
     }
+    let whole = config.rotate.is_none() && (config.flight.is_none() || config.dump_on.exit);
+    if !to.is_empty() && !whole {
+        let (option, instead) = match config.rotate {
+            Some(_) => ("--rotate", "several traces, each a file of its own"),
+            None => ("--dump-on without exit", "dumps, each a file of its own"),
+        };
+        return Err(Refusal(format!(
+            "{option} makes {instead}: there is no one trace that --also or --to-trace-processor \
+             could send; leave one of them out"
+        )));
+    }
     if !to.is_empty() && config.compression() == Compress::Gzip {
         return Err(Refusal(format!(
             "a gzip file is not final before its end, so that it cannot be sent while it is \
@@ -365,7 +377,6 @@ fn attach(pid: u32) -> Result<Refusal, Refusal> {
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.
 fn refuse_other_files(output: &Path) -> Result<(), Refusal> {
-    use std::io::Read;
     let Ok(metadata) = output.metadata() else {
         return Ok(());
     };
@@ -378,17 +389,7 @@ fn refuse_other_files(output: &Path) -> Result<(), Refusal> {
             "{shown} is not a regular file, which several processes could share; name a file"
         )));
     }
-    let mut head = [0; 4];
-    let read = std::fs::File::open(output).and_then(|mut file| file.read(&mut head));
-    let Ok(length) = read else {
-        // Then it cannot be written either, and that is said better elsewhere.
-        return Ok(());
-    };
-    let trace = length == 0
-        || head[0] == 0x0a
-        || head.starts_with(&[0x1f, 0x8b])
-        || head == [0x28, 0xb5, 0x2f, 0xfd];
-    if trace {
+    if !sink::is_something_else(output) {
         return Ok(());
     }
     Err(Refusal(format!("{shown} exists and is not a trace; remove it, or choose another file")))

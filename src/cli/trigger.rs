@@ -12,6 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// How far ahead several processes agree to start, so that all have heard by then.
 const AGREED: Duration = Duration::from_millis(300);
 
+/// Has a process throw away what it was asked for.
+const CANCEL: &str = "cancel";
+
 const EXAMPLES: &str = "\
 EXAMPLES
   Half a second of one process:
@@ -106,13 +109,17 @@ impl Which {
         }
         let missing = |pid: &&u32| processes.iter().all(|process| process.pid != **pid);
         let missing: Vec<u32> = self.pid.iter().filter(missing).copied().collect();
+        let others = processes.len();
         let ranked = |process: &Process| {
             let rank = || process.status().get("rank")?.parse().ok();
             !self.rank.is_empty() && rank().is_some_and(|rank| self.rank.contains(&rank))
         };
         processes.retain(|p| self.all || self.pid.contains(&p.pid) || ranked(p));
         if processes.is_empty() && missing.is_empty() {
-            return Err(Refusal(ps::NONE.to_owned()));
+            return Err(Refusal(match self.rank.is_empty() || others == 0 {
+                true => ps::NONE.to_owned(),
+                false => "no process that can be asked has such a rank; see `kymo ps`".to_owned(),
+            }));
         }
         Ok((processes, missing))
     }
@@ -148,6 +155,11 @@ impl Trigger {
             Ok(())
         };
         if let Some(duration) = &self.duration {
+            if seconds(duration).is_none() {
+                return Err(Refusal(format!(
+                    "--duration {duration}: expected a duration such as 500us, 200ms, 1.5s or 10m"
+                )));
+            }
             add("TIME", duration)?;
         }
         if let Some(iterations) = self.iterations {
@@ -206,6 +218,12 @@ fn seconds(text: &str) -> Option<Duration> {
     config.duration
 }
 
+/// What a process has to say, without the line of the request: that was made here.
+fn without_line(text: &str) -> &str {
+    let rest = text.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+    rest.filter(|(number, _)| number.parse::<u32>().is_ok()).map_or(text, |(_, rest)| rest)
+}
+
 /// Several processes cannot write to one file.
 fn with_pid(path: &str) -> String {
     if path.contains("%p") {
@@ -220,7 +238,7 @@ fn with_pid(path: &str) -> String {
 impl Stop {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
         let (processes, missing) = self.which.find()?;
-        let command = if self.discard { "cancel" } else { "stop" };
+        let command = if self.discard { CANCEL } else { "stop" };
         conduct(&processes, &missing, command, self.quiet)
     }
 }
@@ -276,7 +294,7 @@ fn conduct(
         eprint!("\r\x1b[K");
     }
     for one in &asked {
-        good &= one.report(quiet);
+        good &= one.report(quiet) || (lines == CANCEL && one.is_cancelled());
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -287,9 +305,9 @@ impl Asked<'_> {
             if let Some(progress) = line.strip_prefix("progress ") {
                 self.progress = progress.to_owned();
             } else if let Some(why) = line.strip_prefix("refused ") {
-                self.end = Some(Err(why.to_owned()));
+                self.end = Some(Err(without_line(why).to_owned()));
             } else if let Some(problem) = line.strip_prefix("problem ") {
-                say(&format!("{}: {problem}", self.process.pid));
+                say(&format!("{}: {}", self.process.pid, without_line(problem)));
             } else if line == "done" {
                 let path = self.facts.get("path").cloned().unwrap_or_default();
                 self.end = Some(Ok(path));
@@ -300,6 +318,12 @@ impl Asked<'_> {
         if self.conversation.has_ended() && self.end.is_none() {
             self.end = Some(Err("the process ended before it could finish the trace".to_owned()));
         }
+    }
+
+    /// Whether it has no trace because that was thrown away.
+    fn is_cancelled(&self) -> bool {
+        let cancelled = kymograph::session::Refusal::Cancelled.to_string();
+        self.end.as_ref().is_some_and(|end| end.as_ref().is_err_and(|why| *why == cancelled))
     }
 
     /// `4711 [=====     ]`.
@@ -340,7 +364,16 @@ impl Asked<'_> {
                         "0" => String::new(),
                         lost => format!(", {lost} lost"),
                     };
-                    say(&format!("{pid}: {} events{lost}", fact("events")));
+                    let of =
+                        self.facts.get("seconds").map_or(String::new(), |s| format!(" of {s} s"));
+                    say(&format!("{pid}: {} events{of}{lost}", fact("events")));
+                    if fact("missing").bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
+                        say(&format!(
+                            "{pid}: {} s less than asked for: its memory was full; start it with \
+                             more, such as --memory 1G",
+                            fact("missing")
+                        ));
+                    }
                 }
                 true
             }

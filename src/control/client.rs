@@ -221,11 +221,12 @@ fn dump_lines(ordered: &Ordered) -> Option<String> {
         Err(TryRecvError::Disconnected) => Some("refused the recording has ended".to_owned()),
         Ok(Err(error)) => Some(format!("refused {}", flat(&error.to_string()))),
         Ok(Ok(dump)) => Some(format!(
-            "path={}\nevents={}\nlost={}\nseconds={:.3}\ndone",
+            "path={}\nevents={}\nlost={}\nseconds={:.3}\nmissing={:.3}\ndone",
             flat(&dump.path.to_string_lossy()),
             dump.events,
             dump.lost,
-            dump.covers.as_secs_f64()
+            dump.covers.as_secs_f64(),
+            dump.missing.as_secs_f64()
         )),
     }
 }

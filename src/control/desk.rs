@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::background::Job;
 use super::held::Pipe;
+use super::names::Names;
 use crate::clock;
 use crate::config::Config;
 use crate::recording::{Shared, Side};
@@ -39,6 +40,8 @@ pub struct Desk {
     wake: Pipe,
     /// Whether `step()` has to come to the desk.
     awaits_step: AtomicBool,
+    /// What the program calls its threads, for traces that begin later.
+    pub(crate) names: Names,
 }
 
 #[derive(Default)]
@@ -133,6 +136,7 @@ impl Desk {
             changed: Condvar::new(),
             wake: Pipe::new()?,
             awaits_step: AtomicBool::new(false),
+            names: Names::default(),
         })
     }
 

@@ -12,6 +12,7 @@ pub mod dynolog;
 mod folder;
 mod held;
 mod kineto;
+mod names;
 mod notes;
 mod page;
 mod place;

@@ -13,10 +13,10 @@
 //! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial  │
 //!          │       │       │       │errors │         │           │          │        │
 //!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴────────┘
-//!          112      116      120                                                 128
-//!          ┌────────┬────────┬─────────────────────────────────────────────────────┐
-//!          │unsaid  │files   │ 0                                                   │
-//!          └────────┴────────┴─────────────────────────────────────────────────────┘
+//!          112      116      120      128
+//!          ┌────────┬────────┬────────┐
+//!          │unsaid  │files   │asked   │
+//!          └────────┴────────┴────────┘
 //!          128                  144                                           61440
 //!          ┌────────┬───┬───────┬──────────────────────────────────────────────────┐
 //! slots    │pid     │use│serial │ … 3832 of 16 bytes                               │
@@ -71,7 +71,7 @@ pub(super) struct Layout {
     pub(super) serial: AtomicU32,
     pub(super) unsaid: AtomicU32,
     files: AtomicU32,
-    zero2: [u32; 2],
+    asked: AtomicU64,
     pub(super) slots: [Slot; SLOTS],
     pub(super) notes: [Note; NOTES],
 }
@@ -81,6 +81,7 @@ const _: () = assert!(std::mem::offset_of!(Layout, refused) == 12);
 const _: () = assert!(std::mem::offset_of!(Layout, committed) == 32);
 const _: () = assert!(std::mem::offset_of!(Layout, events) == 64);
 const _: () = assert!(std::mem::offset_of!(Layout, threads) == 96);
+const _: () = assert!(std::mem::offset_of!(Layout, asked) == 120);
 const _: () = assert!(std::mem::offset_of!(Layout, slots) == 128);
 const _: () = assert!(std::mem::offset_of!(Layout, notes) == 61_440);
 
@@ -306,9 +307,17 @@ impl Page {
         self.layout().files.load(Acquire)
     }
 
-    /// Has everybody begin the next numbered file. Returns its number, from 1.
-    pub fn next_file(&self) -> u32 {
+    /// Has everybody begin the next numbered file, for a dump that was asked for at this
+    /// time (nanoseconds of `CLOCK_BOOTTIME`). Returns its number, from 1.
+    pub fn next_file(&self, asked: u64) -> u32 {
+        // Sooner than the number: who sees that one looks for the time.
+        self.layout().asked.store(asked, Relaxed);
         self.layout().files.fetch_add(1, AcqRel) + 1
+    }
+
+    /// When the newest dump was asked for.
+    pub fn asked(&self) -> u64 {
+        self.layout().asked.load(Relaxed)
     }
 
     /// The newest numbered file, after everybody was made to go on from file `number`. Of

@@ -1,28 +1,20 @@
-//! The engine as a flight recorder: keeps what it encodes, and writes it when asked to.
-//! See [`crate::flight`].
+//! The engine as a flight recorder: keeps what it encodes. See [`crate::flight`].
+
+mod dumps;
 
 use std::collections::VecDeque;
-use std::io;
-use std::mem;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use kymograph_protos::packet::{self, Fact};
-
-use super::nesting::Pass;
 use super::{BATCH, Engine, FULL};
 use crate::clock;
 use crate::config::Config;
-use crate::error::Error;
-use crate::flight::{Dump, Order, Ring, Segment, Share, Target, alarm};
-use crate::sink::{self, Numbered, Sink};
+use crate::control::Page;
+use crate::flight::{Order, Ring, Segment, Share};
+use dumps::UnderWay;
 
 /// The window is kept in about this many segments: a dump holds as much more than asked
 /// for as the oldest of them.
 const PARTS: u32 = 16;
-/// Bytes of packets written to a dump before the queues get their turn again.
-const STEP: u64 = 4 << 20;
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -48,29 +40,6 @@ pub(super) struct Flight {
     alarmed: bool,
     /// Events of this process that are in the output, and those that the output lacks.
     last: (u64, u64),
-}
-
-/// A file for a dump, and this process's part in it if others have one, too.
-type Opened = (PathBuf, Box<dyn Sink>, Option<Numbered>);
-
-/// A dump that is being written.
-struct UnderWay {
-    sink: Box<dyn Sink>,
-    order: Order,
-    /// The next segment to be written, and the last.
-    next: u64,
-    last: u64,
-    first: bool,
-    begun: u64,
-    done: Dump,
-    /// This process's part in it: dropped when that is written.
-    file: Option<Numbered>,
-}
-
-impl std::fmt::Debug for UnderWay {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UnderWay").field("order", &self.order).finish_non_exhaustive()
-    }
 }
 
 impl Flight {
@@ -118,6 +87,17 @@ impl Flight {
     /// Slots that may be encoded before [`Flight::full`] is looked at again.
     pub(super) fn batch(&self) -> usize {
         (self.full() / 64).clamp(1 << 10, BATCH)
+    }
+
+    /// What ended before this time nobody will want any more: the window before `now`, or
+    /// before the oldest dump that has not begun, when that was asked for sooner.
+    fn since(&self, now: u64, oldest_order: Option<u64>, page: Option<&Page>) -> u64 {
+        let ours = self.orders.iter().map(|order| order.asked).chain(oldest_order);
+        let theirs = page.filter(|page| page.files() > self.files).map(Page::asked);
+        let asked = ours.chain(theirs).fold(now, u64::min);
+        // Other processes hear of a dump only when the engine of who was asked has come to it.
+        let later = page.map_or(Duration::ZERO, |_| self.window / PARTS);
+        asked.saturating_sub((self.window + later).as_nanos() as u64)
     }
 
     fn is_old(&self, now: u64) -> bool {
@@ -186,13 +166,14 @@ impl Engine {
     /// Lets go what is too old or too much. What a dump still wants is written before.
     fn trim(&mut self, now: u64) {
         let in_progress = self.out.capacity();
+        let oldest_order = self.shared.oldest_order();
+        let page = self.member.as_ref().map(|member| member.page().clone());
         while let Some(flight) = &mut self.flight {
             let wanted = flight.under_way.as_ref().map_or(u64::MAX, |dump| dump.next);
-            let age = flight.window.as_nanos() as u64;
             let share = Share {
                 memory: flight.memory() as usize,
                 in_progress: in_progress + flight.preamble.capacity(),
-                since: now.saturating_sub(age),
+                since: flight.since(now, oldest_order, page.as_deref()),
             };
             match flight.ring.excess(share).map(|segment| (segment.number, segment.ended)) {
                 None => break,
@@ -202,223 +183,5 @@ impl Engine {
                 Some(_) => flight.ring.pop(),
             }
         }
-    }
-
-    /// Whether a dump is being written: then there is no time for a nap.
-    pub(super) fn is_dumping(&self) -> bool {
-        self.flight.as_ref().is_some_and(|f| f.under_way.is_some() || !f.orders.is_empty())
-    }
-
-    /// Begins and continues dumps.
-    pub(super) fn dump(&mut self) {
-        if self.flight.is_none() {
-            return;
-        }
-        self.take_orders();
-        let Some(flight) = &mut self.flight else { return };
-        if flight.under_way.is_some() {
-            return self.step(STEP);
-        }
-        if flight.alarmed && flight.orders.is_empty() {
-            flight.alarmed = false;
-            alarm::lower();
-        }
-        if let Some(order) = flight.orders.pop_front() {
-            self.pass_all();
-            self.leaves(Pass::Flush);
-            self.seal(clock::system(libc::CLOCK_BOOTTIME));
-            match self.open_dump(&order) {
-                Ok(opened) => self.begin_dump(order, opened),
-                Err(error) => self.dump_failed(order, error),
-            }
-        }
-    }
-
-    /// Collects what was asked for: by this program, by others, by slow slices.
-    fn take_orders(&mut self) {
-        let asked = self.shared.take_orders();
-        let numbered = self.member.as_ref().map_or(0, |m| m.page().files());
-        let slow = self.watch.as_mut().and_then(super::watch::Watch::take);
-        let Some(flight) = &mut self.flight else { return };
-        flight.orders.extend(asked);
-        let next = |why: String| Order { target: Target::Next, why, answer: None };
-        if alarm::is_raised() && !mem::replace(&mut flight.alarmed, true) {
-            flight.orders.push_back(next("SIGABRT".to_owned()));
-        }
-        if let Some(why) = slow {
-            // Once per window: the next dump would hold the same again.
-            let again = flight.watched.is_some_and(|at| at.elapsed() < flight.window);
-            if !again {
-                flight.watched = Some(Instant::now());
-                flight.orders.push_back(next(why));
-            }
-        }
-        let ours = flight.orders.iter().filter(|order| order.target == Target::Next).count();
-        if ours == 0 && flight.under_way.is_none() && numbered > flight.files {
-            flight.orders.push_back(next("another process asked".to_owned()));
-        }
-    }
-
-    fn open_dump(&mut self, order: &Order) -> Result<Opened, Error> {
-        let config = &self.shared.config;
-        let Some(flight) = &mut self.flight else { return Err(Error::NoFlight) };
-        match (&order.target, &self.member) {
-            (Target::Path(path), _) => Ok((path.clone(), sink::open_file(config, path)?, None)),
-            (Target::Next, None) => {
-                flight.files += 1;
-                let path = config.numbered_path(flight.files);
-                let sink = sink::open_file(config, &path)?;
-                Ok((path, sink, None))
-            }
-            (Target::Next, Some(member)) => {
-                let page = member.page();
-                // One that others began, or the next one.
-                let number =
-                    if page.files() > flight.files { flight.files + 1 } else { page.next_file() };
-                flight.files = number;
-                let (sink, file) = Numbered::join(page, config, number)?;
-                Ok((config.numbered_path(number), sink, Some(file)))
-            }
-        }
-    }
-
-    fn begin_dump(&mut self, order: Order, (path, sink, file): Opened) {
-        let lost = self.lost();
-        let Some(flight) = &mut self.flight else { return };
-        let (first, last) = (flight.ring.segments().next(), flight.ring.segments().last());
-        let (next, begun, before) =
-            first.map_or((0, 0, lost), |s| (s.number, s.begun, s.lost_before));
-        let ended = last.map_or(begun, |segment| segment.ended);
-        let done = Dump {
-            path,
-            why: order.why.clone(),
-            events: 0,
-            lost: lost - before,
-            covers: Duration::from_nanos(ended - begun),
-            bytes: 0,
-            held: 0,
-        };
-        let last = last.map_or(0, |segment| segment.number);
-        let dump = UnderWay { sink, order, next, last, first: true, begun, done, file };
-        flight.under_way = Some(dump);
-        self.step(STEP);
-    }
-
-    /// Writes up to so many bytes of the dump under way, at least a segment; ends it when
-    /// all is written.
-    fn step(&mut self, bytes: u64) {
-        let Some(flight) = &mut self.flight else { return };
-        let Some(mut dump) = flight.under_way.take() else { return };
-        let until = dump.done.bytes + bytes;
-        let mut result = Ok(());
-        let mut plain = Vec::new();
-        while result.is_ok() && dump.done.bytes < until {
-            let Some(segment) = flight.ring.from(dump.next).filter(|s| s.number <= dump.last)
-            else {
-                return self.end_dump(dump);
-            };
-            plain.clear();
-            result = segment.unpack(dump.first, &mut plain).and_then(|()| dump.sink.write(&plain));
-            (dump.first, dump.next) = (false, segment.number + 1);
-            dump.done.events += segment.events;
-            dump.done.bytes += plain.len() as u64;
-            dump.done.held += segment.held() as u64;
-        }
-        match result {
-            Ok(()) => flight.under_way = Some(dump),
-            Err(source) => {
-                let path = dump.done.path.clone();
-                self.dump_failed(dump.order, Error::Output { path, source });
-            }
-        }
-    }
-
-    /// The closing words of a dump: what it is, and what is missing in it.
-    fn end_dump(&mut self, mut dump: UnderWay) {
-        let mut words = Vec::new();
-        let sequence = self.process.sequence.id();
-        if dump.file.is_none() {
-            packet::clock_snapshot(&mut words, sequence, &clock::snapshot());
-        }
-        let prefix = format!("kymograph.{}", self.process.pid);
-        let keys = ["events", "lost", "flight.began", "dump.why"].map(|k| format!("{prefix}.{k}"));
-        let number = |n: u64| Fact::Number(n as i64);
-        let facts = [
-            (&*keys[0], number(dump.done.events)),
-            (&*keys[1], number(dump.done.lost)),
-            (&*keys[2], number(dump.begun)),
-            (&*keys[3], Fact::Text(&dump.done.why)),
-        ];
-        packet::trace_attributes(&mut words, sequence, &facts);
-        let (events, lost) = (dump.done.events, dump.done.lost);
-        let lost = dump.file.as_ref().map_or(lost, |file| file.add(events, lost, dump.done.bytes));
-        if lost > 0 {
-            packet::trace_stats(&mut words, sequence, self.buffer, lost, &[]);
-        }
-        dump.done.bytes += words.len() as u64;
-        match dump.sink.write(&words).and_then(|()| dump.sink.finish()) {
-            Ok(()) => {
-                if let Some(answer) = dump.order.answer.take() {
-                    // Who asked may have lost patience.
-                    let _ = answer.send(Ok(dump.done));
-                }
-            }
-            Err(source) => {
-                let path = dump.done.path.clone();
-                self.dump_failed(dump.order, Error::Output { path, source });
-            }
-        }
-    }
-
-    /// The recording goes on; the failure is counted, and told to whoever asked.
-    fn dump_failed(&mut self, order: Order, error: Error) {
-        self.write_errors += 1;
-        let what = format!("a dump lacks process {}: {error}", self.process.pid);
-        self.process.note(what.as_bytes());
-        self.failure = Some(io::Error::other(error.to_string()));
-        if let Some(member) = &self.member {
-            member.page().count_write_error();
-        }
-        if let Some(answer) = order.answer {
-            let _ = answer.send(Err(error));
-        }
-    }
-
-    /// The recording ends: dumps that were asked for are written to their end, and then
-    /// what is left goes into the output, if it is to.
-    pub(super) fn keep_last(&mut self) {
-        while self.is_dumping() {
-            self.dump();
-        }
-        self.seal(clock::system(libc::CLOCK_BOOTTIME));
-        let lost = self.lost();
-        let exit = self.shared.config.dump_on.exit;
-        let Some(flight) = &mut self.flight else { return };
-        let kept: u64 = flight.ring.segments().map(|segment| segment.events).sum();
-        let mut segments = flight.ring.segments().peekable();
-        let before = segments.peek().map_or(lost, |first| first.lost_before);
-        let (mut plain, mut first, mut result) = (Vec::new(), true, Ok(()));
-        for segment in segments.take_while(|_| exit) {
-            plain.clear();
-            result = segment.unpack(first, &mut plain).and_then(|()| self.sink.write(&plain));
-            first = false;
-            if result.is_err() {
-                break;
-            }
-        }
-        flight.last = if exit { (kept, lost - before) } else { (0, 0) };
-        // Of several processes `kymo` says how much they lost together.
-        if exit && lost > before && result.is_ok() && self.member.is_none() {
-            let mut words = Vec::new();
-            let sequence = self.process.sequence.id();
-            packet::trace_stats(&mut words, sequence, self.buffer, lost - before, &[]);
-            result = self.sink.write(&words);
-        }
-        match result {
-            Ok(()) if exit => self.events_written = kept,
-            Ok(()) => flight.ring.gone_events += kept,
-            Err(error) => self.failed(error),
-        }
-        mem::take(&mut self.out);
     }
 }

@@ -43,7 +43,7 @@ use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
 use crate::config::Config;
-use crate::control::{Page, State};
+use crate::control::{self, Page, State};
 use crate::intern::INTERNER;
 use crate::queue::{Drained, Losses, POOL, Reader};
 use crate::recording::{Request, Shared, Summary, ThreadStats};
@@ -76,7 +76,7 @@ pub(crate) struct Engine {
     sink: Box<dyn Sink>,
     flush: Duration,
     buffer: u64,
-    member: Option<crate::control::Process>,
+    member: Option<control::Process>,
     sequences: Sequences,
     process: Process,
     threads: Vec<Option<Thread>>,
@@ -131,12 +131,15 @@ impl Engine {
         let member = page.as_ref().map(Page::register);
         let common = page.as_ref().map(|page| page.clocks());
         let mut sequences = Sequences::new(page);
-        let salt = member.as_ref().map_or(std::process::id(), crate::control::Process::serial);
+        let salt = member.as_ref().map_or(std::process::id(), control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         // A flight recorder forgets where they began.
         if config.records("gpu_user_annotation") {
             process.spans =
                 Spans::new(INTERNER.intern_patiently(StrId::NONE, b"gpu_user_annotation"));
+        }
+        if let (Some(desk), None) = (control::desk(), &config.process_name) {
+            process.name = desk.names.process().unwrap_or(process.name);
         }
         std::thread::sleep(Duration::from_millis(2));
         let now = Instant::now();
@@ -189,7 +192,7 @@ impl Engine {
             let nap = if busy { Duration::ZERO } else { nap.min(self.flush) };
             let request = self.shared.wait(nap);
             attend();
-            let page = self.member.as_ref().map(crate::control::Process::page);
+            let page = self.member.as_ref().map(control::Process::page);
             let closing = matches!(request, Request::Close)
                 || page.is_some_and(|page| page.state() != State::Recording);
             // What sources still have comes through the queues that are emptied here.
@@ -365,9 +368,13 @@ impl Engine {
     /// A thread recorded its first event.
     fn meet(&mut self, reader: Reader) -> Thread {
         self.thread_count += 1;
-        let uuid = self.process.thread_uuid(reader.tid());
-        let name = reader.name();
-        Thread::new(reader, self.sequences.take(), uuid, name)
+        let (tid, name) = (reader.tid(), reader.name());
+        let uuid = self.process.thread_uuid(tid);
+        let mut thread = Thread::new(reader, self.sequences.take(), uuid, name);
+        if let Some(name) = control::desk().and_then(|desk| desk.names.thread(tid)) {
+            thread.rename(&name);
+        }
+        thread
     }
 
     /// A thread ended.

@@ -7,10 +7,11 @@
 
 use std::mem::MaybeUninit;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Target;
+use crate::clock;
 use crate::config::DumpOn;
 use crate::guard::guard;
 use crate::recording::{self, Recording};
@@ -18,8 +19,9 @@ use crate::recording::{self, Recording};
 /// How long a dying program is held up by a disk that does not answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// SIGABRT has come, and the dump is not written.
-static RAISED: AtomicBool = AtomicBool::new(false);
+/// When SIGABRT came, in nanoseconds of `CLOCK_BOOTTIME`; 0 if it has not, or if the dump
+/// is written.
+static RAISED: AtomicU64 = AtomicU64::new(0);
 /// The thread that would have to write it, and must not wait for itself.
 static ENGINE: AtomicI32 = AtomicI32::new(0);
 /// What was done about SIGABRT before; never freed.
@@ -50,14 +52,14 @@ pub(crate) fn engine_runs() {
     ENGINE.store(gettid(), Ordering::Relaxed);
 }
 
-/// Engine: whether a thread waits in the handler.
-pub(crate) fn is_raised() -> bool {
-    RAISED.load(Ordering::Acquire)
+/// Engine: since when a thread waits in the handler.
+pub(crate) fn raised() -> Option<u64> {
+    Some(RAISED.load(Ordering::Acquire)).filter(|at| *at != 0)
 }
 
 /// Engine: it need not wait any longer.
 pub(crate) fn lower() {
-    RAISED.store(false, Ordering::Release);
+    RAISED.store(0, Ordering::Release);
 }
 
 fn gettid() -> i32 {
@@ -81,13 +83,13 @@ fn catch_abort() {
     }
 }
 
-/// Async-signal-safe: atomics, `gettid`, `nanosleep`, `sigaction`, `raise`.
+/// Async-signal-safe: atomics, `gettid`, `clock_gettime`, `nanosleep`, `sigaction`, `raise`.
 extern "C" fn on_abort(signal: libc::c_int) {
     if Recording::is_running() && gettid() != ENGINE.load(Ordering::Relaxed) {
-        RAISED.store(true, Ordering::Release);
+        RAISED.store(clock::system(libc::CLOCK_BOOTTIME).max(1), Ordering::Release);
         let nap = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
         let mut left = PATIENCE.as_millis();
-        while left > 0 && RAISED.load(Ordering::Acquire) && Recording::is_running() {
+        while left > 0 && raised().is_some() && Recording::is_running() {
             // SAFETY: reads the struct.
             unsafe { libc::nanosleep(&nap, std::ptr::null_mut()) };
             left -= 1;

@@ -18,8 +18,11 @@ pub struct Dump {
     pub events: u64,
     /// Events of this process that were lost in the time that it covers.
     pub lost: u64,
-    /// The time that it covers, up to when it was asked for.
+    /// How far it reaches back from the moment at which it was asked for.
     pub covers: Duration,
+    /// How much of the time asked for (`FLIGHT`) it lacks, because `FLIGHT_MEMORY` was full
+    /// sooner. Zero also if the recording has not lasted that long.
+    pub missing: Duration,
     /// Bytes of packets, before compression.
     pub bytes: u64,
     /// Bytes of memory in which they were kept.
@@ -40,8 +43,19 @@ pub(crate) enum Target {
 pub(crate) struct Order {
     pub target: Target,
     pub why: String,
+    /// When, in nanoseconds of `CLOCK_BOOTTIME`: what was recorded in the window before
+    /// that is in the dump, however late the engine comes to it.
+    pub asked: u64,
+    /// Whether the sources have been told to push what they have.
+    pub flushed: bool,
     /// Who waits for it.
     pub answer: Option<Sender<Result<Dump, Error>>>,
+}
+
+impl Order {
+    pub(crate) fn new(target: Target, why: impl Into<String>, asked: u64) -> Order {
+        Order { target, why: why.into(), asked, flushed: false, answer: None }
+    }
 }
 
 /// Where the answer comes from.

@@ -28,7 +28,9 @@
 //!
 //! **A dump** goes on while the recording does, a few segments at a time, oldest first. A
 //! segment that has to make room before its turn is written before it goes: a slow disk
-//! slows the engine down, and never makes a hole in the dump.
+//! slows the engine down, and never makes a hole in the dump. What it holds counts from the
+//! moment at which it was asked for: from then on nothing of it goes because of its age, however
+//! long the engine takes to come to it.
 
 pub(crate) mod alarm;
 mod dump;

@@ -1,7 +1,7 @@
 //! The `exec` calls, except those that take a variable number of arguments: the C library
 //! ends them in code of its own, and up to a flush interval may be lost there.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -12,7 +12,7 @@ use crate::recording;
 type Arguments = *const *const c_char;
 
 macro_rules! interpose {
-    ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
+    ($($name:ident = $symbol:literal ($first:ident: $of:ty $(, $arg:ident: $ty:ty)*);)*) => {
         /// The C library's own functions. Looked up when the library is loaded, since
         /// the child of a `vfork` must not.
         #[allow(non_upper_case_globals, reason = "named after the functions")]
@@ -35,15 +35,15 @@ macro_rules! interpose {
             /// # Safety
             /// As exec(3) says.
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                guard(false, || recording::flush_active(EXEC_PATIENCE));
+            pub unsafe extern "C" fn $name($first: $of $(, $arg: $ty)*) -> c_int {
+                guard((), || recording::before_exec(|| Names::may_run($first), EXEC_PATIENCE));
                 let real = real::$name.load(Ordering::Relaxed);
-                type Real = Option<unsafe extern "C" fn($($ty),*) -> c_int>;
+                type Real = Option<unsafe extern "C" fn($of $(, $ty)*) -> c_int>;
                 // SAFETY: what `dlsym` found under this name has this type; null is `None`.
                 let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
                 match real {
                     // SAFETY: the caller's own arguments.
-                    Some(real) => unsafe { real($($arg),*) },
+                    Some(real) => unsafe { real($first $(, $arg)*) },
                     None => {
                         // SAFETY: errno is this thread's.
                         unsafe { *libc::__errno_location() = libc::ENOSYS };
@@ -53,6 +53,28 @@ macro_rules! interpose {
             }
         )*
     };
+}
+
+/// Which program an `exec` is about.
+trait Names: Copy {
+    /// Whether it can probably be run: those that look for one in `PATH` try in vain first.
+    fn may_run(self) -> bool;
+}
+
+impl Names for *const c_char {
+    fn may_run(self) -> bool {
+        // SAFETY: not read if null, else what the caller of exec promised, a C string.
+        let path = (!self.is_null()).then(|| unsafe { CStr::from_ptr(self) });
+        // SAFETY: a C string.
+        let runs = |path: &CStr| unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 };
+        path.is_some_and(|path| !path.to_bytes().contains(&b'/') || runs(path))
+    }
+}
+
+impl Names for c_int {
+    fn may_run(self) -> bool {
+        true
+    }
 }
 
 interpose! {

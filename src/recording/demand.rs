@@ -69,6 +69,9 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         fork: ForkPolicy::Silent,
         control: None,
         flight: None,
+        // It is one trace, at the path that was checked.
+        rotate: None,
+        also: Vec::new(),
         ..request.config.clone()
     };
     let sink = sink::open_file(&config, path)?;

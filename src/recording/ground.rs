@@ -9,8 +9,12 @@ use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
 use crate::config::Config;
 use crate::error::Error;
-use crate::flight::{Order, Ordered, Target};
-use crate::{category, recorder};
+use crate::flight::{Order, Ordered};
+use crate::{category, clock, recorder};
+
+/// How long the inbox may be held by others: not at all, unless a signal handler asks that
+/// interrupted the holder.
+const LOCKED: Duration = Duration::from_secs(1);
 
 /// What the engine and everybody else share of a recording.
 pub(crate) struct Shared {
@@ -41,6 +45,8 @@ pub(super) struct Inbox {
     done: u64,
     /// Dumps of the flight recorder that were asked for.
     orders: Vec<Order>,
+    /// When those were asked for that are not yet among them.
+    asked: Vec<u64>,
     pub(super) ended: bool,
 }
 
@@ -95,22 +101,39 @@ impl Shared {
         std::mem::take(&mut lock(&self.inbox).orders)
     }
 
-    /// Asks for a dump. Returns where the answer will come from.
-    pub(crate) fn order(
-        &self,
-        target: Target,
-        why: &str,
-        deadline: Instant,
-    ) -> Result<Ordered, Error> {
-        if self.config.flight.is_none() {
+    /// Engine: since when dumps are waited for that [`Shared::take_orders`] has not
+    /// returned. Whoever asks after this returned asks later than `now` was read before.
+    pub(crate) fn oldest_order(&self) -> Option<u64> {
+        let inbox = lock(&self.inbox);
+        inbox.orders.iter().map(|order| order.asked).chain(inbox.asked.iter().copied()).min()
+    }
+
+    /// Somebody wants a dump: from this moment on what it is to hold stays. Followed by
+    /// [`Shared::order`].
+    pub(super) fn ask(&self, deadline: Instant) -> Result<u64, Error> {
+        match lock_until(&self.inbox, deadline) {
+            Some(mut inbox) if !inbox.ended && self.config.flight.is_some() => {
+                let asked = clock::system(libc::CLOCK_BOOTTIME);
+                inbox.asked.push(asked);
+                Ok(asked)
+            }
+            _ => Err(Error::NoFlight),
+        }
+    }
+
+    /// Orders the dump. Returns where the answer will come from.
+    pub(super) fn order(&self, mut order: Order) -> Result<Ordered, Error> {
+        let (answer, answered) = std::sync::mpsc::channel();
+        order.answer = Some(answer);
+        let deadline = Instant::now() + LOCKED;
+        let mut inbox = lock_until(&self.inbox, deadline).ok_or(Error::NoFlight)?;
+        if let Some(at) = inbox.asked.iter().position(|asked| *asked == order.asked) {
+            inbox.asked.swap_remove(at);
+        }
+        if inbox.ended {
             return Err(Error::NoFlight);
         }
-        let (answer, answered) = std::sync::mpsc::channel();
-        let order = Order { target, why: why.to_owned(), answer: Some(answer) };
-        match lock_until(&self.inbox, deadline) {
-            Some(mut inbox) if !inbox.ended => inbox.orders.push(order),
-            _ => return Err(Error::NoFlight),
-        }
+        inbox.orders.push(order);
         self.wake.notify_one();
         Ok(answered)
     }

@@ -86,13 +86,14 @@ pub static KEYS: &[Key] = keys! {
     "CUPTI_PER_THREAD_BUFFER_ENABLED", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
     "CUPTI_PM_SAMPLING_METRICS", "LIST", "Not used.", |_, _| Ok(());
     "CUPTI_PM_SAMPLING_DEVICE_ID", "NUMBER", "Not used.", |_, _| Ok(());
-    "CLIENT_INTERFACE_ENABLE_OP_INPUTS_COLLECTION", "BOOL", "Not used: see PYTORCH.", |_, v| boolean(v).map(drop);
-    "PROFILE_REPORT_INPUT_SHAPES", "BOOL", "Not used: see PYTORCH.", |_, v| boolean(v).map(drop);
-    "PROFILE_PROFILE_MEMORY", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
-    "PROFILE_WITH_STACK", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
-    "PYTHON_STACK_TRACE", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
-    "PROFILE_WITH_FLOPS", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
-    "PROFILE_WITH_MODULES", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
+    // Who says yes to these hears that nothing comes of it.
+    "CLIENT_INTERFACE_ENABLE_OP_INPUTS_COLLECTION", "BOOL", "Not used: see PYTORCH.", |d, v| d.vain(boolean(v)?, SHAPES);
+    "PROFILE_REPORT_INPUT_SHAPES", "BOOL", "Not used: see PYTORCH.", |d, v| d.vain(boolean(v)?, SHAPES);
+    "PROFILE_PROFILE_MEMORY", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, MEMORY);
+    "PROFILE_WITH_STACK", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
+    "PYTHON_STACK_TRACE", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
+    "PROFILE_WITH_FLOPS", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
+    "PROFILE_WITH_MODULES", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
     "PROFILE_MEMORY", "BOOL", "Snapshots of PyTorch's memory are not taken: such a request is refused.",
         |d, v| { d.memory = boolean(v)?; Ok(()) };
     "PROFILE_MEMORY_DURATION_MSECS", "NUMBER", "Not used.", |_, v| int(v).map(drop);
@@ -108,6 +109,13 @@ pub static KEYS: &[Key] = keys! {
     "XPUPTI_PROFILER_ENABLE_PER_KERNEL", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
     "XPUPTI_PROFILER_MAX_SCOPES", "NUMBER", "Not used.", |_, v| int(v).map(drop);
 };
+
+/// Why nothing comes of what was asked for.
+pub(super) const SHAPES: &str =
+    "shapes are recorded if the program was started with PYTORCH=shapes";
+const MEMORY: &str =
+    "PyTorch's own allocations are not recorded; ACTIVITY_TYPES takes the device's (memory)";
+const STACKS: &str = "torch.profiler records that, and Kymograph does not";
 
 /// Kineto's activity types (ActivityType.h); all are accepted, as Kineto does.
 const TYPES: [&str; 29] = [

@@ -9,9 +9,9 @@
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use super::keys::KEYS;
+use super::keys::{KEYS, SHAPES};
 use super::{Now, Origin, Refusal, Request, Start, Window};
-use crate::config::Config;
+use crate::config::{Config, PyTorch};
 
 /// How much text is looked at. Requests have some hundred bytes.
 pub const LONGEST: usize = 64 << 10;
@@ -47,6 +47,8 @@ pub(super) struct Draft {
     pub log_file: Option<String>,
     pub poll: Option<Duration>,
     pub custom: String,
+    /// Why nothing comes of what the line asks for.
+    vain: Option<&'static str>,
 }
 
 /// What a text says.
@@ -140,6 +142,10 @@ fn read(
         if let Err(why) = result {
             return malformed(format!("line {number}: {key}={value}: {why}"));
         }
+        let done = |why: &&str| *why == SHAPES && config.pytorch == PyTorch::Shapes;
+        if let Some(why) = draft.vain.take().filter(|why| !done(why)) {
+            problems.push(format!("line {number}: {key}={value} has no effect: {why}"));
+        }
     }
     Ok((draft, problems))
 }
@@ -199,7 +205,14 @@ impl Draft {
             log_file: None,
             poll: None,
             custom: String::new(),
+            vain: None,
         }
+    }
+
+    /// The line asks for something (or expressly does not) that is not done.
+    pub(super) fn vain(&mut self, wanted: bool, why: &'static str) -> Result<(), String> {
+        self.vain = wanted.then_some(why);
+        Ok(())
     }
 
     fn apply(&mut self, config: &mut Config) {
@@ -296,6 +309,9 @@ pub fn check_output(path: &Path, folders: &[PathBuf]) -> Result<(), Refusal> {
         let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
         return no(format!("traces may be written to {}; choose a path there", names.join(", ")));
     }
+    if crate::sink::is_something_else(path) {
+        return no("it exists and is not a trace; remove it, or choose another file".to_owned());
+    }
     Ok(())
 }
 
@@ -386,6 +402,20 @@ mod tests {
                 otherwise: Some((Duration::from_millis(500), warmup)),
             }
         );
+    }
+
+    #[test]
+    fn what_nothing_comes_of_is_said() {
+        let text = "PROFILE_REPORT_INPUT_SHAPES=true\nPROFILE_PROFILE_MEMORY=true\n\
+                    PROFILE_WITH_STACK=yes\nPROFILE_WITH_FLOPS=no";
+        let problems = |base: &Config| {
+            let parsed = parse(text.as_bytes(), Dialect::Kineto, Origin::Daemon, base, NOW);
+            parsed.unwrap().problems.iter().map(|p| p[..20].to_owned()).collect::<Vec<_>>()
+        };
+        let mut config = Config::default();
+        assert_eq!(problems(&config).len(), 3);
+        config.set("PYTORCH", "shapes").unwrap();
+        assert_eq!(problems(&config), ["line 2: PROFILE_PROF", "line 3: PROFILE_WITH"]);
     }
 
     #[test]

@@ -93,9 +93,13 @@ impl Sink for Box<dyn Sink> {
 pub fn open(config: &Config) -> Result<Box<dyn Sink>, Error> {
     match &config.control {
         Some(control) => open_shared(config, Arc::new(Page::open(control)?)),
-        None if config.rotate.is_some() && config.flight.is_none() => {
-            open_all(config, &config.numbered_path(1))
-        }
+        None if config.rotate.is_some() && config.flight.is_none() => match config.also.first() {
+            Some(path) => {
+                let why = "ALSO sends one trace and ROTATE makes several; unset one of them";
+                Err(Error::Refused { path: path.clone(), why })
+            }
+            None => open_file(config, &config.numbered_path(1)),
+        },
         None => open_all(config, &config.output_path(std::process::id(), false)),
     }
 }
@@ -137,6 +141,20 @@ pub fn open_file(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
 pub fn open_shared(config: &Config, page: Arc<Page>) -> Result<Box<dyn Sink>, Error> {
     let file = SharedFile::open(&config.output, page)?;
     Ok(Box::new(file.compress(config.compression())))
+}
+
+/// Whether there is a file at `path` that is no trace: a slip of whoever chose the path
+/// would destroy a script or a result. An empty file may become one. What cannot be read is
+/// not judged.
+#[doc(hidden)]
+pub fn is_something_else(path: &Path) -> bool {
+    use io::Read;
+    let mut head = [0; 4];
+    let regular = path.symlink_metadata().is_ok_and(|file| file.is_file());
+    let read = regular.then(|| std::fs::File::open(path).and_then(|mut file| file.read(&mut head)));
+    let Some(Ok(length)) = read else { return false };
+    let (gzip, zstd) = ([0x1f, 0x8b], [0x28, 0xb5, 0x2f, 0xfd]);
+    length > 0 && head[0] != 0x0a && !head.starts_with(&gzip) && head != zstd
 }
 
 /// What numbered file `number` of a recording amounts to; `None` if nobody wrote to it.

@@ -16,9 +16,17 @@ const INVALID_DEVICE: c_int = 101;
 const NOT_FOUND: c_int = 500;
 
 static READY: AtomicBool = AtomicBool::new(false);
+/// It no longer is in the middle of `cuInit`.
+static FINISHED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn is_ready() -> bool {
     READY.load(Ordering::Acquire)
+}
+
+/// For the fake CUPTI, which is not ready for everything before.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_cuda_has_finished() -> c_int {
+    FINISHED.load(Ordering::Acquire).into()
 }
 
 fn devices() -> c_int {
@@ -52,6 +60,7 @@ pub extern "C" fn cuInit(_flags: c_uint) -> c_int {
     }
     if !READY.swap(true, Ordering::AcqRel) {
         inject();
+        FINISHED.store(true, Ordering::Release);
         tell(&Event::Ready);
     }
     SUCCESS

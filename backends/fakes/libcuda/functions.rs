@@ -52,13 +52,14 @@ pairs! {
 pub(crate) static GET_KERNEL: Option<Function> = Some(driver(23, c"cuModuleGetFunction"));
 
 /// Functions of no consequence, for `call`.
-static OTHERS: [Function; 9] = [
+static OTHERS: [Function; 10] = [
     runtime(10, c"cudaGetLastError"),
     runtime(16, c"cudaSetDevice"),
     runtime(17, c"cudaGetDevice"),
     runtime(20, c"cudaMalloc"),
     runtime(22, c"cudaFree"),
     runtime(138, c"cudaEventQuery"),
+    driver(23, c"cuModuleGetFunction"),
     driver(304, c"cuCtxGetCurrent"),
     driver(392, c"cuDevicePrimaryCtxGetState"),
     driver(686, c"cuKernelGetAttribute"),

@@ -139,6 +139,9 @@ fn act(statement: &Statement, place: Place) {
             });
         }
         Verb::Call(function) => {
+            if function.name == c"cuModuleGetFunction" {
+                GOT_KERNEL.store(true, Ordering::Relaxed);
+            }
             let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
             within(function, correlation, place, None, || {});
         }

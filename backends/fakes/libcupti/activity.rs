@@ -9,9 +9,9 @@ use crate::buffers::{self, Client, Complete, Request, UNKNOWN_SIZE};
 use crate::settings::toolkit;
 use crate::sizes::{kind, size_of};
 use crate::status::{
-    self, INVALID_KIND, INVALID_PARAMETER, MAX_LIMIT_REACHED, SUCCESS, UNKNOWN, call,
+    self, INVALID_KIND, INVALID_PARAMETER, MAX_LIMIT_REACHED, NOT_READY, SUCCESS, UNKNOWN, call,
 };
-use crate::{delivery, record, settings};
+use crate::{delivery, driver, record, settings};
 
 static KINDS: [AtomicBool; 64] = [const { AtomicBool::new(false) }; 64];
 /// API functions that were switched off, by domain and number.
@@ -34,6 +34,10 @@ pub(crate) fn is_call_enabled(domain: u32, cbid: u32) -> bool {
 fn switch(kind: u32, on: bool) -> c_int {
     if size_of(kind, toolkit()).is_none() {
         return INVALID_KIND;
+    }
+    // As on an H200 with CUDA 13.0.
+    if kind == kind::UNIFIED_MEMORY_COUNTER && on && !driver::has_finished() {
+        return NOT_READY;
     }
     delivery::start();
     KINDS[kind as usize].store(on, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The fake driver, if the process has it.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::seam::Observe;
@@ -21,11 +21,28 @@ pub(crate) fn absent() -> Option<c_int> {
     }
 }
 
+/// Whether the driver is past its initialisation.
+pub(crate) fn has_finished() -> bool {
+    let Some(symbol) = symbol(c"fake_cuda_has_finished") else { return false };
+    // SAFETY: the fake driver declares it so.
+    let has_finished =
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(symbol) };
+    has_finished() != 0
+}
+
 fn attach() -> Option<FakeCudaObserve> {
     static ATTACH: OnceLock<Option<FakeCudaObserve>> = OnceLock::new();
     if let Some(Some(found)) = ATTACH.get() {
         return Some(*found);
     }
+    let symbol = symbol(c"fake_cuda_observe")?;
+    // SAFETY: the fake driver declares it so.
+    let found = unsafe { std::mem::transmute::<*mut c_void, FakeCudaObserve>(symbol) };
+    *ATTACH.get_or_init(|| Some(found))
+}
+
+/// What the fake driver exports, if it is there.
+fn symbol(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a string; nothing is loaded that is not there.
     let cuda =
         unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
@@ -33,11 +50,6 @@ fn attach() -> Option<FakeCudaObserve> {
         return None;
     }
     // SAFETY: a library and a string.
-    let symbol = unsafe { libc::dlsym(cuda, c"fake_cuda_observe".as_ptr()) };
-    if symbol.is_null() {
-        return None;
-    }
-    // SAFETY: the fake driver declares it so.
-    let found = unsafe { std::mem::transmute::<*mut c_void, FakeCudaObserve>(symbol) };
-    *ATTACH.get_or_init(|| Some(found))
+    let symbol = unsafe { libc::dlsym(cuda, name.as_ptr()) };
+    (!symbol.is_null()).then_some(symbol)
 }

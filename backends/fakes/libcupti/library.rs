@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::settings::toolkit;
@@ -195,10 +196,19 @@ pub unsafe extern "C" fn cuptiComputeCapabilitySupported(
     })
 }
 
+static FINALIZED: AtomicU32 = AtomicU32::new(0);
+
+/// For tests: how often it left the process.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_cupti_finalized() -> u32 {
+    FINALIZED.load(Ordering::Relaxed)
+}
+
 /// Nobody is known any more, and nothing enabled.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiFinalize() -> c_int {
     call("cuptiFinalize", || {
+        FINALIZED.fetch_add(1, Ordering::Relaxed);
         activity::forget();
         attributes::forget();
         buffers::forget();

@@ -9,6 +9,7 @@ pub(crate) const INVALID_PARAMETER: c_int = 1;
 pub(crate) const INVALID_OPERATION: c_int = 7;
 pub(crate) const PARAMETER_SIZE: c_int = 10;
 pub(crate) const MAX_LIMIT_REACHED: c_int = 12;
+pub(crate) const NOT_READY: c_int = 13;
 pub(crate) const NOT_INITIALIZED: c_int = 15;
 pub(crate) const QUEUE_EMPTY: c_int = 18;
 pub(crate) const INVALID_KIND: c_int = 21;

@@ -7,12 +7,7 @@
 //! A call of the runtime API makes calls of the driver API, with the same correlation id.
 //! Only driver calls that come from elsewhere are recorded (Triton, NCCL): otherwise one
 //! launch would have two arrows.
-//!
-//! Being called for the driver's share of each launch costs as much as for the runtime's
-//! (0.7 us on an H200). So the driver's launches are not watched until somebody has got
-//! something to launch with from outside of the runtime's calls, which is watched. That
-//! holds if we saw the program from the beginning; otherwise they are watched from the
-//! start.
+//! Its launches are watched only where there may be some: see [`super::direct`].
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -23,14 +18,16 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
+use super::direct;
+use super::enable;
 use super::kinds;
 use super::leave;
 use super::names;
-use super::share;
 use super::subscription;
 use super::sys::{
     API_ENTER, CallbackData, Cupti, DOMAIN_DRIVER, DOMAIN_RESOURCE, DOMAIN_RUNTIME, DOMAIN_STATE,
-    RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, ResourceData, SUCCESS, StateData,
+    RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, RESOURCE_CU_INIT_FINISHED,
+    ResourceData, SUCCESS, StateData,
 };
 use crate::annotate::guarded;
 use crate::vendor::intern::intern;
@@ -41,9 +38,9 @@ struct Call {
     /// None: never recorded.
     site: StrId,
     launches: bool,
-    /// Not watched before [`DIRECT`].
+    /// Watched if [`direct`] says so.
     deferred: bool,
-    /// Leads to [`DIRECT`], if it comes from the program.
+    /// Gives the program something to launch.
     gives: bool,
 }
 
@@ -51,7 +48,7 @@ impl Call {
     const NONE: Call = Call { site: StrId::NONE, launches: false, deferred: false, gives: false };
 
     fn is_watched(self) -> bool {
-        (!self.site.is_none() || self.gives) && (!self.deferred || DIRECT.load(Ordering::Acquire))
+        (!self.site.is_none() || self.gives) && (!self.deferred || direct::is_watched())
     }
 }
 
@@ -75,10 +72,6 @@ static CALLS: OnceLock<Calls> = OnceLock::new();
 static ON: AtomicBool = AtomicBool::new(false);
 /// Whether any work was asked for since somebody last looked.
 static LAUNCHED: AtomicBool = AtomicBool::new(false);
-/// Whether the program may launch by the driver API itself.
-static DIRECT: AtomicBool = AtomicBool::new(true);
-/// The function that told so: its domain and number; 0 if that was known from the start.
-static DIRECT_SINCE: AtomicU64 = AtomicU64::new(0);
 /// Contexts that were made while we looked.
 static CONTEXTS: [AtomicPtr<c_void>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
 static CONTEXT_SEEN: AtomicBool = AtomicBool::new(false);
@@ -96,7 +89,7 @@ thread_local! {
 
 /// Learns the names of all functions, once.
 pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn Recorder) {
-    CALLS.get_or_init(|| Calls {
+    let calls = CALLS.get_or_init(|| Calls {
         recorder,
         runtime: Domain {
             mark: 0x4b59_4d52 << 32,
@@ -107,6 +100,8 @@ pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn Recorder) {
             ..domain(cupti, recorder, DOMAIN_DRIVER, b"cuda_driver", kinds::driver_call_matters)
         },
     });
+    let launches = calls.driver.calls.iter().zip(0..).filter(|(call, _)| call.deferred);
+    direct::learn(launches.map(|(_, id)| id).collect());
 }
 
 fn domain(
@@ -175,7 +170,7 @@ pub(crate) fn enable(
     selection: kinds::Selection,
     from_birth: bool,
 ) -> u32 {
-    DIRECT.store(!(from_birth && selection.runtime), Ordering::Release);
+    direct::begin(from_birth && selection.runtime && selection.driver);
     let enabled = u64::from(selection.runtime) | u64::from(selection.driver) << 1 | 4;
     ENABLED.store(enabled, Ordering::Release);
     let refused = ask(cupti, subscriber, selection.runtime, selection.driver);
@@ -191,9 +186,9 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
         let result = unsafe { (cupti.enable_callback)(1, subscriber, domain, id) };
         refused += u32::from(result != SUCCESS);
     };
-    for id in [RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING] {
-        enable(DOMAIN_RESOURCE, id);
-    }
+    let resources =
+        [RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, RESOURCE_CU_INIT_FINISHED];
+    resources.into_iter().for_each(|id| enable(DOMAIN_RESOURCE, id));
     let domains =
         [(DOMAIN_RUNTIME, &calls.runtime, runtime), (DOMAIN_DRIVER, &calls.driver, driver)];
     for (number, domain, wanted) in domains {
@@ -210,39 +205,6 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
 pub(crate) fn watch_ends(cupti: &Cupti, subscriber: *mut c_void) {
     ENABLED.store(0b111, Ordering::Release);
     ask(cupti, subscriber, true, true);
-}
-
-/// Since when launches by the driver API are watched: from the start, the name of the
-/// function that told that there may be some, or not at all.
-pub(crate) fn direct_since(cupti: &Cupti) -> String {
-    if !DIRECT.load(Ordering::Acquire) {
-        return "not watched: the program asks for nothing to launch".into();
-    }
-    let since = DIRECT_SINCE.load(Ordering::Relaxed);
-    let mut name: *const c_char = ptr::null();
-    // SAFETY: stores a pointer to a static C string.
-    unsafe { (cupti.callback_name)((since >> 32) as c_int, since as u32, &mut name) };
-    match since == 0 || name.is_null() {
-        true => "the start".into(),
-        // SAFETY: as above.
-        false => names::call(&unsafe { CStr::from_ptr(name) }.to_string_lossy()).into(),
-    }
-}
-
-/// The program got something that it can launch by the driver API.
-#[cold]
-fn watch_direct_launches(calls: &Calls, number: c_int, id: u32) {
-    if !DIRECT.load(Ordering::Acquire) {
-        DIRECT_SINCE.store((number as u64) << 32 | u64::from(id), Ordering::Relaxed);
-    }
-    if DIRECT.swap(true, Ordering::AcqRel) || ENABLED.load(Ordering::Acquire) & 2 == 0 {
-        return;
-    }
-    let (Some(cupti), Some(subscriber)) = (share::real(), subscription::ours()) else { return };
-    for (id, _) in calls.driver.calls.iter().enumerate().filter(|(_, call)| call.deferred) {
-        // SAFETY: our own subscriber; CUPTI may be told this in a callback.
-        unsafe { (cupti.enable_callback)(1, subscriber, DOMAIN_DRIVER, id as u32) };
-    }
 }
 
 /// Calls `each` with the functions of the runtime API that are not worth a record.
@@ -296,7 +258,7 @@ pub(crate) unsafe extern "C" fn callback(
                 _ if data.is_null() => {}
                 DOMAIN_RUNTIME => api(calls, &calls.runtime, false, id, data.cast()),
                 DOMAIN_DRIVER => api(calls, &calls.driver, true, id, data.cast()),
-                DOMAIN_RESOURCE => resource(id, data.cast()),
+                DOMAIN_RESOURCE => resource(calls, id, data.cast()),
                 DOMAIN_STATE => state(data.cast()),
                 _ => {}
             }
@@ -316,7 +278,7 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     }
     let correlation = data.correlation_id;
     if call.gives && !(driver && INSIDE.get() == correlation) {
-        watch_direct_launches(calls, if driver { DOMAIN_DRIVER } else { DOMAIN_RUNTIME }, id);
+        direct::possible(if driver { DOMAIN_DRIVER } else { DOMAIN_RUNTIME }, id);
     }
     if call.site.is_none() {
         // Enabled by another user of CUPTI, or only to be noticed.
@@ -334,12 +296,20 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     }
     if driver {
         if INSIDE.get() == correlation {
+            if call.deferred {
+                direct::called_in_vain();
+            }
             return;
         }
-        *word = 0;
+        if call.deferred && !direct::seen() {
+            return;
+        }
     } else {
         INSIDE.set(correlation);
-        *word = 0;
+    }
+    *word = 0;
+    if call.launches {
+        direct::asks(correlation);
     }
     if !ON.load(Ordering::Relaxed) || !calls.recorder.enabled(domain.category) {
         return;
@@ -367,7 +337,7 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
 
 /// # Safety
 /// `data` is what CUPTI passed.
-unsafe fn resource(id: u32, data: *const ResourceData) {
+unsafe fn resource(calls: &Calls, id: u32, data: *const ResourceData) {
     // SAFETY: the caller's promise.
     let context = unsafe { (*data).context };
     let (from, to) = match id {
@@ -376,6 +346,7 @@ unsafe fn resource(id: u32, data: *const ResourceData) {
             (ptr::null_mut(), context)
         }
         RESOURCE_CONTEXT_DESTROY_STARTING => (context, ptr::null_mut()),
+        RESOURCE_CU_INIT_FINISHED => return enable::waiting(calls.recorder),
         _ => return,
     };
     let swap = |place: &AtomicPtr<c_void>| {

@@ -16,6 +16,7 @@ use kymograph_protos::Recorder;
 use super::buffers;
 use super::callbacks;
 use super::clock::{self, Clock};
+use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
@@ -23,7 +24,7 @@ use super::library::{self, Found};
 use super::session::Session;
 use super::share;
 use super::subscription;
-use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS, kind};
+use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
@@ -121,7 +122,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     }
     let sizes = Sizes::learn(cupti, found.version);
     let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
-    enable_kinds(cupti, recorder, selection);
+    enable::all(cupti, recorder, selection);
     let from_birth = INJECTED.load(Ordering::Relaxed) && !BEGUN.swap(true, Ordering::Relaxed);
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
@@ -154,53 +155,6 @@ fn prepare(found: &Found) {
             if result == SUCCESS {
                 clock::choose();
             }
-        }
-    }
-}
-
-fn enable_kinds(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
-    for kind in selection.kinds() {
-        // Streams that exist already are told of, if CUPTI can.
-        let enable = match cupti.enable_and_dump {
-            Some(dump) if matches!(kind, kind::STREAM | kind::CONTEXT) => dump,
-            _ => cupti.enable,
-        };
-        if kind == kind::UNIFIED_MEMORY_COUNTER {
-            configure_unified(cupti);
-        }
-        // Sooner, so that nobody disables it in between.
-        share::enabled(kind);
-        // SAFETY: a number.
-        let result = unsafe { enable(kind) };
-        if result != SUCCESS && !matches!(kind, kind::STREAM | kind::CONTEXT) {
-            let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
-            remark::fact(recorder, &key, &describe(cupti, result));
-        }
-    }
-    if selection.kinds().any(|kind| kind == kind::RUNTIME)
-        && let Some(set) = cupti.enable_runtime_api
-    {
-        callbacks::noise(|id| {
-            // SAFETY: numbers.
-            unsafe { set(id, 0) };
-        });
-    }
-}
-
-/// Says what to count of unified memory, without which nothing is: bytes moved, and faults
-/// of GPUs and of the host.
-fn configure_unified(cupti: &Cupti) {
-    /// `CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE`.
-    const ONE_DEVICE: u32 = 1;
-    /// Devices are not counted: the driver may be in the middle of initialising.
-    const DEVICES: u32 = 16;
-    let Some(configure) = cupti.configure_unified else { return };
-    for device in 0..DEVICES {
-        for counter in 1..=8 {
-            // CUpti_ActivityUnifiedMemoryCounterConfig: scope, kind, deviceId, enable.
-            let mut config = [ONE_DEVICE, counter, device, 1];
-            // SAFETY: one such struct. What is not there is refused, which is no loss.
-            unsafe { configure(&mut config, 1) };
         }
     }
 }

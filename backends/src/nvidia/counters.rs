@@ -84,6 +84,11 @@ impl Sampler {
         }
     }
 
+    /// The next round is due now: there will be no other.
+    pub(crate) fn hurry(&mut self) {
+        self.next = Instant::now();
+    }
+
     /// A round if it is time for one. `used` are the devices; `uuid` says what NVML calls
     /// them.
     pub(crate) fn sample(

@@ -8,6 +8,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::clock::Clock;
 use super::device::Limits;
+use super::direct;
 use super::keys::Keys;
 use super::memory::Allocated;
 use super::names::{self, Kernels};
@@ -31,6 +32,8 @@ pub(crate) struct Counts {
     pub(crate) sets: u64,
     pub(crate) graphs: u64,
     pub(crate) waits: u64,
+    /// Kernels whose launch was not watched: no slice has an arrow to them.
+    pub(crate) uncalled: u64,
     /// Activities whose times CUPTI lost.
     pub(crate) timeless: u64,
     /// Records that nobody asked us to read: what others enabled.
@@ -167,6 +170,7 @@ impl Decoder {
             stream: raw.u32(48),
             correlation: raw.u32(92),
         };
+        self.counts.uncalled += u64::from(!direct::is_known(placed.correlation));
         let launch = LaunchSlot {
             grid: [raw.u32(52), raw.u32(56), raw.u32(60)],
             block: [raw.u32(64), raw.u32(68), raw.u32(72)],

@@ -33,6 +33,8 @@ mod counters;
 mod counters;
 mod decode;
 mod device;
+mod direct;
+mod enable;
 mod keys;
 mod kinds;
 mod layout;

@@ -13,6 +13,8 @@ use super::copies;
 use super::counters::Sampler;
 use super::decode::Decoder;
 use super::device;
+use super::direct;
+use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
@@ -141,6 +143,8 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read(worker);
         self.count_dropped();
+        self.sampler.iter_mut().for_each(Sampler::hurry);
+        self.sample();
         match self.leaves {
             true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
             false => subscription::give_up(self.subscriber),
@@ -276,6 +280,7 @@ impl Session {
             ("sets", decoded.sets),
             ("graphs", decoded.graphs),
             ("waits", decoded.waits),
+            ("kernels_without_call", decoded.uncalled),
             ("records_skipped", decoded.skipped),
             ("lost.dropped_by_cupti", self.dropped),
             ("lost.without_times", decoded.timeless),
@@ -293,8 +298,17 @@ impl Session {
             counts(self.recorder, "nvml", &[("rounds", sampler.rounds), ("took_us", took)]);
         }
         counts(self.recorder, "cuda", &rows);
+        enable::state(&self.found.cupti, self.recorder);
         let prefix = format!("cuda.{}", std::process::id());
-        let since = callbacks::direct_since(&self.found.cupti);
+        if direct::missed() {
+            let many = decoded.uncalled;
+            let what = format!(
+                "{many} kernels have no arrow: the program launched them by the driver API, long \
+                 after it got them, before that was noticed"
+            );
+            remark::tell(self.recorder, &what);
+        }
+        let since = direct::story(&self.found.cupti);
         fact(self.recorder, &format!("{prefix}.driver_launches_since"), &since);
         if let Some((code, message)) = first {
             fact(self.recorder, &format!("{prefix}.error"), &format!("{message} ({code})"));

@@ -66,7 +66,8 @@ fn place(domain: c_int, id: u32) -> Option<(&'static AtomicU64, u64)> {
     Some((word, 1 << (id % 64)))
 }
 
-fn wants(domain: c_int, id: u32) -> bool {
+/// Whether the other wants to be called for this.
+pub(crate) fn wants(domain: c_int, id: u32) -> bool {
     let whole = usize::try_from(domain).ok().and_then(|domain| WHOLE.get(domain));
     whole.is_some_and(|whole| whole.load(Ordering::Relaxed)) || single(domain, id)
 }

@@ -13,6 +13,7 @@ use crate::load::functions;
 pub type Code = c_int;
 pub(crate) const SUCCESS: Code = 0;
 pub(crate) const ERROR_INVALID_PARAMETER: Code = 1;
+pub(crate) const ERROR_NOT_READY: Code = 13;
 pub(crate) const ERROR_NOT_INITIALIZED: Code = 15;
 pub(crate) const ERROR_MULTIPLE_SUBSCRIBERS: Code = 39;
 
@@ -52,6 +53,7 @@ pub(crate) const DOMAIN_STATE: c_int = 6;
 /// `CUpti_CallbackIdResource`.
 pub(crate) const RESOURCE_CONTEXT_CREATED: u32 = 1;
 pub(crate) const RESOURCE_CONTEXT_DESTROY_STARTING: u32 = 2;
+pub(crate) const RESOURCE_CU_INIT_FINISHED: u32 = 5;
 
 /// `CUpti_ApiCallbackSite`.
 pub(crate) const API_ENTER: u32 = 0;

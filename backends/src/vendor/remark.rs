@@ -17,6 +17,11 @@ pub(crate) fn note(recorder: &dyn Recorder, text: &str) {
     instant(recorder, Kind::Instant, text);
 }
 
+/// The same, which whoever records is told, too.
+pub(crate) fn tell(recorder: &dyn Recorder, text: &str) {
+    instant(recorder, Kind::Note, text);
+}
+
 fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
     let head = Record {
         time: recorder.now(),

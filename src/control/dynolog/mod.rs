@@ -29,7 +29,7 @@ use super::{Desk, Trigger};
 use crate::config::Daemon;
 use random::Random;
 use requests::Remarks;
-pub use socket::{CLIENT, Received, Socket};
+pub use socket::{CLIENT, Received, Socket, listens};
 pub use wire::{LONGEST, LONGEST_TEXT, MOST_PIDS, Malformed, Ready, reply, request};
 
 /// Clients that ask at the same moment would have a daemon, which serves a hundred a

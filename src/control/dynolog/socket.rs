@@ -132,18 +132,7 @@ impl Socket {
                 },
             }
         }
-        socket.connect_addr(&self.daemon)?;
-        let peer = socket.peer_addr()?;
-        if name(&peer) != name(&self.daemon) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "its socket is {peer:?} to itself and {:?} here, and it would abort; mount \
-                     the folder under the same path for both",
-                    self.daemon
-                ),
-            ));
-        }
+        connect(&socket, &self.daemon)?;
         self.connected = true;
         socket.send(datagram).map(drop)
     }
@@ -206,6 +195,32 @@ impl Socket {
         let me = unsafe { libc::geteuid() };
         uid == 0 || uid == me || Some(uid) == self.uid
     }
+}
+
+/// Whether the daemon that `settings` name has a socket on which it can be asked. It does
+/// not notice: nothing is sent.
+///
+/// # Errors
+/// There is none (`ConnectionRefused`, `NotFound`), or it would abort if it was asked
+/// (`InvalidInput`).
+pub fn listens(settings: &Daemon) -> io::Result<()> {
+    connect(&UnixDatagram::unbound()?, &address(settings, &settings.name)?)
+}
+
+/// Connects to the daemon, if that calls itself so, too.
+fn connect(socket: &UnixDatagram, daemon: &SocketAddr) -> io::Result<()> {
+    socket.connect_addr(daemon)?;
+    let peer = socket.peer_addr()?;
+    if name(&peer) == name(daemon) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "its socket is {peer:?} to itself and {daemon:?} here, and it would abort; mount the \
+             folder under the same path for both"
+        ),
+    ))
 }
 
 /// Removes what processes left behind that were killed, or became another program: sockets

@@ -1,0 +1,96 @@
+//! Enables the kinds of activities that were chosen.
+//!
+//! A recording of a whole program begins while the driver initialises. CUPTI of CUDA 13.0
+//! is not ready for unified memory then, so what it refuses for that reason is asked for
+//! again when the driver has finished.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kymograph_protos::Recorder;
+
+use super::callbacks;
+use super::collect::describe;
+use super::kinds::Selection;
+use super::share;
+use super::sys::{Code, Cupti, ERROR_NOT_READY, SUCCESS, kind};
+use crate::vendor::remark;
+
+/// Bit n: kind n waits for the driver.
+static WAITING: AtomicU64 = AtomicU64::new(0);
+
+/// All kinds that were chosen, and what belongs to them.
+pub(crate) fn all(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
+    WAITING.store(0, Ordering::Release);
+    for kind in selection.kinds() {
+        match enable(cupti, kind) {
+            ERROR_NOT_READY => _ = WAITING.fetch_or(1 << kind, Ordering::AcqRel),
+            result => check(cupti, recorder, kind, result),
+        }
+    }
+    if selection.kinds().any(|kind| kind == kind::RUNTIME)
+        && let Some(set) = cupti.enable_runtime_api
+    {
+        callbacks::noise(|id| {
+            // SAFETY: numbers.
+            unsafe { set(id, 0) };
+        });
+    }
+}
+
+/// The driver has finished: those that waited for it.
+#[cold]
+pub(crate) fn waiting(recorder: &dyn Recorder) {
+    let waiting = WAITING.swap(0, Ordering::AcqRel);
+    let Some(cupti) = share::real() else { return };
+    for kind in (0..kind::END).filter(|kind| waiting >> kind & 1 != 0) {
+        check(cupti, recorder, kind, enable(cupti, kind));
+    }
+}
+
+/// States the kinds for which the driver was never ready.
+pub(crate) fn state(cupti: &Cupti, recorder: &dyn Recorder) {
+    let waiting = WAITING.load(Ordering::Acquire);
+    for kind in (0..kind::END).filter(|kind| waiting >> kind & 1 != 0) {
+        check(cupti, recorder, kind, ERROR_NOT_READY);
+    }
+}
+
+fn enable(cupti: &Cupti, kind: u32) -> Code {
+    // Streams that exist already are told of, if CUPTI can.
+    let enable = match cupti.enable_and_dump {
+        Some(dump) if matches!(kind, kind::STREAM | kind::CONTEXT) => dump,
+        _ => cupti.enable,
+    };
+    if kind == kind::UNIFIED_MEMORY_COUNTER {
+        configure_unified(cupti);
+    }
+    // Sooner, so that nobody disables it in between.
+    share::enabled(kind);
+    // SAFETY: a number.
+    unsafe { enable(kind) }
+}
+
+fn check(cupti: &Cupti, recorder: &dyn Recorder, kind: u32, result: Code) {
+    if result != SUCCESS && !matches!(kind, kind::STREAM | kind::CONTEXT) {
+        let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
+        remark::fact(recorder, &key, &describe(cupti, result));
+    }
+}
+
+/// Says what to count of unified memory, without which nothing is: bytes moved, and faults
+/// of GPUs and of the host.
+fn configure_unified(cupti: &Cupti) {
+    /// `CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE`.
+    const ONE_DEVICE: u32 = 1;
+    /// Devices are not counted: the driver may be in the middle of initialising.
+    const DEVICES: u32 = 16;
+    let Some(configure) = cupti.configure_unified else { return };
+    for device in 0..DEVICES {
+        for counter in 1..=8 {
+            // CUpti_ActivityUnifiedMemoryCounterConfig: scope, kind, deviceId, enable.
+            let mut config = [ONE_DEVICE, counter, device, 1];
+            // SAFETY: one such struct. What is not there is refused, which is no loss.
+            unsafe { configure(&mut config, 1) };
+        }
+    }
+}

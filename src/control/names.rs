@@ -1,0 +1,109 @@
+//! Names that a program gives its threads and itself while nobody records, or while an
+//! earlier trace does: every trace that is asked for later has them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+
+use kymograph_protos::record::{Kind, Record};
+
+/// Threads whose names are kept.
+const MOST: usize = 4096;
+/// Bytes of a name; longer ones are cut.
+const LONGEST: usize = 256;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Names(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    process: Option<Vec<u8>>,
+    threads: BTreeMap<u32, Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    name: Vec<u8>,
+    /// Which of the threads with this id it is.
+    started: Option<u64>,
+}
+
+impl Names {
+    /// `head` names something: a thread, unless it is the calling one, in `arg`.
+    pub fn say(&self, head: &Record, name: &[u8]) {
+        let name = name[..name.len().min(LONGEST)].to_vec();
+        // SAFETY: takes nothing, returns a number.
+        let me = || unsafe { libc::gettid() } as u32;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if head.kind == Kind::ProcessName as u8 {
+            known.process = Some(name);
+            return;
+        }
+        let tid = if head.arg == 0 { me() } else { head.arg as u32 };
+        if known.threads.len() >= MOST {
+            known.threads.retain(|tid, thread| thread.is_it(started(*tid)));
+        }
+        if known.threads.len() < MOST || known.threads.contains_key(&tid) {
+            known.threads.insert(tid, Thread { name, started: started(tid) });
+        }
+    }
+
+    /// What the process is called.
+    pub fn process(&self) -> Option<Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).process.clone()
+    }
+
+    /// What a thread is called that runs now, or did a moment ago.
+    pub fn thread(&self, tid: u32) -> Option<Vec<u8>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = started(tid);
+        let thread = known.threads.get(&tid)?;
+        (now.is_none() || thread.is_it(now)).then(|| thread.name.clone())
+    }
+}
+
+impl Thread {
+    fn is_it(&self, started: Option<u64>) -> bool {
+        self.started == started
+    }
+}
+
+/// When the thread with this id began, in ticks since the machine did; `None` if there is
+/// none.
+fn started(tid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
+    // The 22nd field; the second one, in parentheses, may contain anything.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(kind: Kind, arg: u64) -> Record {
+        Record { kind: kind as u8, arg, ..Record::default() }
+    }
+
+    #[test]
+    fn a_name_is_its_threads_and_not_that_of_the_next_with_its_id() {
+        let names = Names::default();
+        names.say(&head(Kind::ProcessName, 0), b"trainer");
+        assert_eq!(names.process().as_deref(), Some(&b"trainer"[..]));
+        // SAFETY: takes nothing, returns a number.
+        let me = unsafe { libc::gettid() } as u32;
+        assert_eq!(names.thread(me), None);
+        names.say(&head(Kind::ThreadName, 0), b"first");
+        names.say(&head(Kind::ThreadName, me.into()), &[b'n'; 300]);
+        assert_eq!(names.thread(me), Some(vec![b'n'; 256]));
+        let other = || names.0.lock().unwrap();
+        other().threads.get_mut(&me).unwrap().started = Some(1);
+        assert_eq!(names.thread(me), None, "it was another thread's");
+        for tid in 0..2 * MOST as u32 {
+            other().threads.insert(u32::MAX - tid, Thread { name: vec![], started: Some(1) });
+        }
+        names.say(&head(Kind::ThreadName, 0), b"me");
+        assert_eq!(names.thread(me), Some(b"me".to_vec()));
+        assert_eq!(other().threads.len(), 1, "those of threads that are gone made room");
+    }
+}

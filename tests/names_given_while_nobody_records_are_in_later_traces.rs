@@ -1,0 +1,49 @@
+//! A program names its threads once, when it starts them: each trace that somebody asks for
+//! later shows those names.
+
+mod control;
+mod kymo;
+
+use control::{Place, open};
+use kymograph::{Config, scope};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Ends the thread also when the test fails.
+struct StopIt;
+
+impl Drop for StopIt {
+    fn drop(&mut self) {
+        STOP.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn each_trace_has_them() {
+    let place = Place::new();
+    let mut config = Config::default();
+    config.set("SOCKETS", place.sockets()).unwrap();
+    kymograph::control::arm(config).unwrap();
+    kymograph::set_process_name("trainer");
+    let stop = StopIt;
+    let worker = std::thread::spawn(|| {
+        kymograph::set_thread_name("loader of batches, with a name that the system would cut");
+        while !STOP.load(Ordering::Relaxed) {
+            drop(scope!("work"));
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    for name in ["first.pftrace", "second.pftrace"] {
+        let said = place.run(&["trigger", "--duration", "100ms", "-o", name]);
+        assert!(said.good, "{said:?}");
+        let trace = open(&place.path(name));
+        let names = "SELECT DISTINCT process.name || ': ' || thread.name FROM slice \
+                     JOIN thread_track ON thread_track.id = track_id JOIN thread USING (utid) \
+                     JOIN process USING (upid)";
+        let expected = "trainer: loader of batches, with a name that the system would cut";
+        assert_eq!(trace.strings(names), [expected]);
+    }
+    drop(stop);
+    worker.join().unwrap();
+}
