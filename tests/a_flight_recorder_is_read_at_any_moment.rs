@@ -65,7 +65,7 @@ fn each_dump_is_a_trace_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = child::config(folder.path(), "t.pftrace");
     let options =
-        [("FLIGHT", "300ms"), ("FLIGHT_MEMORY", "4M"), ("POLICY", "stall:10s"), ("FLUSH", "20ms")];
+        [("FLIGHT", "300ms"), ("FLIGHT_MEMORY", "32M"), ("POLICY", "stall:10s"), ("FLUSH", "20ms")];
     for (key, value) in options {
         config.set(key, value).unwrap();
     }
@@ -91,7 +91,7 @@ fn each_dump_is_a_trace_of_its_own() {
             let path = folder.path().join(format!("{number}.pftrace"));
             let dump = recording.dump(path, PATIENCE).unwrap();
             assert!(dump.covers >= Duration::from_millis(300), "{dump:?}");
-            assert!(dump.held < 4 << 20, "{dump:?}");
+            assert!(dump.held < 32 << 20, "{dump:?}");
             dumps.push((last, dump));
         }
         drop(stop);
