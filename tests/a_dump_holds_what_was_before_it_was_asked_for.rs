@@ -85,7 +85,7 @@ fn however_late_the_engine_comes_to_it() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let window = Duration::from_millis(300);
-    let recording = start(folder.path(), "300ms", "64M");
+    let recording = start(folder.path(), "300ms", "256M");
     let mut work = Work::default();
     work.go_on(window * 3);
     // A pipe that nobody empties holds the engine up, until it gives up after two seconds.

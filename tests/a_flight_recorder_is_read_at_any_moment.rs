@@ -90,7 +90,8 @@ fn each_dump_is_a_trace_of_its_own() {
             let last = [0, 1].map(|thread| LAST[thread].load(Ordering::Acquire));
             let path = folder.path().join(format!("{number}.pftrace"));
             let dump = recording.dump(path, PATIENCE).unwrap();
-            assert!(dump.covers >= Duration::from_millis(300), "{dump:?}");
+            // An engine that is seconds late fills the memory, and says what is missing.
+            assert!(dump.covers + dump.missing >= Duration::from_millis(300), "{dump:?}");
             assert!(dump.held < 32 << 20, "{dump:?}");
             dumps.push((last, dump));
         }
