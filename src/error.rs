@@ -99,7 +99,8 @@ impl fmt::Display for Error {
                 write!(f, "no memory for {bytes} bytes of buffers; set BUFFER to less")
             }
             Error::NoFlight => f.write_str(
-                "there is no flight recorder to write from; record with FLIGHT=30s, say",
+                "there is no flight recorder to write from; record with `kymo record --flight 30s` or \
+                 FLIGHT=30s, say",
             ),
             Error::Thread { source } => write!(
                 f,

@@ -68,7 +68,7 @@ fn each_dump_is_a_trace_of_its_own() {
     // is asked for takes its time, and a share of the memory.
     let options = [
         ("FLIGHT", "300ms"),
-        ("FLIGHT_MEMORY", "4M"),
+        ("FLIGHT_MEMORY", "32M"),
         ("BUFFER", "2M"),
         ("POLICY", "stall:60s"),
         ("FLUSH", "20ms"),
@@ -97,8 +97,9 @@ fn each_dump_is_a_trace_of_its_own() {
             let last = [0, 1].map(|thread| LAST[thread].load(Ordering::Acquire));
             let path = folder.path().join(format!("{number}.pftrace"));
             let dump = recording.dump(path, PATIENCE).unwrap();
-            assert!(dump.covers >= Duration::from_millis(300), "{dump:?}");
-            assert!(dump.held < 4 << 20, "{dump:?}");
+            // An engine that is seconds late fills the memory, and says what is missing.
+            assert!(dump.covers + dump.missing >= Duration::from_millis(300), "{dump:?}");
+            assert!(dump.held < 32 << 20, "{dump:?}");
             dumps.push((last, dump));
         }
         drop(stop);

@@ -133,6 +133,7 @@ fn processes_of_one_recording_go_on_together() {
 
 #[test]
 fn there_is_no_one_trace_that_could_go_elsewhere_as_well() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.pftrace");
     let error = Recording::start(config(folder.path(), &[("ALSO", copy.to_str().unwrap())]));

@@ -35,7 +35,7 @@ fn each_trace_has_them() {
         }
     });
     for name in ["first.pftrace", "second.pftrace"] {
-        let said = place.run(&["trigger", "--duration", "100ms", "-o", name]);
+        let said = place.run(&["trigger", "--duration", "1s", "-o", name]);
         assert!(said.good, "{said:?}");
         let trace = open(&place.path(name));
         let names = "SELECT DISTINCT process.name || ': ' || thread.name FROM slice \

@@ -59,10 +59,10 @@ impl Flight {
         let Some(first) = self.ring.segments().next() else {
             return Reach { begun: asked, missing: Duration::ZERO };
         };
-        let wanted = asked.saturating_sub(self.window.as_nanos() as u64);
+        let held = Duration::from_nanos(asked.saturating_sub(first.begun));
         // Before the very first one there was nothing.
-        let missing = if first.number == 0 { 0 } else { first.begun.saturating_sub(wanted) };
-        Reach { begun: first.begun, missing: Duration::from_nanos(missing) }
+        let wanted = if first.number == 0 { Duration::ZERO } else { self.window };
+        Reach { begun: first.begun, missing: wanted.saturating_sub(held) }
     }
 }
 
