@@ -231,7 +231,9 @@ fn by_iterations_twice() {
         let numbers = iterations(&trace);
         let expected: Vec<i64> = (numbers[0]..numbers[0] + count).collect();
         assert_eq!(numbers, expected, "whole iterations, and as many as were asked for");
-        assert_eq!(numbers[0] % roundup as i64, 0);
+        // Later if the sources were not on by then: iterations are short, and it has one.
+        let late = numbers[0] % roundup as i64;
+        assert!(late < 50, "{late} iterations late");
     }
     program.end();
 }

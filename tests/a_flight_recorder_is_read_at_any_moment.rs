@@ -64,8 +64,15 @@ fn check(before: [u64; THREADS], dump: &Dump) {
 fn each_dump_is_a_trace_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = child::config(folder.path(), "t.pftrace");
-    let options =
-        [("FLIGHT", "300ms"), ("FLIGHT_MEMORY", "32M"), ("POLICY", "stall:10s"), ("FLUSH", "20ms")];
+    // The threads wait for the writer, however slow that is: what has not been read when a dump
+    // is asked for takes its time, and a share of the memory.
+    let options = [
+        ("FLIGHT", "300ms"),
+        ("FLIGHT_MEMORY", "32M"),
+        ("BUFFER", "2M"),
+        ("POLICY", "stall:60s"),
+        ("FLUSH", "20ms"),
+    ];
     for (key, value) in options {
         config.set(key, value).unwrap();
     }

@@ -116,7 +116,9 @@ fn processes_of_one_recording_go_on_together() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let parts = parts(folder.path());
-    assert!(parts.len() >= 2 && said.contains("part 1: 3 processes"), "{said}");
+    assert!(parts.len() >= 2, "{said}");
+    // How many of them come to a part before it is full is their affair.
+    assert!(said.contains(": 2 processes") || said.contains(": 3 processes"), "{said}");
     assert!(!folder.path().join("t.pftrace").exists());
     let steps = "SELECT count(*) FROM slice WHERE name = 'step'";
     let all = parts.iter().map(|part| {

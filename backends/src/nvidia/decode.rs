@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kymograph_protos::device::{DeviceSlot, GpuApi, LaunchSlot, Stage, Vendor};
+use kymograph_protos::device::{DeviceSlot, LaunchSlot, Stage};
 use kymograph_protos::record::NANOS;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
@@ -50,33 +50,28 @@ pub(crate) struct Decoder {
     all_args: bool,
     version: u32,
     kernels: Kernels,
-    queues: HashMap<(u32, u32), Queue>,
+    /// Numbers of queues, by context and stream.
+    pub(super) queues: HashMap<(u32, u32), u32>,
     /// The first context of each device: its streams need not say which they are of.
-    first_context: HashMap<u32, u32>,
-    priorities: HashMap<(u32, u32), u32>,
+    pub(super) first_context: HashMap<u32, u32>,
+    pub(super) priorities: HashMap<(u32, u32), u32>,
     external: HashMap<u32, u64>,
     waits: Waits,
     pub(crate) places: Places,
     pub(super) allocated: Allocated,
-    last: ((u32, u32), u32),
+    pub(super) last: ((u32, u32), u32),
     pub(super) ranges: Ranges,
-}
-
-/// A stream.
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    number: u32,
 }
 
 /// Where and when an activity ran: the fields that all have.
 #[derive(Clone, Copy, Debug)]
-struct Placed {
-    start: u64,
-    end: u64,
-    device: u32,
-    context: u32,
-    stream: u32,
-    correlation: u32,
+pub(super) struct Placed {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) device: u32,
+    pub(super) context: u32,
+    pub(super) stream: u32,
+    pub(super) correlation: u32,
 }
 
 impl Placed {
@@ -376,54 +371,6 @@ impl Decoder {
                 self.recorder.push_named(head, &all[..=len], name)
             }
         };
-    }
-
-    fn place(&mut self, placed: &Placed, stage: Stage) -> DeviceSlot {
-        let stream = (placed.context, placed.stream);
-        let queue = if self.last.0 == stream && self.last.1 != u32::MAX {
-            self.last.1
-        } else {
-            let queue = match self.queues.get(&stream) {
-                Some(queue) => queue.number,
-                None => self.introduce(placed),
-            };
-            self.last = (stream, queue);
-            queue
-        };
-        let gpu = Vendor::Nvidia.gpu(placed.device);
-        DeviceSlot { queue, gpu, stage: stage as u8, ..DeviceSlot::default() }
-    }
-
-    /// The first activity of a stream: describes its queue. Names sort as numbers do.
-    #[cold]
-    fn introduce(&mut self, placed: &Placed) -> u32 {
-        let number = Vendor::Nvidia.queue(self.queues.len() as u32);
-        self.queues.insert((placed.context, placed.stream), Queue { number });
-        self.places.seen(placed.context, placed.device);
-        let first = *self.first_context.entry(placed.device).or_insert(placed.context);
-        let mut name = format!("Stream {:02}", placed.stream);
-        if self.places.is_default(placed.context, placed.stream) {
-            name += " default";
-        }
-        if first != placed.context {
-            name += &format!(" of context {}", placed.context);
-        }
-        let mut args = Args::new();
-        args.unsigned(self.keys.device, placed.device);
-        args.unsigned(self.keys.context, placed.context);
-        args.unsigned(self.keys.stream, placed.stream);
-        args.unsigned(self.keys.api, GpuApi::Cuda as u64);
-        if let Some(priority) = self.priorities.get(&(placed.context, placed.stream)) {
-            args.signed(self.keys.priority, i64::from(*priority as i32));
-        }
-        let head = Record {
-            other: number.into(),
-            site: self.keys.intern(&name),
-            kind: Kind::Queue as u8,
-            ..Record::default()
-        };
-        self.recorder.push(head, args.extras());
-        number
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `kinds` | what is recorded |
 //! | `callbacks` | calls of the API, as they happen |
 //! | `buffers` | memory that CUPTI fills |
-//! | `layout`, `decode`, `ranges`, `waits`, `memory`, `places`, `keys`, `names`, `occupancy` | records become ours |
+//! | `layout`, `decode`, `queues`, `ranges`, `waits`, `memory`, `places`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
 //! | `counters` | utilisation, power and the like, from NVML |
@@ -23,7 +23,7 @@
 
 mod buffers;
 mod callbacks;
-pub(crate) mod clock;
+mod clock;
 mod collect;
 mod copies;
 #[cfg(feature = "nvml")]
@@ -45,6 +45,7 @@ mod names;
 mod occupancy;
 mod places;
 mod probe;
+mod queues;
 mod ranges;
 mod session;
 pub mod share;

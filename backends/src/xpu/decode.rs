@@ -10,6 +10,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 use super::calls::Calls;
 use super::keys::Keys;
 use super::launches::Launches;
+use super::layout::{COPY, FILL, Fields, KERNEL, PEER_COPY};
 use super::levelzero::{self, Device};
 use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
@@ -72,79 +73,6 @@ struct QueueKey {
     /// Level Zero's handle, where SYCL has none.
     handle: u64,
 }
-
-/// Where the fields lie that all activities have, by kind (pti_view.h).
-#[derive(Clone, Copy, Debug)]
-struct Fields {
-    queue: usize,
-    context: usize,
-    name: usize,
-    uuid: usize,
-    id: usize,
-    correlation: usize,
-    append: usize,
-    start: usize,
-    end: usize,
-    submit: usize,
-    sycl_queue: usize,
-}
-
-const KERNEL: Fields = Fields {
-    queue: 8,
-    context: 16,
-    name: 24,
-    uuid: 80,
-    id: 48,
-    correlation: 56,
-    append: 96,
-    start: 104,
-    end: 112,
-    submit: 120,
-    sycl_queue: 152,
-};
-const COPY: Fields = Fields {
-    queue: 16,
-    context: 24,
-    name: 32,
-    uuid: 56,
-    id: 72,
-    correlation: 80,
-    append: 88,
-    start: 96,
-    end: 104,
-    submit: 112,
-    sycl_queue: 128,
-};
-const PEER_COPY: Fields = Fields {
-    queue: 16,
-    context: 24,
-    name: 32,
-    uuid: 72,
-    id: 104,
-    correlation: 112,
-    append: 120,
-    start: 128,
-    end: 136,
-    submit: 144,
-    sycl_queue: 160,
-};
-const FILL: Fields = Fields {
-    queue: 8,
-    context: 16,
-    name: 24,
-    uuid: 48,
-    id: 64,
-    correlation: 72,
-    append: 80,
-    start: 88,
-    end: 96,
-    submit: 104,
-    sycl_queue: 128,
-};
-// The last field of each v1 struct ends it: 168, 136, 168 and 136 bytes.
-const _: () = assert!(KERNEL.sycl_queue + 8 + 8 == 168);
-const _: () = assert!(COPY.sycl_queue + 8 == 136 && FILL.sycl_queue + 8 == 136);
-const _: () = assert!(PEER_COPY.sycl_queue + 8 == 168);
 
 impl Decoder {
     pub(crate) fn new(

@@ -1,4 +1,4 @@
-//! Sizes of PTI's records.
+//! Sizes of PTI's records, and where their fields lie.
 //!
 //! Structs of pti_view.h have grown at their ends only since 0.12 (1.0 asserts that of its
 //! `_v2` structs). How large a record is in the library at hand is asked of the library: it
@@ -46,3 +46,76 @@ impl Sizes {
         self.0.get(kind as usize).map_or(0, |size| usize::from(*size))
     }
 }
+
+/// Where the fields lie that all activities have, by kind (pti_view.h).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields {
+    pub(crate) queue: usize,
+    pub(crate) context: usize,
+    pub(crate) name: usize,
+    pub(crate) uuid: usize,
+    pub(crate) id: usize,
+    pub(crate) correlation: usize,
+    pub(crate) append: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) submit: usize,
+    pub(crate) sycl_queue: usize,
+}
+
+pub(crate) const KERNEL: Fields = Fields {
+    queue: 8,
+    context: 16,
+    name: 24,
+    uuid: 80,
+    id: 48,
+    correlation: 56,
+    append: 96,
+    start: 104,
+    end: 112,
+    submit: 120,
+    sycl_queue: 152,
+};
+pub(crate) const COPY: Fields = Fields {
+    queue: 16,
+    context: 24,
+    name: 32,
+    uuid: 56,
+    id: 72,
+    correlation: 80,
+    append: 88,
+    start: 96,
+    end: 104,
+    submit: 112,
+    sycl_queue: 128,
+};
+pub(crate) const PEER_COPY: Fields = Fields {
+    queue: 16,
+    context: 24,
+    name: 32,
+    uuid: 72,
+    id: 104,
+    correlation: 112,
+    append: 120,
+    start: 128,
+    end: 136,
+    submit: 144,
+    sycl_queue: 160,
+};
+pub(crate) const FILL: Fields = Fields {
+    queue: 8,
+    context: 16,
+    name: 24,
+    uuid: 48,
+    id: 64,
+    correlation: 72,
+    append: 80,
+    start: 88,
+    end: 96,
+    submit: 104,
+    sycl_queue: 128,
+};
+// The last field of each v1 struct ends it: 168, 136, 168 and 136 bytes.
+const _: () = assert!(KERNEL.sycl_queue + 8 + 8 == 168);
+const _: () = assert!(COPY.sycl_queue + 8 == 136 && FILL.sycl_queue + 8 == 136);
+const _: () = assert!(PEER_COPY.sycl_queue + 8 == 168);
