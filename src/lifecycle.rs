@@ -18,7 +18,8 @@ use crate::config::Config;
 use crate::intern::INTERNER;
 use crate::{category, control, queue, recorder, recording};
 
-/// How long the end of the process may be delayed by a sink that does not answer.
+/// How long the end of the process may be delayed by a sink that does not answer; by one that
+/// does, ten times as long.
 pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// In a forked child that has recorded nothing yet: how its parent was recorded.

@@ -30,7 +30,7 @@ use active::{active, deactivate};
 use demand::Program;
 pub(crate) use demand::prepare;
 pub(crate) use ground::{Request, Shared};
-use ground::{lock, lock_until, wait};
+use ground::{lock, lock_until};
 pub use session::{Ready, Session};
 pub use stats::{Stats, Summary, ThreadStats};
 pub(crate) use window::{Bounds, Side, Window};
@@ -251,6 +251,7 @@ fn launch(
     window: Window,
 ) -> Result<Recording, Error> {
     let shared = set_up(config, window)?;
+    page.iter().for_each(|page| _ = shared.page.set(page.clone()));
     let theirs = shared.clone();
     let run: Job = Box::new(move |attend| run(&theirs, sink, page, first, attend));
     let started = match control::desk() {
@@ -399,6 +400,7 @@ fn flush(shared: &Shared, patience: Duration) -> bool {
 }
 
 /// Starts the sources for which there was nothing to record when the recording started.
+#[cfg(feature = "inject")]
 pub(crate) fn start_sources() {
     if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
         sources::start(&shared.config);
@@ -410,7 +412,6 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         // A forked child: the recording is the parent's.
         return Summary::default();
     }
-    let deadline = Instant::now() + patience;
     // Only a window that somebody opened has an end.
     if shared.window.is_limited() {
         shared.window.decide(|| (Some(Side::Closes), ()));
@@ -418,19 +419,18 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
     // While the engine still empties the queues.
     sources::stop(patience);
     shared.recording_ends();
-    let Some(mut inbox) = lock_until(&shared.inbox, deadline) else {
+    let Some(mut inbox) = lock_until(&shared.inbox, Instant::now() + patience) else {
         return Summary::default();
     };
     inbox.stop = true;
     shared.wake.notify_one();
-    while !inbox.ended {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        inbox = wait(&shared.answer, inbox, left);
+    if !shared.wait_for_end(inbox, patience)
+        && let Some(page) = shared.page.get()
+    {
+        // How much is missing if the process ends now, nobody can know.
+        page.add(0, 1, 0);
+        page.note(&format!("process {pid} did not wait until all of its trace was written"));
     }
-    drop(inbox);
     lock(&shared.stats).total.clone()
 }
 
@@ -453,11 +453,9 @@ pub(crate) fn is_wanted() -> bool {
 /// Whether the running recording wants a category, or the one that will start with the
 /// first event of a forked child; `None` without one.
 pub(crate) fn wants(category: &[u8]) -> Option<bool> {
-    let mut running = active();
+    let running = active();
     #[cfg(feature = "inject")]
-    if running.is_none() && crate::inject::start_if_wanted() {
-        running = active();
-    }
+    let running = running.or_else(|| crate::inject::start_if_wanted().then(active).flatten());
     let Some(shared) = running else {
         crate::lifecycle::arm_if_inherited();
         let wanted = crate::lifecycle::will_want(category);

@@ -202,7 +202,7 @@ fn a_hundred_thousand_kernels() {
     let recorded = Machine::with("1.2").record(script, &[]);
     recorded.ended(0);
     recorded.trace.assert_clean();
-    assert_eq!(recorded.kernels(), 100_000);
+    assert_eq!(recorded.kernels(), 100_000, "{:#?}", recorded.facts);
     recorded.every_launch_has_its_arrow();
 }
 

@@ -16,6 +16,9 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::recording;
 
+/// How long the answers to what was asked for may take at the end, however long the rest took.
+const LEAST: Duration = Duration::from_millis(200);
+
 /// The desk. Never freed: there is one in the life of a process.
 static DESK: AtomicPtr<Arc<Desk>> = AtomicPtr::new(ptr::null_mut());
 
@@ -75,7 +78,7 @@ pub(crate) fn process_ends(patience: Duration) {
     }
     recording::stop_active(left());
     if let Some(desk) = desk {
-        desk.wait_until_closed(left());
+        desk.wait_until_closed(left().max(LEAST));
     }
 }
 

@@ -334,6 +334,9 @@ impl Engine {
         loop {
             scratch.clear();
             let drained = thread.reader.drain(&POOL, scratch, batch);
+            if !scratch.is_empty() {
+                self.shared.moves();
+            }
             let pass = if drained == Drained::Ended { Pass::Last } else { pass };
             thread.process(scratch, pass, &mut self.context());
             if self.is_full() {
@@ -500,6 +503,7 @@ impl Engine {
         } else if !self.out.is_empty() && self.flight.is_none() {
             match self.sink.write(&self.out) {
                 Ok(()) => {
+                    self.shared.moves();
                     self.bytes += self.out.len() as u64;
                     if let Some(parts) = &mut self.parts {
                         parts.wrote(self.totals.events - self.events_written, self.out.len());

@@ -1,13 +1,14 @@
 //! The common ground of the engine and everybody else in a recording.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::active::deactivate;
 use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
 use crate::config::Config;
+use crate::control::Page;
 use crate::error::Error;
 use crate::flight::{Order, Ordered};
 use crate::{category, clock, recorder};
@@ -15,6 +16,9 @@ use crate::{category, clock, recorder};
 /// How long the inbox may be held by others: not at all, unless a signal handler asks that
 /// interrupted the holder.
 const LOCKED: Duration = Duration::from_secs(1);
+
+/// How many times as long as its patience somebody waits who sees that the engine is at it.
+const LONGEST: u32 = 10;
 
 /// What the engine and everybody else share of a recording.
 pub(crate) struct Shared {
@@ -33,6 +37,10 @@ pub(crate) struct Shared {
     tickets: AtomicU64,
     facts: Mutex<Vec<(String, String)>>,
     edges: Mutex<(u64, u64)>,
+    /// Changes whenever the engine has emptied a queue or written something.
+    moved: AtomicU64,
+    /// Of all processes of the recording.
+    pub(super) page: OnceLock<Arc<Page>>,
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +86,38 @@ impl Shared {
             tickets: AtomicU64::new(0),
             facts: Mutex::default(),
             edges: Mutex::default(),
+            moved: AtomicU64::new(0),
+            page: OnceLock::new(),
         }
+    }
+
+    /// Engine: it has done something, and who waits for its end may wait on.
+    pub(crate) fn moves(&self) {
+        self.moved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until the engine has ended: for `patience`, and then for as long as it still does
+    /// something in that time, ten times as long at most. Returns whether it has.
+    pub(super) fn wait_for_end(
+        &self,
+        mut inbox: MutexGuard<'_, Inbox>,
+        patience: Duration,
+    ) -> bool {
+        let began = Instant::now();
+        let end = began + patience * LONGEST;
+        let (mut deadline, mut before) = (began + patience, self.moved.load(Ordering::Relaxed));
+        while !inbox.ended {
+            let now = Instant::now();
+            if now >= deadline {
+                let moved = self.moved.load(Ordering::Relaxed);
+                if moved == before || now >= end {
+                    return false;
+                }
+                (deadline, before) = (end.min(now + patience), moved);
+            }
+            inbox = wait(&self.answer, inbox, deadline.saturating_duration_since(now));
+        }
+        true
     }
 
     /// Engine: waits for a request, or for `time`.

@@ -22,7 +22,7 @@ use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
 use crate::vendor::thread::wait;
-use crate::vendor::worker::{Words, Worker};
+use crate::vendor::worker::{self, Words, Worker};
 
 /// The source.
 pub static AMD: Amd = Amd(());
@@ -318,6 +318,7 @@ pub(crate) unsafe extern "C" fn records(
                     unsafe { decoder.record(header) };
                 }
             }
+            worker::moves();
             // The library has a second buffer meanwhile, and no more: do not wait for long.
             let patience = CROWDED_PATIENCE.saturating_sub(started.elapsed());
             wait(patience, || !decoder.recorder().crowded());

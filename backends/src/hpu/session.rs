@@ -14,7 +14,7 @@ use super::sys::{FORMAT_TEF, SUCCESS, Synapse};
 use crate::vendor::clock::Both;
 use crate::vendor::remark::{counts, fact, note, number};
 use crate::vendor::thread::wait;
-use crate::vendor::worker::Worker;
+use crate::vendor::worker::{self, Worker};
 
 /// How often somebody looks whether the recording stops.
 const NAP: Duration = Duration::from_millis(10);
@@ -155,5 +155,6 @@ pub(crate) fn check(what: &str, result: c_int) -> Result<(), String> {
 
 /// Waits for the pipeline rather than lose records: the whole trace is at hand.
 fn keep_pace(recorder: &dyn Recorder) {
+    worker::moves();
     wait(CROWDED_PATIENCE, || !recorder.crowded());
 }

@@ -27,7 +27,7 @@ use crate::vendor::pool::{Counts, Full};
 use crate::vendor::remark::{self, counts, fact, note};
 use crate::vendor::thread::without_signals;
 use crate::vendor::walk;
-use crate::vendor::worker::Worker;
+use crate::vendor::worker::{self, Worker};
 
 /// How often finished buffers are looked for.
 const NAP: Duration = Duration::from_millis(10);
@@ -324,6 +324,7 @@ impl Session {
 /// Waits for the pipeline rather than lose records: the buffers that CUPTI fills meanwhile
 /// are bounded, too.
 fn keep_pace(recorder: &dyn Recorder, worker: &Worker) {
+    worker::moves();
     let since = Instant::now();
     while recorder.crowded() {
         if worker.stopping() && since.elapsed() > CROWDED_PATIENCE {

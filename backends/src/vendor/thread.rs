@@ -19,6 +19,28 @@ pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     }
 }
 
+/// How many times as long as its patience somebody waits who sees that things move.
+const LONGEST: u32 = 10;
+
+/// As [`wait`], and goes on for as long as `moved` changes within `patience`, ten times as
+/// long at most: a slow machine is no reason to lose anything.
+pub(crate) fn wait_while_it_moves(
+    patience: Duration,
+    moved: impl Fn() -> u32,
+    done: impl Fn() -> bool,
+) -> bool {
+    let end = Instant::now() + patience * LONGEST;
+    loop {
+        let before = moved();
+        if wait(patience.min(end.saturating_duration_since(Instant::now())), &done) {
+            return true;
+        }
+        if moved() == before || Instant::now() >= end {
+            return false;
+        }
+    }
+}
+
 /// Waits until `done`, or for `patience`; returns whether it is done. Takes no lock: it may
 /// run in a signal handler.
 pub(crate) fn wait(patience: Duration, done: impl Fn() -> bool) -> bool {

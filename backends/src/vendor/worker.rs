@@ -15,7 +15,7 @@ use std::time::Duration;
 use kymograph_protos::Recorder;
 
 use super::remark;
-use super::thread::{wait, without_signals};
+use super::thread::{wait, wait_while_it_moves, without_signals};
 use crate::annotate::guarded;
 
 const IDLE: u8 = 0;
@@ -23,6 +23,14 @@ const STARTING: u8 = 1;
 const RUNNING: u8 = 2;
 /// A forked child, or a process in which we failed: the vendor must not be touched.
 const DEAD: u8 = 3;
+
+/// Changes with every batch of records that a source has decoded.
+static MOVED: AtomicU32 = AtomicU32::new(0);
+
+/// A batch of records was decoded: who waits for the end of a source waits on.
+pub(crate) fn moves() {
+    MOVED.fetch_add(1, Ordering::Relaxed);
+}
 
 /// What is said of a source.
 #[derive(Clone, Copy, Debug)]
@@ -213,15 +221,16 @@ impl Worker {
         wait(patience, || self.done.load(Ordering::Acquire) >= ticket || !self.is_running())
     }
 
-    /// Ends the thread. Returns whether it has ended within `patience`; if not, that is said,
-    /// once.
+    /// Ends the thread. Returns whether it has ended within `patience`, or later if it was at
+    /// work all the time; if not, that is said, once.
     pub(crate) fn stop(&self, patience: Duration) -> bool {
         if !self.is_running() {
             return true;
         }
         self.stop.store(true, Ordering::Release);
         self.wake();
-        let done = wait(patience, || !self.is_running());
+        let moved = || MOVED.load(Ordering::Relaxed);
+        let done = wait_while_it_moves(patience, moved, || !self.is_running());
         if !done && !patience.is_zero() && !self.said.swap(true, Ordering::Relaxed) {
             // How much is missing, nobody can know.
             self.recorder().into_iter().for_each(|recorder| recorder.lost(1));

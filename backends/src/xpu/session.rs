@@ -15,7 +15,7 @@ use crate::vendor::pool::{Counts, Full};
 use crate::vendor::remark::{counts, fact};
 use crate::vendor::thread::wait;
 use crate::vendor::walk;
-use crate::vendor::worker::Worker;
+use crate::vendor::worker::{self, Worker};
 
 /// How often finished buffers are looked for.
 const NAP: Duration = Duration::from_millis(10);
@@ -175,5 +175,6 @@ impl Session {
 /// Waits for the pipeline rather than lose records: the buffers that PTI fills meanwhile are
 /// bounded, too.
 fn keep_pace(recorder: &dyn Recorder) {
+    worker::moves();
     wait(CROWDED_PATIENCE, || !recorder.crowded());
 }
