@@ -36,3 +36,23 @@ fn a_library_that_cannot_be_loaded_is_a_finding() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains("✗ library"), "{text}");
 }
+
+/// Beside `kymo`, and below it where cargo leaves it that was asked for the program alone.
+#[test]
+fn the_library_is_found_by_the_place_of_kymo() {
+    let places = [("", "bin"), ("../lib", "lib"), ("deps", "bin/deps")];
+    for (place, said) in places {
+        // Linked, since a program that was just written may be busy.
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let bin = folder.path().join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::create_dir_all(bin.join(place)).unwrap();
+        std::fs::hard_link(env!("CARGO_BIN_EXE_kymo"), bin.join("kymo")).unwrap();
+        std::fs::hard_link(kymo::library(), bin.join(place).join("libkymograph.so")).unwrap();
+        let mut command = std::process::Command::new(bin.join("kymo"));
+        let output = command.arg("doctor").env_remove("KYMOGRAPH_LIBRARY").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("✓ library"), "{place}: {text}");
+        assert!(text.contains(&format!("{said}/libkymograph.so")), "{place}: {text}");
+    }
+}

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "libkymograph.so";
 
-/// The library: `KYMOGRAPH_LIBRARY`, else beside `kymo`, else where packages put it.
+/// The library: `KYMOGRAPH_LIBRARY`, else beside `kymo`, else where packages put it, or where
+/// cargo leaves it that was asked for the program alone (`cargo run`).
 pub(super) fn find(config: &Config) -> Result<PathBuf, Refusal> {
     if let Some(path) = &config.library {
         return check(path).map_err(|why| {
@@ -18,7 +19,7 @@ pub(super) fn find(config: &Config) -> Result<PathBuf, Refusal> {
     }
     let kymo = std::env::current_exe().and_then(|path| path.canonicalize())?;
     let folder = kymo.parent().unwrap_or(Path::new("/"));
-    let places = [folder.join(NAME), folder.join("../lib").join(NAME)];
+    let places = ["", "../lib", "deps"].map(|place| folder.join(place).join(NAME));
     let found = places.iter().find(|path| path.exists());
     let Some(path) = found else {
         return Err(Refusal(format!(
