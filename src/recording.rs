@@ -199,9 +199,9 @@ impl Recording {
         dump(&self.shared, target, why, patience)
     }
 
-    /// Ends the recording: everything recorded so far is written. Waits for the sink,
-    /// seconds at most; if it does not answer in that time, what it has not taken is
-    /// counted as unwritten.
+    /// Ends the recording: everything recorded so far is written. Waits for the sink for as
+    /// long as it takes something, a hundred seconds at most; if it does not answer for ten,
+    /// what it has not taken is counted as unwritten.
     pub fn stop(self) -> Summary {
         stop(&self.shared, self.pid, PATIENCE.max(self.shared.config.closing_time()))
     }

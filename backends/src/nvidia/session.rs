@@ -35,8 +35,6 @@ const NAP: Duration = Duration::from_millis(10);
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// How long devices may take to finish what they do when a recording stops.
 const SYNC_PATIENCE: Duration = Duration::from_secs(1);
-/// Records that are decoded before anybody looks whether the pipeline keeps up.
-const BATCH: u32 = 512;
 /// How long a stop waits for a pipeline that does not keep up.
 const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
 /// Flushes without a record, though work was asked for, that mean that records go
@@ -202,22 +200,12 @@ impl Session {
 
     fn buffer(&mut self, full: &Full, worker: &Worker) {
         let next = self.found.cupti.next_record;
-        let (sizes, mut count) = (self.sizes, 0_u32);
+        let (sizes, recorder) = (self.sizes, self.recorder);
+        let size = |kind| sizes.of(kind);
+        let pace = || keep_pace(recorder, worker);
         // SAFETY: the buffer is ours now; names in its records are CUPTI's C strings.
         let whole = unsafe {
-            walk::records(
-                next,
-                END_OF_BUFFER,
-                full,
-                |kind| sizes.of(kind),
-                |raw| {
-                    self.decoder.record(raw);
-                    count += 1;
-                    if count.is_multiple_of(BATCH) {
-                        keep_pace(self.recorder, worker);
-                    }
-                },
-            )
+            walk::records(next, END_OF_BUFFER, full, size, |raw| self.decoder.record(raw), pace)
         };
         if !whole {
             // How many records that are is unknown: one at least.

@@ -13,6 +13,8 @@ use super::raw::Raw;
 /// which stands there. Returns 0 if there is one.
 pub(crate) type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int;
 
+/// Records that are read before somebody looks whether the pipeline keeps up.
+const BATCH: u32 = 512;
 /// Bytes that a record may have.
 const LARGEST: usize = 1024;
 
@@ -49,7 +51,8 @@ pub(crate) unsafe fn count(next: Next, full: &Full) -> u64 {
 
 /// Reads all records of a buffer. Returns false if a rest of it could not be read: how many
 /// records that are, nobody knows. `size` gives the bytes of a kind's records, 0 of one that
-/// is not read; `end` is what the library returns at the end of a buffer.
+/// is not read; `end` is what the library returns at the end of a buffer; `pace` waits, now
+/// and then, for who takes what was read.
 ///
 /// # Safety
 /// As for [`count`].
@@ -59,7 +62,9 @@ pub(crate) unsafe fn records(
     full: &Full,
     size: impl Fn(u32) -> usize,
     mut read: impl FnMut(Raw<'_>),
+    mut pace: impl FnMut(),
 ) -> bool {
+    let mut count = 0_u32;
     let mut record: *mut u8 = ptr::null_mut();
     // Where the next one may begin at the earliest, and whether it is there that it does.
     let (mut least, mut exact) = (0, true);
@@ -85,6 +90,10 @@ pub(crate) unsafe fn records(
         (least, exact) = (at + size.max(8), size > 0);
         // SAFETY: so many bytes of the buffer, which nobody writes to now.
         read(Raw::new(unsafe { std::slice::from_raw_parts(record, size.max(8)) }));
+        count += 1;
+        if count.is_multiple_of(BATCH) {
+            pace();
+        }
     }
 }
 
@@ -130,8 +139,9 @@ mod tests {
         let full = Full { start: words.as_mut_ptr().cast(), used };
         let mut kinds = Vec::new();
         let size = |kind: u32| if kind == 7 { 0 } else { 8 * kind.min(9) as usize };
+        let read = |raw: Raw<'_>| kinds.push(raw.u32(0));
         // SAFETY: a buffer as `next` reads it.
-        let whole = unsafe { records(next, END, &full, size, |raw| kinds.push(raw.u32(0))) };
+        let whole = unsafe { records(next, END, &full, size, read, || {}) };
         (kinds, whole)
     }
 

@@ -21,8 +21,6 @@ use crate::vendor::worker::{self, Worker};
 const NAP: Duration = Duration::from_millis(10);
 /// How often PTI is asked for buffers that are not full.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
-/// Records that are decoded before anybody looks whether the pipeline keeps up.
-const BATCH: u32 = 512;
 /// How long a pipeline that does not keep up is waited for.
 const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -116,22 +114,12 @@ impl Session {
 
     fn buffer(&mut self, full: &Full) {
         let next = self.found.pti.next_record;
-        let (sizes, mut count) = (self.sizes, 0_u32);
+        let (sizes, recorder) = (self.sizes, self.recorder);
+        let size = |kind| sizes.of(kind);
+        let pace = || keep_pace(recorder);
         // SAFETY: the buffer is ours now; names in its records are PTI's C strings.
         let whole = unsafe {
-            walk::records(
-                next,
-                END_OF_BUFFER,
-                full,
-                |kind| sizes.of(kind),
-                |raw| {
-                    self.decoder.record(raw);
-                    count += 1;
-                    if count.is_multiple_of(BATCH) {
-                        keep_pace(self.recorder);
-                    }
-                },
-            )
+            walk::records(next, END_OF_BUFFER, full, size, |raw| self.decoder.record(raw), pace)
         };
         if !whole {
             // How many records that are is unknown: one at least.
