@@ -146,7 +146,7 @@ impl Interner {
                 let id = cell as u32;
                 // SAFETY: the cell was published after its entry.
                 let entry = unsafe { &*self.entry(id) };
-                if entry.category == category && entry.arg == arg && entry.text == text {
+                if entry.category == category && entry.arg == arg && same(entry.text, text) {
                     return Some(StrId(id));
                 }
             }
@@ -333,23 +333,65 @@ fn hash(category: StrId, arg: StrId, text: &[u8]) -> u32 {
     };
     let seed = u64::from(category.0) << 32 | u64::from(arg.0);
     let mut h = fold(seed ^ K, text.len() as u64 ^ 0xd6e8_feb8_6659_fd93);
-    let mut parts = text.chunks_exact(8);
-    for part in &mut parts {
-        let word = u64::from_le_bytes(part.try_into().unwrap_or_default());
-        h = fold(h ^ word, K);
+    for part in text.chunks_exact(8) {
+        h = fold(h ^ word(part), K);
     }
-    let rest = parts.remainder();
-    if !rest.is_empty() {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        h = fold(h ^ u64::from_le_bytes(last), K);
-    }
+    h = fold(h ^ last_word(text), K);
     (h ^ h >> 32) as u32
+}
+
+/// Whether two texts are the same. Names are short, so without a call.
+#[inline]
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && one.chunks_exact(8).zip(other.chunks_exact(8)).all(|(a, b)| word(a) == word(b))
+        && last_word(one) == last_word(other)
+}
+
+#[inline]
+fn word(eight: &[u8]) -> u64 {
+    eight.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// The end of a text: with its length and its whole words, all of it. The bytes may overlap
+/// with each other or with the last whole word.
+#[inline]
+fn last_word(text: &[u8]) -> u64 {
+    let half = |at: usize| {
+        text.get(at..at + 4)
+            .and_then(|four| four.try_into().ok())
+            .map_or(0, |four| u64::from(u32::from_le_bytes(four)))
+    };
+    match text.len() {
+        0 => 0,
+        length @ 8.. => word(&text[length - 8..]),
+        length @ 4.. => half(0) | half(length - 4) << 32,
+        length => {
+            let byte = |at: usize| u64::from(text[at]);
+            byte(0) | byte(length / 2) << 8 | byte(length - 1) << 16
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_the_same_if_all_of_them_is() {
+        for length in 0..40 {
+            let text: Vec<u8> = (1..=length).collect();
+            assert!(same(&text, &text.clone()), "{length}");
+            for at in 0..text.len() {
+                let mut other = text.clone();
+                other[at] ^= 0x80;
+                assert!(!same(&text, &other), "{at} of {length}");
+                let ids = |text: &[u8]| hash(StrId(1), StrId::NONE, text);
+                assert_ne!(ids(&text), ids(&other), "{at} of {length}");
+            }
+            assert!(!same(&text, &text[..text.len().saturating_sub(1)]) || length == 0);
+        }
+    }
 
     #[test]
     fn equal_strings_get_equal_ids_and_come_back_unchanged() {

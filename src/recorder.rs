@@ -8,7 +8,7 @@ use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
 
 use crate::clock;
 use crate::intern::INTERNER;
-use crate::queue::{POOL, PRODUCER};
+use crate::queue::{POOL, with_producer};
 use crate::{control, recording};
 
 /// The pipeline of this process.
@@ -68,7 +68,7 @@ impl Recorder for Pipeline {
 
     #[inline]
     fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool {
-        PRODUCER.with(|producer| match Kind::from_u8(head.kind) {
+        with_producer(|producer| match Kind::from_u8(head.kind) {
             Some(Kind::Begin) => producer.begin(&POOL, head, 0, extras, name),
             Some(Kind::Push) => {
                 // A name by value leaves room in `site` for its category.

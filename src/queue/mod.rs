@@ -34,6 +34,15 @@ thread_local! {
     pub static PRODUCER: Producer = const { Producer::new() };
 }
 
+/// Calls `body` with this thread's [`PRODUCER`]. Only the address is asked for inside of
+/// `LocalKey::with`, which is not inlined with more in it, and then is two calls.
+#[inline(always)]
+pub fn with_producer<R>(body: impl FnOnce(&Producer) -> R) -> R {
+    let producer = PRODUCER.with(std::ptr::from_ref);
+    // SAFETY: the calling thread's, which has no destructor.
+    body(unsafe { &*producer })
+}
+
 /// The `pthread` key whose destructor retires a thread's lane; `u32::MAX` before
 /// [`watch_threads`]. Key destructors run after those of C++ and Rust thread-locals, so
 /// what these record while a thread ends is still seen.

@@ -37,8 +37,13 @@ pub(super) fn write(
     let by_value = !bytes.is_empty() && !describes_bytes(extras);
     let tag = head.tag | if by_value { NAME_BY_VALUE } else { 0 };
     chunk.put(pos, cast(Record { tail: tail as u16, tag, ..head }));
-    if tail > 0 {
-        write_tail(chunk, pos + 1, extras, bytes);
+    match extras {
+        // What most have that have any.
+        [one] if bytes.is_empty() => {
+            chunk.put(pos + 1, cast::<[Extra; 2], Slot>([*one, Extra::default()]));
+        }
+        _ if tail > 0 => write_tail(chunk, pos + 1, extras, bytes),
+        _ => {}
     }
 }
 

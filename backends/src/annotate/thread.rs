@@ -123,7 +123,11 @@ thread_local! {
 /// The calling thread's state. (`const` and without a destructor: the access cannot fail.)
 #[inline(always)]
 pub(crate) fn with<R>(body: impl FnOnce(&Thread) -> R) -> R {
-    THREAD.with(body)
+    // Only the address is asked for inside: `LocalKey::with` is not inlined with more in it,
+    // and then calls twice.
+    let thread = THREAD.with(std::ptr::from_ref);
+    // SAFETY: the calling thread's, which has no destructor.
+    body(unsafe { &*thread })
 }
 
 impl Thread {

@@ -251,8 +251,11 @@ pub(crate) unsafe extern "C" fn range_push_a(message: CText) -> c_int {
 pub(crate) fn push_message(session: &Session, category: StrId, text: &[u8]) -> c_int {
     push_with(session, category, |thread, level| {
         // Names with a comma are rare, but for PyTorch's.
-        if has_comma(text)
-            && let Some(recorded) = pytorch::push(session, thread, category, level, text)
+        if let Some(comma) = find_comma(text)
+            && let Some(recorded) = match pytorch::plain(text, comma) {
+                Some(operator) => Some(pytorch::push_plain(session, category, operator)),
+                None => pytorch::push(session, thread, category, level, text),
+            }
         {
             return recorded;
         }
@@ -261,9 +264,10 @@ pub(crate) fn push_message(session: &Session, category: StrId, text: &[u8]) -> c
 }
 
 #[inline(always)]
-fn has_comma(text: &[u8]) -> bool {
+fn find_comma(text: &[u8]) -> Option<usize> {
     // SAFETY: reads the slice only.
-    unsafe { !libc::memchr(text.as_ptr().cast(), b','.into(), text.len()).is_null() }
+    let found = unsafe { libc::memchr(text.as_ptr().cast(), b','.into(), text.len()) };
+    (!found.is_null()).then(|| found.addr() - text.as_ptr().addr())
 }
 
 pub(crate) unsafe extern "C" fn range_push_w(message: WideText) -> c_int {

@@ -15,7 +15,7 @@
 //! `seq` ties an operator to its backward node: see [`super::flows`].
 
 use kymograph_protos::record::OPERATOR;
-use kymograph_protos::{ArgType, Kind, Record, StrId};
+use kymograph_protos::{ArgType, Extra, Kind, Record, StrId};
 
 use super::super::args::Args;
 use super::super::session::{NVTX, Session};
@@ -134,6 +134,42 @@ fn is_operator(name: &[u8]) -> bool {
     name.windows(2).any(|two| two == b"::")
         || is_backward_name(name)
         || name.starts_with(b"triton_")
+}
+
+/// An operator of which nothing is told but its number: all for which no gradient is
+/// computed, unless shapes are asked for. `comma` is where the first one lies. In few instructions:
+/// after all the code that a program runs for an operator, each line of ours comes from far.
+#[inline(always)]
+pub(crate) fn plain(text: &[u8], comma: usize) -> Option<(&[u8], u64)> {
+    let (name, rest) = text.split_at(comma);
+    let digits = rest.strip_prefix(b", op_id = ")?;
+    let mut id = 0_u64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        id = id.wrapping_mul(10).wrapping_add(digit.into());
+    }
+    let colon = name.iter().position(|byte| *byte == b':')?;
+    // The engine's own range means more than an operator's.
+    let is_operator = name[colon..].starts_with(b"::") && !name.starts_with(b"autograd::");
+    (is_operator && (1..20).contains(&digits.len())).then_some((name, id))
+}
+
+/// Records a push of an operator that has a name and a number.
+#[inline(always)]
+pub(crate) fn push_plain(session: &Session, category: StrId, (name, id): (&[u8], u64)) -> bool {
+    let (key, site) = (session.key(&OP_ID), session.intern(category, name));
+    if key.is_none() || site.is_none() {
+        let mut args = Args::new();
+        args.unsigned(key, id);
+        let head = Record { kind: Kind::Push as u8, tag: OPERATOR, ..Record::default() };
+        return session.send_head(head, category, &Text::Borrowed(name), &mut args, None);
+    }
+    let (kind, tag) = (Kind::Push as u8, OPERATOR);
+    let head = Record { time: session.now(), site, kind, tag, ..Record::default() };
+    session.push(head, &[Extra::new(key, ArgType::U64, id)])
 }
 
 /// Records a push with a message of PyTorch's; none if it is not one.
