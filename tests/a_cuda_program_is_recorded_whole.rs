@@ -195,7 +195,7 @@ fn waits_and_what_they_wait_for() {
             recorded.trace.table(arrows),
             "work    place                  wait\n\
              first   GPU 0 stream 13 waits  Stream Wait Event\n\
-             first   GPU 0 stream 07 waits  Event Sync\n\
+             first   GPU 0 waits            Event Sync\n\
              second  GPU 0 stream 13 sync   Stream Sync\n",
             "{version}"
         );

@@ -31,6 +31,31 @@ fn kinds_are_chosen_by_kinetos_names() {
 }
 
 #[test]
+fn waits_need_no_calls_beside_them() {
+    let script = "kernel a\nrecord event=1\nkernel b stream=9\nwait event=1 stream=9 via=driver\n\
+                  kernel c stream=9\nsync stream stream=9 via=both\nsync event=1 via=driver\nsync\n";
+    for (types, calls) in [("kernel,cuda_sync", 0), ("kernel,cuda_event,cuda_runtime", 6)] {
+        let types = format!("ACTIVITY_TYPES={types}");
+        let recorded = record(&Machine::with("12.6"), script, &["--", "--set", &types]);
+        recorded.trace.assert_clean();
+        let waits = "SELECT w.name AS wait, g.name AS work FROM slice w
+                     LEFT JOIN flow ON slice_in = w.id LEFT JOIN gpu_slice g ON g.id = slice_out
+                     WHERE w.category = 'cuda_sync' ORDER BY w.ts";
+        assert_eq!(
+            recorded.trace.table(waits),
+            "wait               work\n\
+             Stream Wait Event  a\n\
+             Stream Sync        c\n\
+             Event Sync         a\n\
+             Context Sync       NULL\n",
+            "{types}"
+        );
+        let slices = "SELECT count(*) FROM slice WHERE category IN ('cuda_runtime', 'cuda_driver')";
+        assert_eq!(recorded.trace.one_i64(slices), calls, "{types}");
+    }
+}
+
+#[test]
 fn all_args_are_those_of_kineto() {
     let script = "kernel k grid=4,2,1 block=128 regs=40 shared=16 dynamic=512\nkernel _Z4gemmPfi\n\
                   copy htod 4096 dur=1us\nsync\n";

@@ -4,9 +4,10 @@
 #[path = "../backends/tests/fakes/mod.rs"]
 mod fakes;
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use fakes::Machine;
 use judge::Trace;
@@ -112,17 +113,28 @@ fn cupti_leaves_the_process_with_the_next_call() {
     run("12.3", "stay");
 }
 
+/// CUPTI leaves where that wait ends, and is asked for nothing there.
+#[test]
+fn a_recording_may_end_while_a_thread_waits() {
+    run("13.1", "waiting");
+}
+
 /// How often CUPTI left this process.
 fn finalized() -> u32 {
+    fake(c"fake_cupti_finalized")
+}
+
+/// A number that the fake CUPTI in this process has counted.
+fn fake(counter: &CStr) -> u32 {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let line = maps.lines().find(|line| line.contains("libcupti")).unwrap();
     let path = CString::new(&line[line.find('/').unwrap()..]).unwrap();
     // SAFETY: the fake declares the function so, and is never unloaded.
     unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
-        let finalized = libc::dlsym(library, c"fake_cupti_finalized".as_ptr());
-        assert!(!finalized.is_null());
-        std::mem::transmute::<*mut c_void, extern "C" fn() -> u32>(finalized)()
+        let counter = libc::dlsym(library, counter.as_ptr());
+        assert!(!counter.is_null());
+        std::mem::transmute::<*mut c_void, extern "C" fn() -> u32>(counter)()
     }
 }
 
@@ -195,6 +207,17 @@ fn child() {
                 cuda.work(1);
                 assert_eq!(finalized(), if what == "leave" { cycle } else { 0 });
             }
+        }
+        "waiting" => {
+            let recording = to(folder.join("waiting.pftrace"));
+            std::thread::scope(|scope| {
+                scope.spawn(|| cuda.script("kernel slow dur=2500ms\nsync stream\n"));
+                std::thread::sleep(Duration::from_millis(300));
+                // Which waits a second for devices.
+                recording.stop();
+            });
+            cuda.work(1);
+            assert_eq!((finalized(), fake(c"fake_cupti_asked_when_gone")), (1, 0));
         }
         "destroy" => {
             for name in ["destroy", "again"] {

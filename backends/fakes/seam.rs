@@ -28,6 +28,8 @@ pub(crate) struct Call {
     pub(crate) cbid: u32,
     pub(crate) correlation: u32,
     pub(crate) context: u32,
+    /// What it was called with: pointers and numbers, in their order.
+    pub(crate) params: [u64; 3],
     /// The function, and the kernel if it launches one.
     pub(crate) function: &'static CStr,
     pub(crate) symbol: Option<&'static CStr>,

@@ -53,7 +53,7 @@ pub(crate) fn tell(event: &Event) {
 /// `cuCtxSynchronize`, which a tracer may call as well.
 pub(crate) fn synchronize() {
     let place = timeline::place(0, 7);
-    call(&functions::SYNC_DEVICE, Via::Driver, place, None, |correlation| {
+    call(&functions::SYNC_DEVICE, Via::Driver, place, &With::NOTHING, |correlation| {
         wait(4, place, correlation, 0, timeline::done(place.context, None));
     });
 }
@@ -90,6 +90,7 @@ fn visit(place: Place, priority: i32) {
 
 fn act(statement: &Statement, place: Place) {
     let via = statement.via;
+    let stream = place.stream.into();
     match &statement.verb {
         Verb::Work(task) => {
             let pair = match task {
@@ -98,42 +99,47 @@ fn act(statement: &Statement, place: Place) {
                 Task::Set { .. } => &functions::SET,
                 Task::Kernel(_) | Task::Graph => &functions::LAUNCH,
             };
-            call(pair, via, place, symbol(task), |correlation| {
+            let with = With { symbol: symbol(task), ..With::NOTHING };
+            call(pair, via, place, &with, |correlation| {
                 let (start, end) = timeline::take(place, statement.dur);
                 let (graph, node, task) = (0, 0, *task);
                 tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
             });
         }
         Verb::Launch(id) => {
-            call(&functions::GRAPH, via, place, None, |correlation| {
+            call(&functions::GRAPH, via, place, &With::NOTHING, |correlation| {
                 launch(place, correlation, *id);
             });
         }
         Verb::SyncDevice => {
-            call(&functions::SYNC_DEVICE, via, place, None, |correlation| {
+            call(&functions::SYNC_DEVICE, via, place, &With::NOTHING, |correlation| {
                 wait(4, place, correlation, 0, timeline::done(place.context, None));
             });
         }
         Verb::SyncStream => {
-            call(&functions::SYNC_STREAM, via, place, None, |correlation| {
+            let with = With::params([stream, 0, 0]);
+            call(&functions::SYNC_STREAM, via, place, &with, |correlation| {
                 let done = timeline::done(place.context, Some(place.stream));
                 wait(3, place, correlation, 0, done);
             });
         }
         Verb::SyncEvent(event) => {
-            call(&functions::SYNC_EVENT, via, place, None, |correlation| {
+            let with = With::params([handle(*event), 0, 0]);
+            call(&functions::SYNC_EVENT, via, place, &with, |correlation| {
                 let done = timeline::recorded(place, *event).time;
                 wait(1, place, correlation, *event, done);
             });
         }
         Verb::Record(event) => {
-            call(&functions::RECORD, via, place, None, |correlation| {
+            let with = With::params([handle(*event), stream, 0]);
+            call(&functions::RECORD, via, place, &with, |correlation| {
                 let timeline::Recorded { id, time } = timeline::record(place, *event);
                 tell(&Event::Recorded { place, correlation, event: *event, record: id, time });
             });
         }
         Verb::Wait(event) => {
-            call(&functions::WAIT, via, place, None, |correlation| {
+            let with = With::params([stream, handle(*event), 0]);
+            call(&functions::WAIT, via, place, &with, |correlation| {
                 timeline::hold(place, timeline::recorded(place, *event).time);
                 wait(2, place, correlation, *event, 0);
             });
@@ -143,7 +149,7 @@ fn act(statement: &Statement, place: Place) {
                 GOT_KERNEL.store(true, Ordering::Relaxed);
             }
             let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
-            within(function, correlation, place, None, || {});
+            within(function, correlation, place, &With::NOTHING, || {});
         }
         Verb::Memory(deed, address, bytes) => {
             let (deed, address, bytes, end) = (*deed, *address, *bytes, realtime());
@@ -171,53 +177,61 @@ fn symbol(task: &Task) -> Option<&'static CStr> {
     if let Task::Kernel(kernel) = task { Some(kernel.name) } else { None }
 }
 
+/// What a function is called with.
+struct With {
+    symbol: Option<&'static CStr>,
+    params: [u64; 3],
+}
+
+impl With {
+    const NOTHING: With = With { symbol: None, params: [0; 3] };
+
+    fn params(params: [u64; 3]) -> With {
+        With { params, ..With::NOTHING }
+    }
+}
+
+/// What a program has for an event.
+fn handle(event: u32) -> u64 {
+    0xe000_0000 | u64::from(event)
+}
+
 /// Whether the program has something to launch by the driver API.
 static GOT_KERNEL: AtomicBool = AtomicBool::new(false);
 
 /// Work inside the functions that ask for it, under one correlation id.
-fn call(
-    pair: &Pair,
-    via: Via,
-    place: Place,
-    symbol: Option<&'static CStr>,
-    work: impl FnOnce(u32),
-) {
+fn call(pair: &Pair, via: Via, place: Place, with: &With, work: impl FnOnce(u32)) {
     let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
     let inner = || match via {
         Via::Runtime => work(correlation),
         Via::Driver | Via::Both => {
-            within(&pair.driver, correlation, place, symbol, || work(correlation));
+            within(&pair.driver, correlation, place, with, || work(correlation));
         }
     };
     match via {
         Via::Driver => {
-            if let (Some(_), Some(get)) = (symbol, &functions::GET_KERNEL)
+            if let (Some(_), Some(get)) = (with.symbol, &functions::GET_KERNEL)
                 && !GOT_KERNEL.swap(true, Ordering::Relaxed)
             {
                 let correlation = CORRELATION.fetch_add(1, Ordering::Relaxed);
-                within(get, correlation, place, None, || {});
+                within(get, correlation, place, &With::NOTHING, || {});
             }
             inner();
         }
-        Via::Runtime | Via::Both => within(&pair.runtime, correlation, place, symbol, inner),
+        Via::Runtime | Via::Both => within(&pair.runtime, correlation, place, with, inner),
     }
 }
 
-fn within(
-    function: &Function,
-    correlation: u32,
-    place: Place,
-    symbol: Option<&'static CStr>,
-    work: impl FnOnce(),
-) {
+fn within(function: &Function, correlation: u32, place: Place, with: &With, work: impl FnOnce()) {
     let mut word = 0;
     let call = Call {
         domain: function.domain,
         cbid: function.cbid,
         correlation,
         context: place.context,
+        params: with.params,
         function: function.name,
-        symbol,
+        symbol: with.symbol,
         word: &mut word,
     };
     tell(&Event::Enter(call));

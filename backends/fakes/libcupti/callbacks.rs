@@ -78,6 +78,10 @@ fn of(handle: *mut c_void, change: impl FnOnce(&mut Subscriber)) -> c_int {
     })
 }
 
+pub(crate) fn is_subscribed() -> bool {
+    with(|subscriber| subscriber.is_some())
+}
+
 pub(crate) fn forget() {
     with(|subscriber| *subscriber = None);
 }
@@ -176,7 +180,7 @@ pub(crate) fn api(call: &Call, site: u32) {
     let data = ApiData {
         site,
         function: call.function.as_ptr(),
-        params: ptr::null(),
+        params: call.params.as_ptr().cast(),
         returned: if site == EXIT { &SUCCESS } else { ptr::null() },
         symbol: call.symbol.map_or(ptr::null(), CStr::as_ptr),
         context: ptr::without_provenance(call.context as usize),

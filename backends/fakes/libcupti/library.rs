@@ -178,6 +178,9 @@ pub unsafe extern "C" fn cuptiGetStreamIdEx(
     to: *mut u32,
 ) -> c_int {
     let stream = if stream.is_null() { 7 } else { stream.addr() as u32 };
+    if !callbacks::is_subscribed() {
+        ASKED_WHEN_GONE.fetch_add(1, Ordering::Relaxed);
+    }
     // SAFETY: the caller's.
     call("cuptiGetStreamIdEx", || unsafe { give(to, stream) })
 }
@@ -202,6 +205,14 @@ static FINALIZED: AtomicU32 = AtomicU32::new(0);
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_cupti_finalized() -> u32 {
     FINALIZED.load(Ordering::Relaxed)
+}
+
+static ASKED_WHEN_GONE: AtomicU32 = AtomicU32::new(0);
+
+/// For tests: how often a stream was asked for by nobody who is subscribed.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_cupti_asked_when_gone() -> u32 {
+    ASKED_WHEN_GONE.load(Ordering::Relaxed)
 }
 
 /// Nobody is known any more, and nothing enabled.

@@ -24,6 +24,7 @@ use super::kinds;
 use super::leave;
 use super::names;
 use super::subscription;
+use super::sync;
 use super::sys::{
     API_ENTER, CallbackData, Cupti, DOMAIN_DRIVER, DOMAIN_RESOURCE, DOMAIN_RUNTIME, DOMAIN_STATE,
     RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, RESOURCE_CU_INIT_FINISHED,
@@ -42,13 +43,19 @@ struct Call {
     deferred: bool,
     /// Gives the program something to launch.
     gives: bool,
+    /// Waits, or records what is waited for.
+    waits: Option<sync::Function>,
 }
 
 impl Call {
-    const NONE: Call = Call { site: StrId::NONE, launches: false, deferred: false, gives: false };
+    const NONE: Call =
+        Call { site: StrId::NONE, launches: false, deferred: false, gives: false, waits: None };
 
-    fn is_watched(self) -> bool {
-        (!self.site.is_none() || self.gives) && (!self.deferred || direct::is_watched())
+    /// Whether we are called for it. `slices`: calls of its domain are recorded.
+    fn is_watched(self, slices: bool, waits: bool) -> bool {
+        let recorded =
+            (!self.site.is_none() || self.gives) && (!self.deferred || direct::is_watched());
+        slices && recorded || waits && self.waits.is_some()
     }
 }
 
@@ -59,6 +66,8 @@ struct Domain {
     /// Written into the invocation's own word while its slice is open. Domains differ,
     /// should a runtime call and its driver call share the word as they share the id.
     mark: u64,
+    /// Of `ENABLED`.
+    bit: u64,
 }
 
 struct Calls {
@@ -93,10 +102,12 @@ pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn Recorder) {
         recorder,
         runtime: Domain {
             mark: 0x4b59_4d52 << 32,
+            bit: RUNTIME,
             ..domain(cupti, recorder, DOMAIN_RUNTIME, b"cuda_runtime", kinds::runtime_call_matters)
         },
         driver: Domain {
             mark: 0x4b59_4d44 << 32,
+            bit: DRIVER,
             ..domain(cupti, recorder, DOMAIN_DRIVER, b"cuda_driver", kinds::driver_call_matters)
         },
     });
@@ -124,6 +135,7 @@ fn domain(
             let name = names::call(&name);
             call.gives = kinds::gives_kernels(name);
             call.deferred = kinds::launches_kernels(name);
+            call.waits = sync::function(name);
             if matters(name) {
                 call.site = intern(recorder, category, name.as_bytes());
                 call.launches = kinds::may_launch(name);
@@ -133,21 +145,29 @@ fn domain(
     }
     let last = calls.iter().rposition(|call| !call.site.is_none() || call.gives).unwrap_or(0);
     calls.truncate(last + 1);
-    Domain { category, calls: calls.into(), mark: 0 }
+    Domain { category, calls: calls.into(), mark: 0, bit: 0 }
 }
 
-/// What was enabled: bit 0 the runtime's calls, bit 1 the driver's, bit 2 anything.
+/// What was enabled, as bits.
 static ENABLED: AtomicU64 = AtomicU64::new(0);
+const RUNTIME: u64 = 1;
+const DRIVER: u64 = 2;
+/// Calls of either that wait.
+const WAITS: u64 = 4;
+const ANYTHING: u64 = 8;
 
 /// Whether a callback is one that we asked for.
 pub(crate) fn is_ours(domain: c_int, id: u32) -> bool {
     let Some(calls) = CALLS.get() else { return false };
     let enabled = ENABLED.load(Ordering::Acquire);
-    let known = |domain: &Domain| domain.calls.get(id as usize).is_some_and(|c| c.is_watched());
+    let known = |domain: &Domain, bit| {
+        let call = domain.calls.get(id as usize);
+        call.is_some_and(|call| call.is_watched(enabled & bit != 0, enabled & WAITS != 0))
+    };
     match domain {
-        DOMAIN_RUNTIME => enabled & 1 != 0 && known(&calls.runtime),
-        DOMAIN_DRIVER => enabled & 2 != 0 && known(&calls.driver),
-        DOMAIN_RESOURCE | DOMAIN_STATE => enabled & 4 != 0,
+        DOMAIN_RUNTIME => known(&calls.runtime, RUNTIME),
+        DOMAIN_DRIVER => known(&calls.driver, DRIVER),
+        DOMAIN_RESOURCE | DOMAIN_STATE => enabled & ANYTHING != 0,
         _ => false,
     }
 }
@@ -157,7 +177,7 @@ pub(crate) fn enable_again(cupti: &Cupti, subscriber: *mut c_void) {
     match ENABLED.load(Ordering::Acquire) {
         0 => {}
         enabled => {
-            ask(cupti, subscriber, enabled & 1 != 0, enabled & 2 != 0);
+            ask(cupti, subscriber, enabled);
         }
     }
 }
@@ -171,14 +191,18 @@ pub(crate) fn enable(
     from_birth: bool,
 ) -> u32 {
     direct::begin(from_birth && selection.runtime && selection.driver);
-    let enabled = u64::from(selection.runtime) | u64::from(selection.driver) << 1 | 4;
+    sync::begin();
+    let wanted =
+        [(selection.runtime, RUNTIME), (selection.driver, DRIVER), (selection.waits, WAITS)];
+    let wanted = wanted.iter().filter(|(wanted, _)| *wanted).map(|(_, bit)| bit);
+    let enabled = wanted.fold(ANYTHING, |bits, bit| bits | bit);
     ENABLED.store(enabled, Ordering::Release);
-    let refused = ask(cupti, subscriber, selection.runtime, selection.driver);
+    let refused = ask(cupti, subscriber, enabled);
     ON.store(true, Ordering::Release);
     refused
 }
 
-fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u32 {
+fn ask(cupti: &Cupti, subscriber: *mut c_void, enabled: u64) -> u32 {
     let Some(calls) = CALLS.get() else { return 0 };
     let mut refused = 0;
     let mut enable = |domain, id: u32| {
@@ -190,10 +214,11 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
         [RESOURCE_CONTEXT_CREATED, RESOURCE_CONTEXT_DESTROY_STARTING, RESOURCE_CU_INIT_FINISHED];
     resources.into_iter().for_each(|id| enable(DOMAIN_RESOURCE, id));
     let domains =
-        [(DOMAIN_RUNTIME, &calls.runtime, runtime), (DOMAIN_DRIVER, &calls.driver, driver)];
-    for (number, domain, wanted) in domains {
-        let ids = domain.calls.iter().enumerate().filter(|(_, call)| wanted && call.is_watched());
-        ids.for_each(|(id, _)| enable(number, id as u32));
+        [(DOMAIN_RUNTIME, &calls.runtime, RUNTIME), (DOMAIN_DRIVER, &calls.driver, DRIVER)];
+    for (number, domain, bit) in domains {
+        let (slices, waits) = (enabled & bit != 0, enabled & WAITS != 0);
+        let ids = (0..).zip(&domain.calls).filter(|(_, call)| call.is_watched(slices, waits));
+        ids.for_each(|(id, _)| enable(number, id));
     }
     // Appeared in CUDA 12.2; before that it is refused, which is no loss.
     // SAFETY: as above.
@@ -203,8 +228,9 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, runtime: bool, driver: bool) -> u
 
 /// Has us called when calls end, whatever was recorded.
 pub(crate) fn watch_ends(cupti: &Cupti, subscriber: *mut c_void) {
-    ENABLED.store(0b111, Ordering::Release);
-    ask(cupti, subscriber, true, true);
+    let enabled = RUNTIME | DRIVER | ANYTHING;
+    ENABLED.store(enabled, Ordering::Release);
+    ask(cupti, subscriber, enabled);
 }
 
 /// Calls `each` with the functions of the runtime API that are not worth a record.
@@ -286,6 +312,13 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     }
     let mark = domain.mark | u64::from(correlation);
     if data.site != API_ENTER {
+        // Not after the recording: CUPTI, which is asked for streams, may have left just now.
+        if let Some(function) = call.waits
+            && ON.load(Ordering::Relaxed)
+        {
+            // SAFETY: the caller's promise.
+            unsafe { sync::exit(function, mark, data) };
+        }
         if *word == mark {
             *word = 0;
             let end =
@@ -311,7 +344,14 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     if call.launches {
         direct::asks(correlation);
     }
-    if !ON.load(Ordering::Relaxed) || !calls.recorder.enabled(domain.category) {
+    if !ON.load(Ordering::Relaxed) {
+        return;
+    }
+    let enabled = ENABLED.load(Ordering::Relaxed);
+    if call.waits.is_some() && enabled & WAITS != 0 {
+        sync::enter(mark);
+    }
+    if enabled & domain.bit == 0 || !calls.recorder.enabled(domain.category) {
         return;
     }
     let (tag, arg) = if call.launches {

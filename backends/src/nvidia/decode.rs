@@ -14,6 +14,7 @@ use super::memory::Allocated;
 use super::names::{self, Kernels};
 use super::occupancy;
 use super::places::Places;
+use super::sync;
 use super::sys::kind;
 use super::waits::Waits;
 use crate::vendor::args::{Args, MOST_ARGS};
@@ -129,8 +130,6 @@ impl Decoder {
             kind::MEMCPY2 => self.peer_copy(raw),
             kind::MEMSET => self.set(raw),
             kind::GRAPH_TRACE => self.graph(raw),
-            kind::SYNCHRONIZATION => self.waits.wait(raw),
-            kind::CUDA_EVENT => self.waits.event(raw),
             kind::OVERHEAD => self.overhead(raw),
             kind::STREAM => {
                 self.priorities.insert((raw.u32(4), raw.u32(8)), raw.u32(12));
@@ -151,8 +150,18 @@ impl Decoder {
         }
     }
 
-    /// What had to wait for records that may come later. Called when all buffers at hand
-    /// were read.
+    /// Calls that wait, and that are over.
+    pub(crate) fn waited(&mut self) {
+        while let Some(called) = sync::take() {
+            self.waits.called(called);
+            if self.waits.is_full() {
+                self.settle();
+            }
+        }
+    }
+
+    /// Says what the waits were for. Called when all was read that CUPTI had when they were
+    /// over.
     pub(crate) fn settle(&mut self) {
         let mut waits = std::mem::take(&mut self.waits);
         waits.settle(|wait| self.wait(&wait));

@@ -4,7 +4,7 @@ use super::sys::kind;
 use crate::vendor::selection::wants;
 
 /// What is recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Selection {
     /// Bit n: activity kind n.
     kinds: u64,
@@ -12,6 +12,8 @@ pub(crate) struct Selection {
     pub(crate) runtime: bool,
     /// Calls of the driver API that ask for work or wait for it.
     pub(crate) driver: bool,
+    /// What the calls wait for, of either API.
+    pub(crate) waits: bool,
 }
 
 /// Kineto's name, the kinds it stands for (`ACTIVITY_TYPES`; include/ActivityType.h), and
@@ -23,9 +25,9 @@ const NAMES: [(&str, &[u32], bool); 14] = [
     ("concurrent_kernel", &[kind::CONCURRENT_KERNEL], false),
     ("cuda_runtime", &[], true),
     ("cuda_driver", &[], true),
-    // Events cannot be asked for by themselves: they come with synchronisation.
-    ("cuda_sync", &[kind::SYNCHRONIZATION], true),
-    ("cuda_event", &[kind::SYNCHRONIZATION], false),
+    // By the calls, not by CUPTI's kinds: see `super::sync`.
+    ("cuda_sync", &[], true),
+    ("cuda_event", &[], false),
     ("overhead", &[kind::OVERHEAD], true),
     // Come only before records of calls, so these are needed with them.
     ("external_correlation", &[kind::EXTERNAL_CORRELATION, kind::RUNTIME, kind::DRIVER], false),
@@ -40,12 +42,13 @@ impl Selection {
     /// From a list such as `kernel,gpu_memcpy,cuda_runtime`, in any case. Names that mean
     /// nothing to CUPTI (`cpu_op`) are for others; an empty list is the default.
     pub(crate) fn parse(list: &str) -> Selection {
-        let mut selection = Selection { kinds: 0, runtime: false, driver: false };
+        let mut selection = Selection::default();
         for (name, kinds, by_default) in NAMES {
             if wants(list, &[name], by_default) {
                 selection.kinds |= kinds.iter().fold(0, |bits, kind| bits | 1 << kind);
                 selection.runtime |= name == "cuda_runtime";
                 selection.driver |= name == "cuda_driver";
+                selection.waits |= matches!(name, "cuda_sync" | "cuda_event");
             }
         }
         if selection.kinds & (1 << kind::CONCURRENT_KERNEL) != 0 {
@@ -62,7 +65,7 @@ impl Selection {
     }
 
     pub(crate) fn is_empty(self) -> bool {
-        self.kinds == 0 && !self.runtime && !self.driver
+        self == Selection::default()
     }
 }
 
@@ -96,7 +99,7 @@ pub(crate) fn runtime_call_matters(name: &str) -> bool {
 /// Whether a call of the driver API is recorded if it does not come from within a call of
 /// the runtime's: what asks for work, waits for it, loads code or maps memory.
 pub(crate) fn driver_call_matters(name: &str) -> bool {
-    const BEGINNINGS: [&str; 19] = [
+    const BEGINNINGS: [&str; 20] = [
         "cuLaunch",
         "cuGraphLaunch",
         "cuMemcpy",
@@ -114,6 +117,7 @@ pub(crate) fn driver_call_matters(name: &str) -> bool {
         "cuStreamWaitEvent",
         "cuCtxSynchronize",
         "cuEventSynchronize",
+        "cuEventRecord",
         "cuModuleLoad",
         "cuLibraryLoad",
     ];
@@ -157,12 +161,13 @@ mod tests {
     #[test]
     fn names_are_kinetos() {
         let all = Selection::parse("");
-        assert!(all.runtime && all.driver);
-        assert_eq!(all.kinds().collect::<Vec<_>>(), [1, 2, 9, 10, 17, 22, 37, 38]);
+        assert!(all.runtime && all.driver && all.waits);
+        assert_eq!(all.kinds().collect::<Vec<_>>(), [1, 2, 9, 10, 17, 22, 37]);
         let some = Selection::parse("CPU_OP, kernel,CUDA_RUNTIME");
-        assert!(some.runtime && !some.driver);
+        assert!(some.runtime && !some.driver && !some.waits);
         assert_eq!(some.kinds().collect::<Vec<_>>(), [9, 10, 37]);
         assert!(Selection::parse("cpu_op").is_empty());
+        assert!(Selection::parse("cuda_event").waits);
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Decoder {
         args.unsigned(self.keys.to_device, raw.u32(44));
         let start = raw.u64(16);
         let category = self.keys.unified_memory;
-        self.range(category, name, (start, raw.u64(24).max(start)), None, &args);
+        self.timed(category, name, (start, raw.u64(24).max(start)), None, &args);
     }
 
     /// Something that took no time, on the track of the thread that reads.

@@ -11,7 +11,7 @@
 //! | `sys` | what the headers define |
 //! | `library` | CUPTI and the driver, found at run time |
 //! | `kinds` | what is recorded |
-//! | `callbacks` | calls of the API, as they happen |
+//! | `callbacks`, `direct`, `sync` | calls of the API, as they happen |
 //! | `buffers` | memory that CUPTI fills |
 //! | `layout`, `decode`, `queues`, `ranges`, `waits`, `memory`, `places`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
@@ -50,6 +50,7 @@ mod ranges;
 mod session;
 pub mod share;
 pub mod subscription;
+mod sync;
 mod sys;
 mod waits;
 

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char};
 
 use kymograph_protos::{Recorder, StrId};
 
+use super::sync::Deed;
 use crate::vendor::intern::intern;
 use crate::vendor::kernel::{Name, describe};
 
@@ -92,14 +93,14 @@ pub(crate) fn memory_kind(kind: u16) -> &'static str {
     KINDS.get(usize::from(kind)).copied().unwrap_or("Unrecognized")
 }
 
-/// `CUpti_ActivitySynchronizationType`.
-pub(crate) fn wait(kind: u32) -> &'static str {
-    match kind {
-        1 => "Event Sync",
-        2 => "Stream Wait Event",
-        3 => "Stream Sync",
-        4 => "Context Sync",
-        _ => "Unknown Sync",
+/// A call that waits.
+pub(crate) fn wait(deed: Deed) -> &'static str {
+    match deed {
+        Deed::Record => "Record",
+        Deed::Event => "Event Sync",
+        Deed::StreamWaitsEvent => "Stream Wait Event",
+        Deed::Stream => "Stream Sync",
+        Deed::Context => "Context Sync",
     }
 }
 

@@ -5,14 +5,13 @@ use std::collections::{HashMap, HashSet};
 
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
+use super::sync::NO_STREAM;
 use crate::vendor::intern::intern;
 use crate::vendor::ranges::Ids;
 use crate::vendor::raw::Raw;
 
 /// Of the tracks beside the queues.
 const TRACKS: Ids = Ids::of(*b"CT");
-/// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`: a wait that is for no stream.
-const NO_STREAM: u32 = u32::MAX;
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use kymograph_protos::StrId;
 use super::decode::Decoder;
 use super::names;
 use super::places::Track;
+use super::sync::{Called, Deed};
 use super::waits::Wait;
 use crate::vendor::args::Args;
 use crate::vendor::intern::intern;
@@ -15,24 +16,23 @@ impl Decoder {
     pub(super) fn overhead(&mut self, raw: Raw<'_>) {
         let name = names::overhead(raw.u32(4));
         let times = (raw.u64(24), raw.u64(32));
-        self.range(self.keys.overhead, name, times, Some(Track::Overhead), &Args::new());
+        self.timed(self.keys.overhead, name, times, Some(Track::Overhead), &Args::new());
     }
 
     /// A wait, when it is known what it was for.
     pub(super) fn wait(&mut self, wait: &Wait) {
         self.counts.waits += 1;
-        let device = self.places.device_of(wait.context);
+        let Called { deed, start, end, context, stream, .. } = wait.called;
+        let device = self.places.device_of(context);
         let mut args = Args::new();
         wait.describe(&self.keys, device, &mut args);
-        let (stream, of_stream) = (wait.stream, wait.is_of_stream());
+        let of_stream = deed == Deed::Stream;
         let track = device.map(|device| Track::Waits { device, stream, of_stream });
-        let times = (wait.start, wait.end);
-        self.range(self.keys.cuda_sync, names::wait(wait.kind), times, track, &args);
+        self.range(self.keys.cuda_sync, names::wait(deed), (start, end), track, &args);
     }
 
-    /// A slice that belongs to no queue and no thread. Without a track it lies on one that
-    /// is called like its category.
-    pub(super) fn range(
+    /// The same as `range`, of times of CUPTI's.
+    pub(super) fn timed(
         &mut self,
         category: StrId,
         name: &str,
@@ -45,13 +45,26 @@ impl Decoder {
             self.recorder.lost(1);
             return;
         }
+        let times = (self.clock.nanos(start), self.clock.nanos(end));
+        self.range(category, name, times, track, args);
+    }
+
+    /// A slice that belongs to no queue and no thread. Without a track it lies on one that
+    /// is called like its category.
+    fn range(
+        &mut self,
+        category: StrId,
+        name: &str,
+        times: (u64, u64),
+        track: Option<Track>,
+        args: &Args,
+    ) {
         let mut all = Args::new();
         if let Some(track) = track {
             all.push(self.places.track(track, self.recorder));
         }
         args.extras().iter().for_each(|arg| all.push(*arg));
         let site = intern(self.recorder, category, name.as_bytes());
-        let times = (self.clock.nanos(start), self.clock.nanos(end));
         self.ranges.push(site, times, all.extras());
     }
 }

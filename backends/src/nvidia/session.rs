@@ -21,6 +21,7 @@ use super::leave;
 use super::library::{self, Found};
 use super::share;
 use super::subscription;
+use super::sync;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
 use crate::source::Settings;
 use crate::vendor::pool::{Counts, Full};
@@ -60,6 +61,8 @@ pub(crate) struct Session {
     described: bool,
     dropped: u64,
     discarded: u64,
+    /// Calls that waited, for which there was no room.
+    lost_waits: u64,
     /// Buffers whose records ended in something that CUPTI could not step over.
     broken: u64,
     silence: u32,
@@ -95,6 +98,7 @@ impl Session {
             described: false,
             dropped: 0,
             discarded: 0,
+            lost_waits: 0,
             broken: 0,
             silence: 0,
             sampler: settings.gpu_counters.map(|every| Sampler::new(recorder, every)),
@@ -108,7 +112,9 @@ impl Session {
         let mut flushed = Instant::now();
         while !worker.stopping() {
             let wanted = worker.wanted();
-            if wanted.is_some() || flushed.elapsed() >= FLUSH_EVERY {
+            let due = wanted.is_some() || flushed.elapsed() >= FLUSH_EVERY;
+            self.decoder.waited();
+            if due {
                 flushed = Instant::now();
                 self.decoder.clock.look();
                 self.flush(0);
@@ -116,6 +122,9 @@ impl Session {
                 self.listen();
             }
             self.read(worker);
+            if due {
+                self.decoder.settle();
+            }
             self.sample();
             if let Some(ticket) = wanted {
                 worker.flushed(ticket);
@@ -131,8 +140,6 @@ impl Session {
         self.flush(0);
         self.read(worker);
         self.describe_devices();
-        // First: that we wait now is no part of the recording.
-        self.disable(|kind| kind == kind::SYNCHRONIZATION);
         if callbacks::context_seen() || buffers::counts() != self.before {
             self.synchronise();
         }
@@ -140,6 +147,8 @@ impl Session {
         self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
         self.flush(FLUSH_FORCED);
         self.read(worker);
+        self.decoder.waited();
+        self.decoder.settle();
         self.count_dropped();
         self.sampler.iter_mut().for_each(Sampler::hurry);
         self.sample();
@@ -186,15 +195,10 @@ impl Session {
         if callbacks::context_seen() {
             self.describe_devices();
         }
-        let mut any = false;
         while let Some(full) = buffers::take_full() {
             self.describe_devices();
             self.buffer(&full, worker);
             buffers::recycle(full);
-            any = true;
-        }
-        if any {
-            self.decoder.settle();
         }
     }
 
@@ -222,6 +226,9 @@ impl Session {
         let discarded = buffers::counts().discarded - self.before.discarded;
         self.recorder.lost(discarded - self.discarded);
         self.discarded = discarded;
+        let waits = sync::lost();
+        self.recorder.lost(waits);
+        self.lost_waits += waits;
         if result == SUCCESS && dropped > 0 {
             self.dropped += dropped as u64;
             self.recorder.lost(dropped as u64);
@@ -273,6 +280,7 @@ impl Session {
             ("lost.dropped_by_cupti", self.dropped),
             ("lost.without_times", decoded.timeless),
             ("lost.discarded", self.discarded),
+            ("lost.waits", self.lost_waits),
             ("buffers", now.completed - self.before.completed),
             ("buffers_refused", now.refused - self.before.refused),
             ("buffers_of_others", now.foreign - self.before.foreign),

@@ -137,6 +137,8 @@ functions! {
         enable_and_dump = c"cuptiActivityEnableAndDump": fn(u32) -> Code;
         configure_unified = c"cuptiActivityConfigureUnifiedMemoryCounter":
             fn(*mut [u32; 4], u32) -> Code;
+        stream_id = c"cuptiGetStreamIdEx":
+            fn(*mut c_void, *mut c_void, u8, *mut u32) -> Code;
         enable_runtime_api = c"cuptiActivityEnableRuntimeApi": fn(u32, u8) -> Code;
     }
 }

@@ -1,9 +1,8 @@
 //! Waiting for devices: which record of an event a wait was for, and which work that was.
 //!
-//! The record of a wait says an event's number, and numbers are used again. The event
-//! that was meant is the one recorded last before the wait; where CUPTI gives events an id
-//! of their own (`cudaEventSyncId`, CUDA 12.8), that one. Both may lie in another buffer
-//! than the wait, so waits are held until all buffers at hand were read.
+//! A wait for an event is for the last record of it before the wait. What a wait was for is
+//! told by the work that was done before: CUPTI hands its records over some time after the
+//! call, so waits are held until it was asked for all it has.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,8 +10,8 @@ use kymograph_protos::{ArgType, Extra, StrId};
 
 use super::keys::Keys;
 use super::names;
+use super::sync::{Called, Deed};
 use crate::vendor::args::Args;
-use crate::vendor::raw::Raw;
 
 /// Records of one event that are remembered.
 const MOST_RECORDS: usize = 64;
@@ -21,39 +20,42 @@ const MOST_KEYS: usize = 1 << 14;
 /// Activities of one stream that are remembered.
 const MOST_WORK: usize = 1 << 15;
 
-/// `CUpti_ActivitySynchronizationType`.
-const EVENT: u32 = 1;
-const STREAM_WAIT_EVENT: u32 = 2;
-const STREAM: u32 = 3;
+/// Waits that are held.
+const MOST_HELD: usize = 1 << 14;
 
 /// An event was recorded into a stream.
 #[derive(Clone, Copy, Debug)]
 struct Recorded {
     correlation: u32,
+    context: u32,
     stream: u32,
-    id: u64,
+}
+
+/// What is known of an event.
+#[derive(Debug, Default)]
+struct Event {
+    /// They are numbered in the order in which they are first seen.
+    number: u32,
+    records: VecDeque<Recorded>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    events: HashMap<(u32, u32), VecDeque<Recorded>>,
+    /// By the program's handle.
+    events: HashMap<u64, Event>,
+    seen: u32,
     /// Correlation ids of work by context and stream, oldest first.
     work: HashMap<(u32, u32), VecDeque<u32>>,
-    held: Vec<Wait>,
+    held: Vec<Called>,
 }
 
 /// A thread or a stream waited.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
-    pub(crate) kind: u32,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    correlation: u32,
-    pub(crate) context: u32,
-    pub(crate) stream: u32,
+    pub(crate) called: Called,
+    /// The number of the event that it was for.
     event: u32,
-    event_id: u64,
     /// The record of the event, if it was seen: its correlation id and stream.
     record: Option<(u32, u32)>,
     /// The last work before it.
@@ -61,37 +63,33 @@ pub(crate) struct Wait {
 }
 
 impl Waits {
-    /// CUpti_ActivityCudaEvent and 2.
-    pub(crate) fn event(&mut self, raw: Raw<'_>) {
-        let recorded = Recorded {
-            correlation: raw.u32(4),
-            stream: raw.u32(12),
-            id: if raw.has(48, 8) { raw.u64(48) } else { 0 },
-        };
-        if self.events.len() >= MOST_KEYS {
-            self.events.clear();
+    /// A call that waits or records an event is over.
+    pub(crate) fn called(&mut self, called: Called) {
+        if called.deed != Deed::Record {
+            self.held.push(called);
+            return;
         }
-        let records = self.events.entry((raw.u32(8), raw.u32(16))).or_default();
+        let Called { correlation, context, stream, .. } = called;
+        let records = &mut self.event(called.event).records;
         if records.len() == MOST_RECORDS {
             records.pop_front();
         }
-        records.push_back(recorded);
+        records.push_back(Recorded { correlation, context, stream });
     }
 
-    /// CUpti_ActivitySynchronization and 2.
-    pub(crate) fn wait(&mut self, raw: Raw<'_>) {
-        self.held.push(Wait {
-            kind: raw.u32(4),
-            start: raw.u64(8),
-            end: raw.u64(16),
-            correlation: raw.u32(24),
-            context: raw.u32(28),
-            stream: raw.u32(32),
-            event: raw.u32(36),
-            event_id: if raw.has(40, 8) { raw.u64(40) } else { 0 },
-            record: None,
-            work: None,
-        });
+    fn event(&mut self, handle: u64) -> &mut Event {
+        if self.events.len() >= MOST_KEYS && !self.events.contains_key(&handle) {
+            self.events.clear();
+        }
+        self.events.entry(handle).or_insert_with(|| {
+            self.seen += 1;
+            Event { number: self.seen, records: VecDeque::new() }
+        })
+    }
+
+    /// Whether there are so many waits that they should not be held any longer.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.len() >= MOST_HELD
     }
 
     /// Work was done on a stream.
@@ -117,26 +115,25 @@ impl Waits {
 
     /// Gives the waits that were held to `each`, with what they waited for.
     pub(crate) fn settle(&mut self, mut each: impl FnMut(Wait)) {
-        for mut wait in std::mem::take(&mut self.held) {
-            if matches!(wait.kind, EVENT | STREAM_WAIT_EVENT) {
-                wait.record = self.recorded(&wait).map(|r| (r.correlation, r.stream));
+        for called in std::mem::take(&mut self.held) {
+            let mut wait = Wait { called, event: 0, record: None, work: None };
+            match called.deed {
+                Deed::Event | Deed::StreamWaitsEvent => {
+                    let event = self.event(called.event);
+                    let before = |record: &&Recorded| record.correlation <= called.correlation;
+                    let record = event.records.iter().rev().find(before).copied();
+                    wait.event = event.number;
+                    wait.record = record.map(|r| (r.correlation, r.stream));
+                    wait.work =
+                        record.and_then(|r| self.before(r.context, r.stream, r.correlation));
+                }
+                Deed::Stream => {
+                    wait.work = self.before(called.context, called.stream, called.correlation);
+                }
+                Deed::Context | Deed::Record => {}
             }
-            wait.work = match (wait.kind, wait.record) {
-                (STREAM, _) => self.before(wait.context, wait.stream, wait.correlation),
-                (_, Some((record, stream))) => self.before(wait.context, stream, record),
-                _ => None,
-            };
             each(wait);
         }
-    }
-
-    fn recorded(&self, wait: &Wait) -> Option<&Recorded> {
-        let records = self.events.get(&(wait.context, wait.event))?;
-        let exact = records.iter().rev().find(|r| wait.event_id != 0 && r.id == wait.event_id);
-        exact.or_else(|| {
-            let before = records.iter().filter(|r| r.correlation <= wait.correlation);
-            before.max_by_key(|r| r.correlation)
-        })
     }
 
     /// The last work of a stream that was asked for before `correlation`.
@@ -148,74 +145,81 @@ impl Waits {
 }
 
 impl Wait {
-    /// Whether a thread waited for all that was asked of a stream.
-    pub(crate) fn is_of_stream(&self) -> bool {
-        self.kind == STREAM
-    }
-
     /// The arguments, as Kineto writes them, and the work that it was for.
     pub(crate) fn describe(&self, keys: &Keys, device: Option<u32>, args: &mut Args) {
+        let Called { deed, stream, correlation, context, .. } = self.called;
         if let Some(work) = self.work {
             args.push(Extra::new(StrId::NONE, ArgType::Wait, work.into()));
         }
-        args.text(keys.sync_kind, keys.intern(names::wait(self.kind)));
-        if matches!(self.kind, EVENT | STREAM_WAIT_EVENT) {
+        args.text(keys.sync_kind, keys.intern(names::wait(deed)));
+        if matches!(deed, Deed::Event | Deed::StreamWaitsEvent) {
             let (record, stream) =
-                self.record.map_or((-1, -1), |(c, s)| (i64::from(c), i64::from(s)));
+                self.record.map_or((-1, -1), |(c, s)| (i64::from(c), i64::from(s as i32)));
             args.signed(keys.wait_on_stream, stream);
             args.signed(keys.wait_on_record, record);
             args.unsigned(keys.wait_on_event, self.event);
         }
-        // CUPTI_SYNCHRONIZATION_INVALID_VALUE is all ones.
-        args.signed(keys.stream, i64::from(self.stream as i32));
-        args.unsigned(keys.correlation, self.correlation);
+        // No stream is all ones.
+        args.signed(keys.stream, i64::from(stream as i32));
+        args.unsigned(keys.correlation, correlation);
         if let Some(device) = device {
             args.signed(keys.device, device.into());
         }
-        args.unsigned(keys.context, self.context);
+        args.unsigned(keys.context, context);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nvidia::sync::NO_STREAM;
 
-    fn event(correlation: u32, stream: u32, event: u32, id: u64) -> Vec<u8> {
-        let mut bytes = vec![0; 56];
-        for (at, value) in [(0, 36), (4, correlation), (8, 1), (12, stream), (16, event)] {
-            bytes[at..at + 4].copy_from_slice(&u32::to_ne_bytes(value));
-        }
-        bytes[48..56].copy_from_slice(&id.to_ne_bytes());
-        bytes
-    }
-
-    fn wait(kind: u32, correlation: u32, stream: u32, event: u32, id: u64) -> Vec<u8> {
-        let mut bytes = vec![0; 56];
-        let fields = [(0, 38), (4, kind), (24, correlation), (28, 1), (32, stream), (36, event)];
-        for (at, value) in fields {
-            bytes[at..at + 4].copy_from_slice(&u32::to_ne_bytes(value));
-        }
-        bytes[40..48].copy_from_slice(&id.to_ne_bytes());
-        bytes
+    fn called(deed: Deed, correlation: u32, stream: u32, event: u64) -> Called {
+        Called { deed, start: 1, end: 2, correlation, context: 1, stream, event }
     }
 
     #[test]
     fn a_wait_finds_the_record_before_it_and_the_work_before_that() {
         let mut waits = Waits::default();
-        waits.wait(Raw::new(&wait(STREAM_WAIT_EVENT, 30, 9, 5, 0)));
-        waits.wait(Raw::new(&wait(STREAM, 31, 7, 0, 0)));
-        waits.wait(Raw::new(&wait(EVENT, 32, 0, 5, 77)));
-        // An older library: no ids.
-        waits.wait(Raw::new(&wait(EVENT, 5, 0, 5, 0)[..40]));
-        for (correlation, id) in [(10, 0), (20, 77), (40, 78)] {
-            waits.event(Raw::new(&event(correlation, 7, 5, id)));
+        for call in [
+            called(Deed::Record, 10, 7, 0xe5),
+            called(Deed::Record, 20, 7, 0xe5),
+            called(Deed::StreamWaitsEvent, 30, 9, 0xe5),
+            called(Deed::Stream, 31, 7, 0),
+            called(Deed::Record, 40, 7, 0xe5),
+            called(Deed::Event, 12, NO_STREAM, 0xe5),
+            called(Deed::Event, 41, NO_STREAM, 0xe6),
+            called(Deed::Context, 42, NO_STREAM, 0),
+        ] {
+            waits.called(call);
         }
         [8, 19, 9, 25, 45].iter().for_each(|work| waits.work(1, 7, *work));
         let mut found = Vec::new();
-        waits.settle(|w| found.push((w.record, w.work)));
-        let expected =
-            [(Some((20, 7)), Some(19)), (None, Some(25)), (Some((20, 7)), Some(19)), (None, None)];
+        waits.settle(|wait| found.push((wait.event, wait.record, wait.work)));
+        let expected = [
+            (1, Some((20, 7)), Some(19)),
+            (0, None, Some(25)),
+            (1, Some((10, 7)), Some(9)),
+            (2, None, None),
+            (0, None, None),
+        ];
         assert_eq!(found, expected);
         waits.settle(|_| panic!("settled already"));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut waits = Waits::default();
+        for number in 0..2 * MOST_KEYS as u32 {
+            waits.called(called(Deed::Record, number, 7, number.into()));
+            waits.called(called(Deed::Record, number, 7, 1));
+            assert!(waits.events.len() <= MOST_KEYS);
+            // Nobody forgets what is known already.
+            assert!(waits.events.contains_key(&u64::from(number)));
+        }
+        assert!(waits.events.values().all(|event| event.records.len() <= MOST_RECORDS));
+        assert!(!waits.is_full());
+        (0..MOST_HELD as u32).for_each(|n| waits.called(called(Deed::Context, n, NO_STREAM, 0)));
+        assert!(waits.is_full());
     }
 }
