@@ -62,7 +62,7 @@ fn pools_and_memory_that_moves() {
         recorded.ended(0);
         recorded.trace.assert_clean();
         let rows = "SELECT name, dur, coalesce(extract_arg(arg_set_id, 'debug.bytes'),
-                                               extract_arg(arg_set_id, 'debug.value')) AS n
+                                               extract_arg(arg_set_id, 'debug.page fault groups')) AS n
                     FROM slice WHERE category IN ('cuda_memory', 'unified_memory') ORDER BY category, ts";
         assert_eq!(
             recorded.trace.table(rows),

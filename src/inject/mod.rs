@@ -124,9 +124,10 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::Ext
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> c_int {
     guard(1, || {
-        nvidia::injected();
-        start();
-        recording::start_sources();
+        nvidia::injected(|| {
+            start();
+            recording::start_sources();
+        });
         1
     })
 }

@@ -35,9 +35,13 @@ fn switch(kind: u32, on: bool) -> c_int {
     if size_of(kind, toolkit()).is_none() {
         return INVALID_KIND;
     }
-    // As on an H200 with CUDA 13.0.
-    if kind == kind::UNIFIED_MEMORY_COUNTER && on && !driver::has_finished() {
-        return NOT_READY;
+    // As on an H200 with CUDA 13.0: who asks too soon is refused for ever.
+    if kind == kind::UNIFIED_MEMORY_COUNTER && on {
+        static TOO_SOON: AtomicBool = AtomicBool::new(false);
+        let soon = !driver::has_finished();
+        if TOO_SOON.fetch_or(soon, Ordering::Relaxed) || soon {
+            return NOT_READY;
+        }
     }
     delivery::start();
     KINDS[kind as usize].store(on, Ordering::Relaxed);

@@ -20,7 +20,7 @@ const STATE_DOMAIN: u32 = 6;
 pub(crate) const CONTEXT_CREATED: u32 = 1;
 pub(crate) const CONTEXT_DESTROY_STARTING: u32 = 2;
 pub(crate) const STREAM_CREATED: u32 = 3;
-pub(crate) const CU_INIT_FINISHED: u32 = 5;
+const CU_INIT_FINISHED: u32 = 5;
 
 /// `CUpti_ApiCallbackSite`.
 pub(crate) const ENTER: u32 = 0;
@@ -208,6 +208,11 @@ pub(crate) fn resource(cbid: u32, context: u32, stream: u32) {
         descriptor: ptr::null(),
     };
     tell(RESOURCE_DOMAIN, cbid, (&raw const data).cast());
+}
+
+/// Has no data, as on an H200 with CUDA 13.0.
+pub(crate) fn cu_init_finished() {
+    tell(RESOURCE_DOMAIN, CU_INIT_FINISHED, ptr::null());
 }
 
 /// `CUpti_SynchronizeData`.

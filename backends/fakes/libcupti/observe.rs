@@ -15,7 +15,7 @@ thread_local! {
 
 pub(crate) extern "C" fn observe(event: &Event) {
     match event {
-        Event::Ready => callbacks::resource(callbacks::CU_INIT_FINISHED, 0, 0),
+        Event::Ready => callbacks::cu_init_finished(),
         Event::Enter(call) => enter(call),
         Event::Exit(call) => exit(call),
         Event::Work(work) => submitted(work),

@@ -281,10 +281,14 @@ pub(crate) unsafe extern "C" fn callback(
         // (cupti_callbacks.h: `CUpti_CallbackFunc`).
         unsafe {
             match domain {
+                // Of nothing: there is no data.
+                DOMAIN_RESOURCE if id == RESOURCE_CU_INIT_FINISHED => {
+                    enable::waiting(calls.recorder);
+                }
                 _ if data.is_null() => {}
                 DOMAIN_RUNTIME => api(calls, &calls.runtime, false, id, data.cast()),
                 DOMAIN_DRIVER => api(calls, &calls.driver, true, id, data.cast()),
-                DOMAIN_RESOURCE => resource(calls, id, data.cast()),
+                DOMAIN_RESOURCE => resource(id, data.cast()),
                 DOMAIN_STATE => state(data.cast()),
                 _ => {}
             }
@@ -377,7 +381,7 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
 
 /// # Safety
 /// `data` is what CUPTI passed.
-unsafe fn resource(calls: &Calls, id: u32, data: *const ResourceData) {
+unsafe fn resource(id: u32, data: *const ResourceData) {
     // SAFETY: the caller's promise.
     let context = unsafe { (*data).context };
     let (from, to) = match id {
@@ -386,7 +390,6 @@ unsafe fn resource(calls: &Calls, id: u32, data: *const ResourceData) {
             (ptr::null_mut(), context)
         }
         RESOURCE_CONTEXT_DESTROY_STARTING => (context, ptr::null_mut()),
-        RESOURCE_CU_INIT_FINISHED => return enable::waiting(calls.recorder),
         _ => return,
     };
     let swap = |place: &AtomicPtr<c_void>| {

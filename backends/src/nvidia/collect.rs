@@ -46,6 +46,8 @@ static WORKER: Worker = Worker::new(Words {
 });
 /// Whether the driver called us while it initialised.
 static INJECTED: AtomicBool = AtomicBool::new(false);
+/// Whether it is still waiting for us to return.
+static INITIALISES: AtomicBool = AtomicBool::new(false);
 /// Whether CUPTI is prepared.
 static PREPARED: AtomicBool = AtomicBool::new(false);
 /// Whether we have recorded before.
@@ -55,9 +57,13 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Says that the driver initialises in this process and called us
-/// (`CUDA_INJECTION64_PATH`): it will be there, though it cannot be asked yet.
-pub fn injected() {
+/// (`CUDA_INJECTION64_PATH`): it will be there, though it cannot be asked yet. `start` is
+/// what is started for it.
+pub fn injected(start: impl FnOnce()) {
     INJECTED.store(true, Ordering::Relaxed);
+    INITIALISES.store(true, Ordering::Relaxed);
+    start();
+    INITIALISES.store(false, Ordering::Relaxed);
 }
 
 impl Source for Nvidia {
@@ -122,7 +128,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     }
     let sizes = Sizes::learn(cupti, found.version);
     let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
-    enable::all(cupti, recorder, selection);
+    enable::all(cupti, recorder, selection, INITIALISES.load(Ordering::Relaxed));
     let from_birth = INJECTED.load(Ordering::Relaxed) && !BEGUN.swap(true, Ordering::Relaxed);
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {

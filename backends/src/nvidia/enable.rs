@@ -1,8 +1,8 @@
 //! Enables the kinds of activities that were chosen.
 //!
-//! A recording of a whole program begins while the driver initialises. CUPTI of CUDA 13.0
-//! is not ready for unified memory then, so what it refuses for that reason is asked for
-//! again when the driver has finished.
+//! A recording of a whole program begins while the driver initialises. Unified memory is
+//! asked for when the driver has finished: CUPTI (13.0, H200) is not ready for it before,
+//! and who asks too soon is refused for ever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,19 +12,25 @@ use super::callbacks;
 use super::collect::describe;
 use super::kinds::Selection;
 use super::share;
-use super::sys::{Code, Cupti, ERROR_NOT_READY, SUCCESS, kind};
+use super::sys::{Code, Cupti, SUCCESS, kind};
 use crate::vendor::remark;
 
 /// Bit n: kind n waits for the driver.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
 /// All kinds that were chosen, and what belongs to them.
-pub(crate) fn all(cupti: &Cupti, recorder: &dyn Recorder, selection: Selection) {
+pub(crate) fn all(
+    cupti: &Cupti,
+    recorder: &dyn Recorder,
+    selection: Selection,
+    driver_initialises: bool,
+) {
     WAITING.store(0, Ordering::Release);
     for kind in selection.kinds() {
-        match enable(cupti, kind) {
-            ERROR_NOT_READY => _ = WAITING.fetch_or(1 << kind, Ordering::AcqRel),
-            result => check(cupti, recorder, kind, result),
+        if kind == kind::UNIFIED_MEMORY_COUNTER && driver_initialises {
+            WAITING.fetch_or(1 << kind, Ordering::AcqRel);
+        } else {
+            check(cupti, recorder, kind, enable(cupti, kind));
         }
     }
     if selection.kinds().any(|kind| kind == kind::RUNTIME)
@@ -47,11 +53,11 @@ pub(crate) fn waiting(recorder: &dyn Recorder) {
     }
 }
 
-/// States the kinds for which the driver was never ready.
-pub(crate) fn state(cupti: &Cupti, recorder: &dyn Recorder) {
+/// States the kinds for which the driver was never heard to be ready.
+pub(crate) fn state(recorder: &dyn Recorder) {
     let waiting = WAITING.load(Ordering::Acquire);
     for kind in (0..kind::END).filter(|kind| waiting >> kind & 1 != 0) {
-        check(cupti, recorder, kind, ERROR_NOT_READY);
+        not_recorded(recorder, kind, "the driver was not heard to have initialised");
     }
 }
 
@@ -72,9 +78,13 @@ fn enable(cupti: &Cupti, kind: u32) -> Code {
 
 fn check(cupti: &Cupti, recorder: &dyn Recorder, kind: u32, result: Code) {
     if result != SUCCESS && !matches!(kind, kind::STREAM | kind::CONTEXT) {
-        let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
-        remark::fact(recorder, &key, &describe(cupti, result));
+        not_recorded(recorder, kind, &describe(cupti, result));
     }
+}
+
+fn not_recorded(recorder: &dyn Recorder, kind: u32, why: &str) {
+    let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
+    remark::fact(recorder, &key, why);
 }
 
 /// Says what to count of unified memory, without which nothing is: bytes moved, and faults

@@ -121,10 +121,22 @@ impl Decoder {
             _ => "Unified memory",
         };
         let mut args = Args::new();
-        args.unsigned(self.keys.value, raw.u64(8));
         args.push(Extra::new(self.keys.address, ArgType::Pointer, raw.u64(32)));
-        args.unsigned(self.keys.from_device, raw.u32(40));
-        args.unsigned(self.keys.to_device, raw.u32(44));
+        // The host is -1 (`CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID`).
+        let (value, from, to) = (raw.u64(8), raw.u32(40) as i32, raw.u32(44) as i32);
+        match raw.u32(4) {
+            3 => args.push(Extra::new(self.keys.program_counter, ArgType::Pointer, value)),
+            4 => {
+                args.unsigned(self.keys.fault_groups, value);
+                args.signed(self.keys.device, from.into());
+            }
+            6 => args.signed(self.keys.device, from.into()),
+            _ => {
+                args.unsigned(self.keys.bytes, value);
+                args.signed(self.keys.from_device, from.into());
+                args.signed(self.keys.to_device, to.into());
+            }
+        }
         let start = raw.u64(16);
         let category = self.keys.unified_memory;
         self.timed(category, name, (start, raw.u64(24).max(start)), None, &args);

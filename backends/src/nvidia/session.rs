@@ -294,7 +294,7 @@ impl Session {
             counts(self.recorder, "nvml", &[("rounds", sampler.rounds), ("took_us", took)]);
         }
         counts(self.recorder, "cuda", &rows);
-        enable::state(&self.found.cupti, self.recorder);
+        enable::state(self.recorder);
         let prefix = format!("cuda.{}", std::process::id());
         if direct::missed() {
             let many = decoded.uncalled;

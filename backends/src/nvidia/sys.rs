@@ -13,7 +13,6 @@ use crate::load::functions;
 pub type Code = c_int;
 pub(crate) const SUCCESS: Code = 0;
 pub(crate) const ERROR_INVALID_PARAMETER: Code = 1;
-pub(crate) const ERROR_NOT_READY: Code = 13;
 pub(crate) const ERROR_NOT_INITIALIZED: Code = 15;
 pub(crate) const ERROR_MULTIPLE_SUBSCRIBERS: Code = 39;
 
