@@ -10,7 +10,8 @@ pub(crate) mod kymo;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use judge::Trace;
 use kymograph_protos::perfetto;
@@ -52,6 +53,27 @@ pub(crate) fn record_on(
     command.args(["record", "--quiet", "--output"]).arg(&path);
     command.args(own.iter().skip(1)).arg("--").arg(program).arg(script).args(arguments);
     let output = command.output().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
+}
+
+/// Records the fake program until the file has this many bytes; then it is killed.
+pub(crate) fn record_until_killed(machine: &Machine, script: &str, bytes: u64) -> Recorded {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.pftrace");
+    let mut command = kymo_record(machine, &path);
+    command.arg("--quiet").arg("--").arg(machine.program()).arg(machine.script(script));
+    let kymo = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while std::fs::metadata(&path).map_or(0, |file| file.len()) < bytes {
+        assert!(Instant::now() < until, "nothing is written");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let children = format!("/proc/{0}/task/{0}/children", kymo.id());
+    let program = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    // SAFETY: a child of our child, which nobody has waited for yet.
+    assert_eq!(unsafe { libc::kill(program, libc::SIGKILL) }, 0);
+    let output = kymo.wait_with_output().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
 }
