@@ -1,8 +1,10 @@
 /* The least that a tracer of CUDA can do: what it costs is CUPTI's. Loaded through
  * CUDA_INJECTION64_PATH. FLOOR_KINDS: K kernels, M copies and sets, R calls of the runtime
  * as activity records, A the same as callbacks (a counter read and one store each), both
- * without the calls that say nothing, D callbacks of the driver's launches, too. Buffers are walked and thrown away. Loaded through
- * NVTX_INJECTION64_PATH too, it answers push and pop with a counter read and one store. */
+ * without the calls that say nothing, D callbacks of the driver's launches, too, O overhead,
+ * S synchronisation, C contexts and streams. Buffers are walked and thrown away. Loaded
+ * through NVTX_INJECTION64_PATH too, it answers push and pop with a counter read and one
+ * store. */
 #include <cupti.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -82,6 +84,12 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     if (strchr(kinds, 'M')) {
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);
+    }
+    if (strchr(kinds, 'O')) cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OVERHEAD);
+    if (strchr(kinds, 'S')) cuptiActivityEnable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+    if (strchr(kinds, 'C')) {
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONTEXT);
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_STREAM);
     }
     if (strchr(kinds, 'R')) {
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);

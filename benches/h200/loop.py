@@ -1,11 +1,11 @@
 """A loop bound by launches: 20,000 tiny additions a round.
 
-loop.py base          as it is, or under whatever was injected; median of 7 rounds
-loop.py nvtx          with PyTorch's NVTX ranges around every operator
 loop.py kineto        under torch.profiler, CUDA alone and with the CPU
 loop.py both          torch.profiler while something else records: what Kineto got
+loop.py turns [nvtx | cuda | cpu+cuda]
+                      a round for each line of stdin; with ranges, or under torch.profiler
 """
-import collections, contextlib, json, os, statistics, sys, tempfile, time
+import collections, contextlib, json, os, sys, tempfile, time
 import torch
 
 x = torch.zeros(64, device="cuda")
@@ -24,11 +24,6 @@ def a_round():
     return (time.perf_counter() - began) / N * 1e6
 
 
-def rounds(count):
-    times = [a_round() for _ in range(count)]
-    return {"median": round(statistics.median(times), 3), "least": round(min(times), 3)}
-
-
 def say(**what):
     print(json.dumps(what), flush=True)
 
@@ -41,7 +36,8 @@ def profiled(activities, launches):
         profiler = profile(activities=activities)
         profiler.start()
         loop(2000)
-        result = rounds(3)
+        for _ in range(3):
+            a_round()
         began = time.perf_counter()
         profiler.stop()
         stop = time.perf_counter() - began
@@ -52,7 +48,7 @@ def profiled(activities, launches):
         with open(path) as file:
             events = json.load(file)["traceEvents"]
     counts = collections.Counter(event.get("cat", "") for event in events)
-    return result | {
+    return {
         "stop_ms": round(stop * 1e3, 1),
         "export_ms": round(export * 1e3, 1),
         "bytes_per_launch": round(size / launches, 1),
@@ -62,9 +58,39 @@ def profiled(activities, launches):
     }
 
 
+def a_turn():
+    """On one processor, the same for all who take turns."""
+    anywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(anywhere)})
+    loop(500)
+    us = a_round()
+    os.sched_setaffinity(0, anywhere)
+    return us
+
+
+def turns(how):
+    launched = 2000
+    with torch.autograd.profiler.emit_nvtx() if how == "nvtx" else contextlib.nullcontext():
+        say(ready=True)
+        for _ in sys.stdin:
+            if how in ("", "nvtx"):
+                us = a_turn()
+            else:
+                from torch.profiler import ProfilerActivity as A, profile
+
+                with profile(activities=[A.CUDA] if how == "cuda" else [A.CPU, A.CUDA]):
+                    us = a_turn()
+            launched += 500 + N
+            say(us=us)
+    rss = int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    say(launched=launched, rss_mb=round(rss / 2**20, 1))
+
+
 mode = sys.argv[1]
 loop(2000)
-if mode in ("kineto", "both"):
+if mode == "turns":
+    turns(*(sys.argv[2:] or [""]))
+else:
     from torch.profiler import ProfilerActivity as A
 
     wanted = {"cuda": [A.CUDA], "cpu+cuda": [A.CPU, A.CUDA]}
@@ -74,10 +100,3 @@ if mode in ("kineto", "both"):
         say(mode=name, launched=3 * N + 2000, **profiled(activities, 3 * N + 2000))
     if mode == "both":
         loop(2000)
-else:
-    ranges = torch.autograd.profiler.emit_nvtx() if mode == "nvtx" else contextlib.nullcontext()
-    with ranges:
-        loop(2000)
-        result = rounds(7)
-    rss = int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    say(mode=mode, launched=2000 + 2000 + 7 * N, rss_mb=round(rss / 2**20, 1), **result)
