@@ -12,6 +12,8 @@ library.kymo_register.restype = ctypes.c_uint32
 category = library.kymo_category_register(b"app")
 work = library.kymo_register(category, b"work")
 steps = "steps" in sys.argv
+# Works most of the time, instead of waiting.
+busy = "busy" in sys.argv
 
 if "fork" in sys.argv and os.fork() == 0:
     sys.argv.append("child")
@@ -29,6 +31,8 @@ while not ended.wait(0.002):
     if steps:
         library.kymo_step()
     library.kymo_push(work, None, 0)
+    if busy:
+        ended.wait(0.02)
     library.kymo_pop()
     count += 1
 if "child" not in sys.argv:
