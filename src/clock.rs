@@ -195,7 +195,8 @@ impl Converter {
         if ticks >= last.ticks { last.at(ticks) } else { self.long_ago(ticks) }
     }
 
-    /// The reverse, for a moment that is near or in the future.
+    /// The reverse, for a moment that is near or in the future: the first tick that is not
+    /// before it.
     pub fn ticks(&self, nanos: u64) -> u64 {
         let last = &self.pieces[self.pieces.len() - 1];
         let piece = match self.pieces.partition_point(|p| p.nanos <= nanos) {
@@ -203,7 +204,7 @@ impl Converter {
             after => &self.pieces[after.saturating_sub(1)],
         };
         let distance = nanos.wrapping_sub(piece.nanos) as i64;
-        piece.ticks.saturating_add_signed((distance as f64 / piece.rate) as i64)
+        piece.ticks.saturating_add_signed((distance as f64 / piece.rate).ceil() as i64)
     }
 
     #[cold]
@@ -316,6 +317,9 @@ mod tests {
             .collect();
         assert!(moments.iter().all(|(ticks, nanos)| converter.nanos(*ticks) == *nanos));
         assert!(moments.iter().all(|(ticks, nanos)| converter.ticks(*nanos).abs_diff(*ticks) < 9));
+        assert!(
+            moments.iter().all(|(_, nanos)| converter.nanos(converter.ticks(*nanos)) == *nanos)
+        );
     }
 
     #[test]
