@@ -30,6 +30,7 @@ fn on_a_terminal_kymo_shows_a_line_and_leaves_ctrl_c_alone() {
     command.args(["--", "sh", "-c", script]);
     let end = || theirs.try_clone().unwrap();
     command.stdin(end()).stdout(end()).stderr(end());
+    kymo::heed_signals(&mut command);
     let fd = theirs.as_raw_fd();
     // SAFETY: only async-signal-safe calls: makes the terminal that of the new session.
     unsafe {

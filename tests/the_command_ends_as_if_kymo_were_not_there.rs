@@ -16,6 +16,7 @@ fn record(script: &str) -> Command {
     let output = format!("{}/ends-{number}.pftrace", env!("CARGO_TARGET_TMPDIR"));
     command.args(["record", "-q", "-o", &output]);
     command.args(["--", "/bin/sh", "-c", script]);
+    kymo::heed_signals(&mut command);
     command
 }
 
@@ -66,6 +67,7 @@ fn signals_sent_to_kymo_reach_the_command() {
 fn what_kymo_was_told_to_ignore_the_command_ignores() {
     // As under nohup, and under a shell that ignores SIGPIPE.
     let output = |mut command: Command| {
+        kymo::heed_signals(&mut command);
         // SAFETY: `signal` is async-signal-safe.
         unsafe {
             command.pre_exec(|| {

@@ -3,6 +3,7 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,4 +29,18 @@ pub(crate) fn kymo() -> Command {
     }
     command.env("KYMOGRAPH_LIBRARY", library());
     command
+}
+
+/// Has signals end the command, or do what its traps say: what runs the tests may ignore some,
+/// such as a shell that was told to go on (`&`, `nohup`), and a shell cannot trap these.
+pub(crate) fn heed_signals(command: &mut Command) {
+    // SAFETY: `signal` is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in 1..32 {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
 }
