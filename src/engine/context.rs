@@ -33,6 +33,8 @@ pub struct Context<'a> {
     pub converter: &'a Converter,
     /// The time of this pass.
     pub clocks: Snapshot,
+    /// A moment before it, in ticks.
+    pub recent: u64,
     /// What sequences that start say of clocks.
     pub stated: Snapshot,
     /// When the recording started, in ticks: what is older was left over.
@@ -57,6 +59,12 @@ impl Context<'_> {
     #[inline]
     pub fn time(&self, head: &Record, time: u64) -> u64 {
         if head.tag & NANOS != 0 { time } else { self.converter.nanos(time) }
+    }
+
+    /// Whether a slice began a moment before this pass.
+    #[inline]
+    pub fn is_recent(&self, head: &Record) -> bool {
+        head.tag & NANOS == 0 && head.time >= self.recent
     }
 
     /// A slice took this long. Returns whether that is too long.

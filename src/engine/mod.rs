@@ -215,11 +215,12 @@ impl Engine {
             let asked = matches!(request, Request::Flush(_));
             if due || asked {
                 if asked {
-                    self.pass_all()
+                    self.pass_all();
+                    self.leaves(Pass::Flush);
                 } else {
-                    self.pass(Pass::Flush)
+                    self.pass(Pass::Due);
+                    self.leaves(Pass::Due);
                 }
-                self.leaves(Pass::Flush);
                 self.write();
                 self.rotate();
             } else {
@@ -307,7 +308,7 @@ impl Engine {
         self.describe();
         let mut context = self.context();
         context.write_gpu_counters();
-        if pass == Pass::Flush {
+        if matches!(pass, Pass::Due | Pass::Flush) {
             context.settle_spans(false);
         }
     }
@@ -444,7 +445,9 @@ impl Engine {
 
     fn context(&mut self) -> Context<'_> {
         let window = &self.shared.window;
+        let moment = nesting::MOMENT.as_nanos() as u64;
         Context {
+            recent: self.converter.ticks(self.clocks.boottime.saturating_sub(moment)),
             window,
             bounds: window.bounds(&self.converter),
             out: &mut self.out,

@@ -9,13 +9,20 @@
 //! * it ends before anything around it: it is written on the thread's track;
 //! * something around it ends first: it goes to a **sibling track**, where it is exact;
 //! * its end was not recorded yet: it and what follows on this thread is held back until
-//!   it is known, for one flush interval at most. Then it goes to the sibling track, which
-//!   is right in any case and loses only the picture of what was around it.
+//!   it is known, or a flush is due. Then it goes to the sibling track, which is right in any
+//!   case and loses only the picture of what was around it. Except if it began a moment
+//!   ago (`MOMENT`): most slices are short, and it comes with the next flush, on the track
+//!   where people look for it.
+
+use std::time::Duration;
 
 use kymograph_protos::packet::Strings;
 use kymograph_protos::record::{Kind, Record, Slot, StrId};
 
 use super::record::{record_len, stack_of};
+
+/// See the module.
+pub const MOMENT: Duration = Duration::from_millis(25);
 
 /// A slice that has begun and not ended.
 #[derive(Debug)]
@@ -50,7 +57,10 @@ pub struct Begun {
 pub enum Pass {
     /// More records will come: wait for ends that decide something.
     Normal,
-    /// Write everything now.
+    /// A flush is due: write everything, but what began a moment ago and may soon be told
+    /// more of.
+    Due,
+    /// Write everything now: somebody asked for it.
     Flush,
     /// Nothing more will come: what has not ended never will.
     Last,
@@ -62,12 +72,12 @@ pub fn is_mixed(around: &[Open], stack: StrId) -> bool {
 }
 
 /// Whether the slice of `stack` whose beginning is the first of `slots` ends after one of
-/// `around`. `None`: not known before more records come.
+/// `around`. `None`: not known before more records come. `recent`: it began a moment ago.
 pub fn crosses(
     around: &[Open],
     stack: StrId,
     slots: &[Slot],
-    pass: Pass,
+    (pass, recent): (Pass, bool),
     strings: &impl Strings,
 ) -> Option<bool> {
     if !is_mixed(around, stack) {
@@ -75,7 +85,8 @@ pub fn crosses(
     }
     look_ahead(stack, slots, strings).or(match pass {
         Pass::Normal => None,
-        Pass::Flush => Some(true),
+        Pass::Due if recent => None,
+        Pass::Due | Pass::Flush => Some(true),
         Pass::Last => Some(false),
     })
 }
@@ -109,4 +120,61 @@ fn look_ahead(stack: StrId, slots: &[Slot], strings: &impl Strings) -> Option<bo
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intern::Interner;
+
+    const DOMAIN: StrId = StrId(7);
+
+    fn slots(kinds: &[Kind]) -> Vec<Slot> {
+        let record = |kind: &Kind| {
+            let site = if *kind == Kind::Pop { DOMAIN } else { StrId::NONE };
+            bytemuck::cast(Record { kind: *kind as u8, site, ..Record::default() })
+        };
+        kinds.iter().map(record).collect()
+    }
+
+    /// Of a scope within a range of a domain.
+    fn aside(kinds: &[Kind], pass: Pass, recent: bool) -> Option<bool> {
+        let range = Open {
+            site: StrId::NONE,
+            bytes: None,
+            stack: DOMAIN,
+            track: 0,
+            uniform: true,
+            span: None,
+            watched: false,
+            begun: Begun::default(),
+        };
+        let strings = Interner::new();
+        crosses(&[range], StrId::NONE, &slots(kinds), (pass, recent), &strings)
+    }
+
+    #[test]
+    fn what_is_known_decides() {
+        for pass in [Pass::Normal, Pass::Due, Pass::Flush, Pass::Last] {
+            for recent in [false, true] {
+                assert_eq!(aside(&[Kind::Begin, Kind::End], pass, recent), Some(false));
+                assert_eq!(aside(&[Kind::Begin, Kind::Pop], pass, recent), Some(true));
+            }
+        }
+    }
+
+    #[test]
+    fn what_began_a_moment_ago_waits_for_more_unless_somebody_asks() {
+        let open = [Kind::Begin, Kind::Begin, Kind::End];
+        let cases = [
+            (Pass::Normal, None, None),
+            (Pass::Due, Some(true), None),
+            (Pass::Flush, Some(true), Some(true)),
+            (Pass::Last, Some(false), Some(false)),
+        ];
+        for (pass, old, recent) in cases {
+            assert_eq!(aside(&open, pass, false), old, "{pass:?}");
+            assert_eq!(aside(&open, pass, true), recent, "{pass:?}");
+        }
+    }
 }

@@ -198,6 +198,7 @@ impl Thread {
             Kind::Begin | Kind::Push if self.peeked.take().is_some() => {}
             Kind::Begin | Kind::Push => {
                 let stack = stack_of(head, cx.strings);
+                let pass = (pass, cx.is_recent(head));
                 let aside = match self.sides.get(&stack) {
                     Some(side) if !side.is_empty() => Some(true),
                     _ => nesting::crosses(&self.stack, stack, rest, pass, cx.strings),
