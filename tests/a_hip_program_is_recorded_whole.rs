@@ -334,15 +334,11 @@ fn calls_lie_within_the_ranges_of_their_thread() {
     let recorded = Machine::with("0.5").record(&script, &["--nvtx", "all"]);
     recorded.ended(0);
     recorded.trace.assert_clean();
-    let parents = "SELECT p.name AS parent, count(*) AS n, count(DISTINCT t.utid) AS threads
-                   FROM slice s JOIN slice p ON p.id = s.parent_id
-                   JOIN thread_track t ON t.id = s.track_id
-                   WHERE s.category = 'cuda_runtime' GROUP BY 1 ORDER BY 1";
     assert_eq!(
-        recorded.trace.table(parents),
-        "parent  n    threads\n\
-         all     1    1\n\
-         step    303  3\n"
+        recorded.calls_by_range(),
+        "range  n    threads\n\
+         all    1    1\n\
+         step   303  3\n"
     );
     recorded.every_launch_has_its_arrow();
 }

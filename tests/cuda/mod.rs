@@ -8,7 +8,7 @@ pub(crate) mod fakes;
 #[path = "../kymo/mod.rs"]
 pub(crate) mod kymo;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +19,15 @@ use prost::Message as _;
 
 use fakes::Machine;
 use perfetto::trace_packet::Data;
+
+/// Slices with the number of the thread that they are of. What has not ended when a flush
+/// is due may go to a track beside the thread's, which belongs to the process and has the
+/// thread's number in its name: `NAME (NUMBER): DOMAIN`.
+const OF_THREADS: &str = "(
+    SELECT s.*, CASE WHEN k.name LIKE '% (%): %'
+                THEN CAST(substr(k.name, instr(k.name, ' (') + 2) AS INT) ELSE t.tid END AS tid
+    FROM slice s JOIN track k ON k.id = s.track_id
+    LEFT JOIN thread_track tt ON tt.id = k.id LEFT JOIN thread t USING (utid))";
 
 /// What became of a recording.
 pub(crate) struct Recorded {
@@ -52,9 +61,7 @@ pub(crate) fn record_on(
     prepare(&mut command);
     command.args(["record", "--quiet", "--output"]).arg(&path);
     command.args(own.iter().skip(1)).arg("--").arg(program).arg(script).args(arguments);
-    let output = command.output().unwrap();
-    let bytes = std::fs::read(&path).unwrap();
-    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
+    Recorded::read(command.output().unwrap(), folder)
 }
 
 /// Records the fake program until the file has this many bytes; then it is killed.
@@ -64,18 +71,48 @@ pub(crate) fn record_until_killed(machine: &Machine, script: &str, bytes: u64) -
     let mut command = kymo_record(machine, &path);
     command.arg("--quiet").arg("--").arg(machine.program()).arg(machine.script(script));
     let kymo = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while std::fs::metadata(&path).map_or(0, |file| file.len()) < bytes {
-        assert!(Instant::now() < until, "nothing is written");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until(|| std::fs::metadata(&path).map_or(0, |file| file.len()) >= bytes);
     let children = format!("/proc/{0}/task/{0}/children", kymo.id());
     let program = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
     // SAFETY: a child of our child, which nobody has waited for yet.
     assert_eq!(unsafe { libc::kill(program, libc::SIGKILL) }, 0);
-    let output = kymo.wait_with_output().unwrap();
-    let bytes = std::fs::read(&path).unwrap();
-    Recorded { output, trace: Trace::open(&path), facts: facts(&bytes), folder }
+    Recorded::read(kymo.wait_with_output().unwrap(), folder)
+}
+
+/// Records the fake program, which goes on until the file has so many rounds of samples of
+/// a device. `own` are arguments of `kymo record`.
+pub(crate) fn record_until_sampled(
+    machine: &Machine,
+    script: &str,
+    own: &[&str],
+    rounds: usize,
+) -> Recorded {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.pftrace");
+    let mut command = kymo_record(machine, &path);
+    command.arg("--quiet").args(own).arg("--").arg(machine.program());
+    command.arg("--hold").arg(machine.script(script));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let kymo = command.spawn().unwrap();
+    until(|| sampled(&std::fs::read(&path).unwrap_or_default()) >= rounds);
+    // Its standard input is closed there, which ends the program.
+    Recorded::read(kymo.wait_with_output().unwrap(), folder)
+}
+
+/// How many rounds of samples there are: values of one have the same time. None are
+/// known while the file ends in the middle of a packet.
+fn sampled(bytes: &[u8]) -> usize {
+    let packets = perfetto::Trace::decode(bytes).unwrap_or_default().packet;
+    let values = packets.iter().filter(|p| matches!(p.data, Some(Data::GpuCounterEvent(_))));
+    values.map(|packet| packet.timestamp).collect::<BTreeSet<_>>().len()
+}
+
+fn until(done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < deadline, "nothing is written");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// `kymo record` on this machine, into this file.
@@ -110,6 +147,12 @@ fn value(value: Option<perfetto::trace_attributes::attribute::Value>) -> String 
 }
 
 impl Recorded {
+    fn read(output: Output, folder: tempfile::TempDir) -> Recorded {
+        let path = folder.path().join("t.pftrace");
+        let facts = facts(&std::fs::read(&path).unwrap());
+        Recorded { output, trace: Trace::open(&path), facts, folder }
+    }
+
     /// Where the trace lies.
     pub(crate) fn path(&self) -> std::path::PathBuf {
         self.folder.path().join("t.pftrace")
@@ -185,11 +228,24 @@ impl Recorded {
 
     /// How many kernels come from calls of each thread.
     pub(crate) fn kernels_of_threads(&self) -> String {
-        self.trace.table(
+        self.trace.table(&format!(
             "SELECT count(*) AS n FROM flow JOIN gpu_slice g ON g.id = slice_in
-             JOIN slice c ON c.id = slice_out JOIN thread_track t ON t.id = c.track_id
-             WHERE g.name NOT LIKE 'Mem%' GROUP BY utid ORDER BY utid",
-        )
+             JOIN {OF_THREADS} c ON c.id = slice_out
+             WHERE g.name NOT LIKE 'Mem%' GROUP BY c.tid ORDER BY c.tid",
+        ))
+    }
+
+    /// Calls by the innermost slice around them on their thread: its name, how many they
+    /// are, and on how many threads. By time: either may be beside the thread's track.
+    pub(crate) fn calls_by_range(&self) -> String {
+        self.trace.table(&format!(
+            "SELECT (SELECT p.name FROM {OF_THREADS} p
+                     WHERE p.tid = s.tid AND p.id != s.id
+                     AND p.ts <= s.ts AND p.ts + p.dur >= s.ts + s.dur
+                     ORDER BY p.ts DESC LIMIT 1) AS range,
+                    count(*) AS n, count(DISTINCT s.tid) AS threads
+             FROM {OF_THREADS} s WHERE s.category = 'cuda_runtime' GROUP BY 1 ORDER BY 1",
+        ))
     }
 
     /// Calls of the program: name, how often.

@@ -96,17 +96,18 @@ impl Sampler {
         used: impl Iterator<Item = u32>,
         uuid: impl Fn(u32) -> Option<String>,
     ) {
-        let began = Instant::now();
-        if began < self.next {
+        if Instant::now() < self.next {
             return;
         }
+        let used: Vec<u32> = used.collect();
+        // Before the round begins: what is done once must not cause a rest as if each round
+        // took so long.
+        used.iter().for_each(|number| self.find(*number, &uuid));
+        let began = Instant::now();
         let mut any = false;
         for number in used {
             let Some(nvml) = nvml(self.recorder) else { break };
-            let known = self.devices.remove(&number).unwrap_or_else(|| {
-                let device = nvml.device_by_uuid(uuid(number)?).ok()?;
-                Some(Sampled { device, sample: None })
-            });
+            let known = self.devices.remove(&number).flatten();
             let known = known.map(|sampled| self.device(nvml, number, sampled));
             any |= known.is_some();
             self.devices.insert(number, known);
@@ -115,6 +116,15 @@ impl Sampler {
         self.rounds += u64::from(any);
         self.took += took;
         self.next = began + self.every.max(took * REST);
+    }
+
+    /// Asks NVML for a device that it was not asked for before.
+    fn find(&mut self, number: u32, uuid: impl Fn(u32) -> Option<String>) {
+        let Some(nvml) = nvml(self.recorder) else { return };
+        self.devices.entry(number).or_insert_with(|| {
+            let device = nvml.device_by_uuid(uuid(number)?).ok()?;
+            Some(Sampled { device, sample: None })
+        });
     }
 
     fn device(&mut self, nvml: &'static Nvml, number: u32, mut sampled: Sampled) -> Sampled {
