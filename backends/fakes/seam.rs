@@ -169,3 +169,21 @@ pub(crate) fn realtime() -> Nanos {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
 }
+
+/// How far another clock is ahead of CLOCK_REALTIME. A thread that is interrupted between two
+/// readings reads again.
+pub(crate) fn ahead(theirs: impl Fn() -> Nanos) -> Nanos {
+    const NEAR: Nanos = 1_000;
+    let mut best = (Nanos::MAX, 0);
+    for _ in 0..100 {
+        let (before, theirs, after) = (realtime(), theirs(), realtime());
+        let width = after.saturating_sub(before);
+        if width < best.0 {
+            best = (width, theirs.wrapping_sub(before + width / 2));
+        }
+        if best.0 < NEAR {
+            break;
+        }
+    }
+    best.1
+}

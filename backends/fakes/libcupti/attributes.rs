@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::seam::{Nanos, realtime};
+use crate::seam::{Nanos, ahead, realtime};
 use crate::settings::toolkit;
 use crate::status::{self, INVALID_PARAMETER, PARAMETER_SIZE, SUCCESS};
 
@@ -125,26 +125,8 @@ pub(crate) fn now() -> Nanos {
 
 /// Times of the driver, in the client's clock. It is taken to be in nanoseconds.
 pub(crate) fn clock_of(start: Nanos, end: Nanos) -> (Nanos, Nanos) {
-    let offset = offset();
+    let offset = ahead(now);
     (start.wrapping_add(offset), end.wrapping_add(offset))
-}
-
-/// How far the client's clock is ahead of the driver's. A thread that is interrupted
-/// between two readings reads again.
-fn offset() -> Nanos {
-    const NEAR: Nanos = 1_000;
-    let mut best = (Nanos::MAX, 0);
-    for _ in 0..100 {
-        let (before, theirs, after) = (realtime(), now(), realtime());
-        let width = after.saturating_sub(before);
-        if width < best.0 {
-            best = (width, theirs.wrapping_sub(before + width / 2));
-        }
-        if best.0 < NEAR {
-            break;
-        }
-    }
-    best.1
 }
 
 /// # Safety

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use crate::agents::{CPU, gpu};
 use crate::kinds;
 use crate::record::{self, Dispatch, Record, When};
 use crate::registration::is_finalized;
-use crate::seam::{Task, Work, realtime};
+use crate::seam::{Task, Work, ahead, realtime};
 use crate::settings::{self, befalls, toolkit};
 use crate::status::{ERROR, SUCCESS, call};
 use crate::tables::{Argument, Call, Event};
@@ -43,19 +43,18 @@ pub(crate) extern "C" fn observe(event: &Event<'_>) {
     }
 }
 
-/// A time of CLOCK_REALTIME on CLOCK_BOOTTIME.
+/// A time of CLOCK_REALTIME on the library's clock.
 fn boottime(time: u64) -> u64 {
+    static AHEAD: OnceLock<u64> = OnceLock::new();
+    time.wrapping_add(*AHEAD.get_or_init(|| ahead(system))) + clock()
+}
+
+/// CLOCK_BOOTTIME.
+fn system() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the answer.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
-    let boot = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    static DIFFERENCE: AtomicU64 = AtomicU64::new(0);
-    let mut difference = DIFFERENCE.load(Ordering::Relaxed);
-    if difference == 0 {
-        difference = realtime() - boot;
-        DIFFERENCE.store(difference, Ordering::Relaxed);
-    }
-    time - difference + clock()
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// How far the library's clock is ahead of CLOCK_BOOTTIME.
