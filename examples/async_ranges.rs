@@ -15,18 +15,19 @@ fn main() -> Result<(), kymograph::Error> {
     let requests = Track::new("requests");
     let (send, answered) = mpsc::channel::<(u64, Range)>();
 
-    let answerer = thread::spawn(move || {
-        for (id, range) in answered {
-            thread::sleep(Duration::from_millis(1));
-            range.end_with([("status", &200), ("cached", &(id % 2 == 0))]);
-        }
-    });
     for id in 0..8u64 {
         // The range goes where the request goes, and ends where it is dropped.
         let range = range!(track: &requests, NET, "GET", id = id);
         let _ = send.send((id, range));
     }
     drop(send);
+    // Answers begin when all have asked: so all of the ranges overlap.
+    let answerer = thread::spawn(move || {
+        for (id, range) in answered {
+            thread::sleep(Duration::from_millis(1));
+            range.end_with([("status", &200), ("cached", &(id % 2 == 0))]);
+        }
+    });
     let _ = answerer.join();
     Ok(())
 }

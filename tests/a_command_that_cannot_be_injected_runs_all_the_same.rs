@@ -5,6 +5,7 @@ mod kymo;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 /// A static x86-64 program that does nothing but exit with code 5.
 fn static_program() -> Vec<u8> {
@@ -35,9 +36,17 @@ fn static_program() -> Vec<u8> {
     file
 }
 
-fn install(path: &Path, program: &[u8], mode: u32) {
-    std::fs::write(path, program).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+/// Copies a program, by another process: what is open for writing cannot be run, and what
+/// this process has open for writing its children have as well, until they run something else.
+fn copy(program: &Path, path: &Path) {
+    assert!(Command::new("cp").args([program, path]).status().unwrap().success());
+}
+
+fn install(path: &Path, program: &[u8]) {
+    let plain = path.with_extension("plain");
+    std::fs::write(&plain, program).unwrap();
+    std::fs::set_permissions(&plain, std::fs::Permissions::from_mode(0o755)).unwrap();
+    copy(&plain, path);
 }
 
 /// The exit code and the first line on stderr.
@@ -54,13 +63,13 @@ fn record(program: &Path) -> (Option<i32>, String) {
 fn a_static_program() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("static");
-    install(&program, &static_program(), 0o755);
+    install(&program, &static_program());
     let (code, line) = record(&program);
     assert_eq!(code, Some(5), "{line}");
     assert!(line.contains("is statically linked"), "{line}");
     // A script that it interprets is the same case.
     let script = folder.path().join("script");
-    install(&script, format!("#!{}\n", program.display()).as_bytes(), 0o755);
+    install(&script, format!("#!{}\n", program.display()).as_bytes());
     let (code, line) = record(&script);
     assert_eq!(code, Some(5), "{line}");
     assert!(line.contains("is statically linked"), "{line}");
@@ -75,7 +84,7 @@ fn a_program_of_another_user_with_setuid() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("setuid");
-    std::fs::copy("/bin/true", &program).unwrap();
+    copy(Path::new("/bin/true"), &program);
     std::os::unix::fs::chown(&program, Some(65534), None).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
     let (code, line) = record(&program);
@@ -87,7 +96,7 @@ fn a_program_of_another_user_with_setuid() {
 fn a_program_that_can_be_injected_is_not_warned_about() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("true");
-    std::fs::copy("/bin/true", &program).unwrap();
+    copy(Path::new("/bin/true"), &program);
     let (code, line) = record(&program);
     assert_eq!(code, Some(0));
     assert!(line.contains("nothing was recorded"), "{line}");

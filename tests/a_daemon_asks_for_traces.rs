@@ -200,7 +200,8 @@ fn by_time() {
         assert!(expected(it) || !numbers.contains(&it.number), "{it:?} {opened} {closed}");
         assert!(!clearly(it) || numbers.contains(&it.number), "{it:?} {opened} {closed}");
     }
-    assert!(log.iter().any(clearly));
+    // An iteration that was interrupted may be longer than the window: none lies within it then.
+    assert!(log.iter().any(|it| numbers.contains(&it.number)), "{opened} {closed}");
 }
 
 #[test]
@@ -214,7 +215,7 @@ fn by_iterations_twice() {
     variables.push(("TEST_STEPS", "1"));
     let program = Program::start("by_iterations_twice", folder.path(), &variables);
     daemon.await_process(0, program.pid(), |_| true);
-    for (name, count, roundup) in [("a.json", 3, 1), ("b.pftrace", 10, 100)] {
+    for (name, count, roundup) in [("a.json", 3, 1), ("b.pftrace", 10, 1000)] {
         let command = Gputrace {
             iterations: count,
             profile_start_iteration_roundup: roundup,
@@ -231,9 +232,10 @@ fn by_iterations_twice() {
         let numbers = iterations(&trace);
         let expected: Vec<i64> = (numbers[0]..numbers[0] + count).collect();
         assert_eq!(numbers, expected, "whole iterations, and as many as were asked for");
-        // Later if the sources were not on by then: iterations are short, and it has one.
+        // Later if the sources were not on by then: iterations are short, and it has one. They
+        // are rounded up to so many that seconds may pass before.
         let late = numbers[0] % roundup as i64;
-        assert!(late < 50, "{late} iterations late");
+        assert!(late < 500, "{late} iterations late");
     }
     program.end();
 }
@@ -291,10 +293,11 @@ fn what_cannot_be_followed_is_told_by_the_next_trace() {
         Gputrace::to(output(folder.path(), "x.json") + "\nACTIVITY_TYPES=warp"),
     ];
     for command in &refused {
-        let before = daemon.process(0, program.pid()).unwrap().questions;
         let answer = command.run(daemon.port);
         assert_eq!(answer["activityProfilersBusy"], 0, "the one before was fetched");
-        daemon.await_process(0, program.pid(), |process| process.questions > before);
+        // A question that came before the command has not fetched it.
+        let asked = daemon.process(0, program.pid()).unwrap().questions;
+        daemon.await_process(0, program.pid(), |process| process.questions > asked);
     }
     let command = Gputrace { iterations: 2, ..Gputrace::to(output(folder.path(), "good.json")) };
     command.run(daemon.port);

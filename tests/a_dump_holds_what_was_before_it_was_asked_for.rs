@@ -102,10 +102,13 @@ fn however_late_the_engine_comes_to_it() {
         while matches!(recording.dump(path, soon), Err(Error::NoFlight)) {}
     };
     order(&pipe);
+    // Just before it is asked for, and just after, also if the engine is free by then.
+    work.go_on(soon);
     let path = folder.path().join("dump.pftrace");
     let before = work.next - 1;
     order(&path);
     let asked = Instant::now();
+    work.go_on(soon);
     // Until the engine is free again, and what it held at that moment has become too old.
     while recording.stats().total.write_errors == 0 {
         assert!(asked.elapsed() < PATIENCE);

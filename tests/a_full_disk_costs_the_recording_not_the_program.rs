@@ -104,6 +104,8 @@ fn for_good_and_for_long() {
         pushed += work(&recording, 20_000);
         assert!(pushed < 4_000_000, "keeps everything");
     }
+    // What was recorded before it was given up has been read.
+    assert!(recording.flush(Duration::from_secs(60)));
     // Given up: nothing more is recorded.
     let events = recording.stats().total.lost;
     work(&recording, 1_000);

@@ -6,7 +6,11 @@ use kymograph::control::{Place, State};
 use kymograph::{Config, Recording, instant, sink};
 use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One test at a time: how large a file may be is a limit of the process.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// What the one member holds, and how many bytes follow it.
 fn unpack(path: &Path) -> (Vec<u8>, usize) {
@@ -19,6 +23,7 @@ fn unpack(path: &Path) -> (Vec<u8>, usize) {
 
 #[test]
 fn of_a_recording_with_many_flushes() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace.gz");
     let mut config = Config::default();
@@ -45,6 +50,7 @@ fn batch(size: usize) -> Vec<u8> {
 
 #[test]
 fn of_processes_that_are_killed() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace.gz");
     std::fs::write(&path, b"").unwrap();
@@ -80,6 +86,12 @@ fn of_processes_that_are_killed() {
     };
     let mut writers: Vec<i32> = (0..3).map(start).collect();
     for victim in 0..60 {
+        // However slow the machine is, something is written between two deaths.
+        let (before, since) = (page.committed(), Instant::now());
+        while page.committed() == before {
+            assert!(since.elapsed() < Duration::from_secs(60), "nobody writes");
+            std::thread::sleep(Duration::from_micros(100));
+        }
         std::thread::sleep(Duration::from_micros(2_000 + victim as u64 * 331 % 4_000));
         end(writers[victim % 3], libc::SIGKILL);
         writers[victim % 3] = start(victim);
@@ -104,6 +116,7 @@ fn of_processes_that_are_killed() {
 
 #[test]
 fn when_the_disk_is_full() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.pftrace.gz");
     let mut config = Config::default();
@@ -112,8 +125,8 @@ fn when_the_disk_is_full() {
     let noise: Vec<u8> = (0..40_000u64).map(|n| ((n * n * 2_654_435_761) >> 13) as u8).collect();
     sink.write(&noise).unwrap();
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: reads and fills the struct. The limit is the process's: the other tests of
-    // this file write small files only.
+    // SAFETY: reads and fills the struct. The limit is the process's, in which no other
+    // test runs now.
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
     let small = libc::rlimit { rlim_cur: path.metadata().unwrap().len() + 5000, ..limit };
     // SAFETY: as above.

@@ -16,29 +16,37 @@ const KILLS: u32 = 24;
 
 static COUNT: Counter = Counter::new("count");
 
+/// A numbered scope, and what belongs to it.
+fn step(thread: u64, n: u64) {
+    let _step = scope!("step", thread = thread, n = n);
+    for _ in 0..5 {
+        let _part = scope!("part", text = "the same text again");
+        instant!("moment");
+    }
+    drop(Scope::named(&kymograph::APP, &format!("name {}", n % 5000)));
+    COUNT.set(n);
+    let _range = range!("range");
+    std::thread::sleep(Duration::from_micros(50));
+}
+
 /// Records until it is killed: numbered scopes on two threads, at some 100,000 a second.
 fn run(output: &str) -> ! {
     let mut config = child::config(&child::folder(), output);
     config.set("FLUSH", "20ms").unwrap();
     std::mem::forget(Recording::start(config).unwrap());
-    let work = |thread: u64| -> ! {
-        let mut n = 0u64;
+    let work = |thread: u64, first: u64| -> ! {
+        let mut n = first;
         loop {
-            let _step = scope!("step", thread = thread, n = n);
-            for _ in 0..5 {
-                let _part = scope!("part", text = "the same text again");
-                instant!("moment");
-            }
-            drop(Scope::named(&kymograph::APP, &format!("name {}", n % 5000)));
-            COUNT.set(n);
-            let _range = range!("range");
+            step(thread, n);
             n += 1;
-            std::thread::sleep(Duration::from_micros(50));
         }
     };
-    std::thread::spawn(move || -> () { work(1) });
+    // Of threads that come to a call site for the first time at once, one may do without the
+    // names of its arguments.
+    step(0, 0);
+    std::thread::spawn(move || -> () { work(1, 0) });
     println!("running");
-    work(0)
+    work(0, 1)
 }
 
 /// What `gzip -dc` or `zstd -dc` would give of a file that may end anywhere, and whether

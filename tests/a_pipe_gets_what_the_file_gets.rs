@@ -12,7 +12,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
+const PATIENCE: Duration = Duration::from_secs(60);
 const STEPS: &str = "SELECT count(*) FROM slice WHERE name = 'step'";
 
 fn record(folder: &Path, options: &[&str]) -> Child {
@@ -47,6 +49,20 @@ fn fifo(folder: &Path) -> PathBuf {
     path
 }
 
+/// Waits until a process does not have a file open.
+fn await_closed(pid: u32, path: &Path) {
+    let path = path.canonicalize().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let is_open = || {
+        let mut open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        open.any(|entry| std::fs::read_link(entry.unwrap().path()).is_ok_and(|to| to == path))
+    };
+    while is_open() {
+        assert!(Instant::now() < deadline, "{} is still open", path.display());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_reader_that_goes_away_is_followed_by_one_that_gets_everything() {
     let folder = tempfile::tempdir().unwrap();
@@ -58,6 +74,8 @@ fn a_reader_that_goes_away_is_followed_by_one_that_gets_everything() {
     let mut first = File::open(&pipe).unwrap();
     first.read_exact(&mut [0; 1000]).unwrap();
     drop(first);
+    // As long as that was not noticed, the pipe keeps what it did not read for the next one.
+    await_closed(child.id(), &pipe);
     steps(&mut child, &mut answers, 10_000);
     let second = std::thread::spawn({
         let pipe = pipe.clone();

@@ -93,10 +93,11 @@ fn the_server_has_what_the_file_has_also_if_it_died_once() {
 #[test]
 fn nobody_there_costs_nothing_but_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
-    // A port that was free a moment ago; and one where nobody ever answers.
+    // A port where nobody listens, which no other test can draw while a connection comes
+    // from it; and one where nobody ever answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for address in [free, silent.local_addr().unwrap()] {
+    let taken = std::net::TcpStream::connect(silent.local_addr().unwrap()).unwrap();
+    for address in [taken.local_addr().unwrap(), silent.local_addr().unwrap()] {
         let mut recorded = Recorded::start(folder.path(), &format!("http://{address}"));
         recorded.steps(1000);
         let said = recorded.end();

@@ -6,7 +6,7 @@ mod kymo;
 use std::collections::HashMap;
 
 use judge::Trace;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// How far a slice may lie outside the interval in which the program says it happened.
 const TOLERANCE: i64 = 2_000;
@@ -29,9 +29,54 @@ struct Slice {
     pid: i64,
     name: String,
     category: String,
+    /// The range around it on its track.
     parent: Option<String>,
+    /// The innermost range around it on its thread, if one of the two is aside.
+    around: Option<String>,
+    thread: Option<i64>,
+    /// It is not on the thread's own track, but on one beside it. What has not ended when
+    /// a flush is due may be there, since nobody knows yet what it will cross.
+    aside: bool,
     begin: i64,
     end: i64,
+}
+
+impl Slice {
+    fn read(row: &Map<String, Value>) -> Slice {
+        let text = |key: &str| row[key].as_str().map(str::to_owned);
+        let (begin, tid) = (row["ts"].as_i64().unwrap(), row["tid"].as_i64());
+        let category = text("category").unwrap();
+        let beside = text("track").and_then(|track| number_in(&track, &category));
+        Slice {
+            pid: row["pid"].as_i64().unwrap(),
+            name: text("name").unwrap(),
+            parent: text("parent"),
+            around: None,
+            thread: tid.or(beside),
+            aside: tid.is_none() && beside.is_some(),
+            begin,
+            end: begin + row["dur"].as_i64().unwrap(),
+            category,
+        }
+    }
+
+    fn find_around(&self, all: &[Slice]) -> Option<String> {
+        let around = all.iter().filter(|other| other.is_around(self));
+        let innermost = around.max_by_key(|other| other.begin)?;
+        (self.aside || innermost.aside).then(|| innermost.name.clone())
+    }
+
+    fn is_around(&self, inner: &Slice) -> bool {
+        self.thread.is_some()
+            && (self.pid, self.thread) == (inner.pid, inner.thread)
+            && self.begin < inner.begin
+            && inner.end < self.end
+    }
+}
+
+/// The thread's number in `NAME (NUMBER): DOMAIN`, which a track beside its own is called.
+fn number_in(track: &str, domain: &str) -> Option<i64> {
+    track.strip_suffix(domain)?.strip_suffix("): ")?.rsplit_once(" (")?.1.parse().ok()
 }
 
 impl Logged {
@@ -54,7 +99,8 @@ impl Logged {
         self.pid == slice.pid
             && self.name == slice.name
             && self.category == slice.category
-            && self.parent == slice.parent
+            && (self.parent == slice.parent
+                || slice.around.is_some() && self.parent == slice.around)
             && near(self.begin, slice.begin)
             && near(self.end, slice.end)
     }
@@ -70,8 +116,10 @@ impl Logged {
 
 fn slices(trace: &Trace) -> Vec<Slice> {
     let rows = trace.query(
-        "SELECT COALESCE(tp.pid, pp.pid) AS pid, s.name, s.category, p.name AS parent, s.ts, s.dur
+        "SELECT COALESCE(tp.pid, pp.pid) AS pid, s.name, s.category, p.name AS parent, s.ts, s.dur,
+                t.tid, k.name AS track
          FROM slice s
+         JOIN track k ON k.id = s.track_id
          LEFT JOIN slice p ON p.id = s.parent_id
          LEFT JOIN thread_track tt ON tt.id = s.track_id
          LEFT JOIN thread t ON t.utid = tt.utid
@@ -81,20 +129,10 @@ fn slices(trace: &Trace) -> Vec<Slice> {
          WHERE s.name != 'milestone'
          ORDER BY s.ts",
     );
-    rows.iter()
-        .map(|row| {
-            let text = |key: &str| row[key].as_str().map(str::to_owned);
-            let begin = row["ts"].as_i64().unwrap();
-            Slice {
-                pid: row["pid"].as_i64().unwrap(),
-                name: text("name").unwrap(),
-                category: text("category").unwrap(),
-                parent: text("parent"),
-                begin,
-                end: begin + row["dur"].as_i64().unwrap(),
-            }
-        })
-        .collect()
+    let mut slices: Vec<Slice> = rows.iter().map(Slice::read).collect();
+    let around: Vec<_> = slices.iter().map(|slice| slice.find_around(&slices)).collect();
+    slices.iter_mut().zip(around).for_each(|(slice, around)| slice.around = around);
+    slices
 }
 
 #[test]

@@ -7,11 +7,13 @@ mod fakes;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fakes::Machine;
 use judge::Trace;
 use kymograph::{Config, Recording};
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tells the child what to do, and where.
 const CHILD: &str = "KYMO_TEST_CUDA_CHILD";
@@ -217,6 +219,11 @@ fn child() {
                 recording.stop();
             });
             cuda.work(1);
+            // Whoever saw first that the wait was over has it leave, and may be at it still.
+            let deadline = Instant::now() + PATIENCE;
+            while finalized() == 0 && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             assert_eq!((finalized(), fake(c"fake_cupti_asked_when_gone")), (1, 0));
         }
         "destroy" => {

@@ -4,9 +4,11 @@
 mod control;
 mod kymo;
 
-use control::{Place, open};
+use control::{PATIENCE, Place, open};
+use judge::Trace;
 use kymograph::{Config, scope};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -16,6 +18,21 @@ struct StopIt;
 impl Drop for StopIt {
     fn drop(&mut self) {
         STOP.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A trace in which the worker worked: in a window in which it was not let run, it has
+/// rightly nothing.
+fn trace_of_work(place: &Place, name: &str) -> Trace {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let said = place.run(&["trigger", "--duration", "1s", "-o", name]);
+        assert!(said.good, "{said:?}");
+        let trace = open(&place.path(name));
+        if trace.one_i64("SELECT COUNT(*) FROM slice WHERE name = 'work'") > 0 {
+            return trace;
+        }
+        assert!(Instant::now() < deadline, "no work in any window");
     }
 }
 
@@ -35,9 +52,7 @@ fn each_trace_has_them() {
         }
     });
     for name in ["first.pftrace", "second.pftrace"] {
-        let said = place.run(&["trigger", "--duration", "1s", "-o", name]);
-        assert!(said.good, "{said:?}");
-        let trace = open(&place.path(name));
+        let trace = trace_of_work(&place, name);
         let names = "SELECT DISTINCT process.name || ': ' || thread.name FROM slice \
                      JOIN thread_track ON thread_track.id = track_id JOIN thread USING (utid) \
                      JOIN process USING (upid)";

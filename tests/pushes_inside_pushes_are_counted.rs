@@ -45,6 +45,8 @@ fn of_signal_handlers() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = child::config(folder.path(), "t.pftrace");
     config.set("BUFFER", "256M").unwrap();
+    // The workers wait for the writer, however slow that is: what is lost was pushed inside.
+    config.set("POLICY", "stall:60s").unwrap();
     // SAFETY: the handler is safe to run anywhere; SA_RESTART spares everybody else.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();

@@ -10,7 +10,7 @@ use kymograph_protos::Recorder;
 use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// There is one recording at a time in a process.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -38,14 +38,27 @@ struct Generator {
     unmatched: u64,
 }
 
+/// The id of a text, which has none while another thread is adding one.
+fn interned(category: StrId, text: &[u8]) -> StrId {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let id = PIPELINE.intern(category, text);
+        if !id.is_none() {
+            return id;
+        }
+        assert!(Instant::now() < deadline, "{text:?} has no id");
+        std::thread::yield_now();
+    }
+}
+
 impl Generator {
     fn new(thread: u64) -> Generator {
         let domains = [&b""[..], b"domain a", b"domain b"].map(|name| match name {
             b"" => StrId::NONE,
-            name => PIPELINE.intern(StrId::NONE, name),
+            name => interned(StrId::NONE, name),
         });
         let names = domains.map(|domain| {
-            [&b"one"[..], b"two", b"three", b"four"].map(|name| PIPELINE.intern(domain, name))
+            [&b"one"[..], b"two", b"three", b"four"].map(|name| interned(domain, name))
         });
         Generator {
             dice: thread * 77 + 1,
@@ -79,7 +92,7 @@ impl Generator {
             kind: if stack == 0 { Kind::Begin } else { Kind::Push } as u8,
             ..Record::default()
         };
-        let id_name = PIPELINE.intern(StrId::NONE, b"id");
+        let id_name = interned(StrId::NONE, b"id");
         assert!(PIPELINE.push(head, &[Extra::new(id_name, ArgType::U64, id)]));
         let alone = self.stacks.iter().enumerate().all(|(s, open)| s == stack || open.1.is_empty());
         let parent = self.stacks[stack].1.last().copied().filter(|_| alone);

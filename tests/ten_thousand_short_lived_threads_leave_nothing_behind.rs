@@ -6,8 +6,10 @@ mod child;
 use judge::Trace;
 use kymograph::{Recording, instant, scope, set_thread_name};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 const THREADS: u64 = 10_000;
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns its kernel id and the name it should have in the trace.
 fn live(n: u64) -> (i64, String) {
@@ -41,6 +43,10 @@ fn ten_thousand_short_lived_threads_leave_nothing_behind() {
         for thread in threads {
             let (tid, name) = thread.join().unwrap();
             assert!(lived.insert(tid, name).is_none(), "the kernel's ids went round");
+        }
+        // What ended threads have recorded stays where it is until it is read.
+        if first % 512 == 0 {
+            assert!(recording.flush(PATIENCE));
         }
         if first == THREADS / 5 {
             early = child::resident_kb();

@@ -52,11 +52,15 @@ fn each_leaves_a_trace_of_what_the_program_did() {
         let traces: Vec<_> =
             traces.filter(|path| path.to_string_lossy().contains(".pftrace")).collect();
         assert!(!traces.is_empty(), "{line}\n{said}");
-        for trace in traces {
-            let trace = Trace::open(trace);
+        let watched = line.contains("step>");
+        assert!(!watched || traces.contains(&place.join("app.pftrace")), "{line}\n{said}");
+        for path in traces {
+            let trace = Trace::open(&path);
             trace.assert_clean();
             let steps = trace.one_i64("SELECT count(*) FROM slice WHERE name = 'step'");
-            assert_eq!(steps, 2000, "{line}\n{said}");
+            // Should a step take that long, there is a dump of what was until then, too.
+            let early = watched && !path.ends_with("app.pftrace");
+            assert!(steps == 2000 || early && steps < 2000, "{steps}: {line}\n{said}");
         }
     }
 }

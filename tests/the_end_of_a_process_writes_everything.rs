@@ -59,12 +59,12 @@ fn by_exit_from_another_thread() {
     if child::part().is_some() {
         let recording = record(false, "t.pftrace");
         let _open = scope!("open");
-        // Others are in the middle of something.
+        // Others are in the middle of something, but fill no buffer before the end comes.
         for _ in 0..2 {
             std::thread::spawn(|| {
                 loop {
-                    drop(scope!("busy"));
-                    std::thread::yield_now();
+                    let _busy = scope!("busy");
+                    std::thread::sleep(Duration::from_micros(50));
                 }
             });
         }
