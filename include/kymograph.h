@@ -17,7 +17,8 @@
  *   already (a new text needs memory): it takes no lock, and an event that interrupts the
  *   recording of another is counted as lost.
  * - Nothing throws, exits, prints, or waits, but kymo_start, kymo_stop, kymo_flush and
- *   kymo_dump.
+ *   kymo_dump. (A name that is new, of an argument or a handle, waits for another thread that
+ *   is just adding one: microseconds, a tenth of a second at most.)
  * - Strings are copied during the call. They end with NUL, need not be UTF-8 (what is not
  *   becomes U+FFFD in the trace) and may have any length; what one event can carry is
  *   limited, and what is cut off is counted. A NULL name reads "(unnamed)".

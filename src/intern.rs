@@ -9,14 +9,17 @@
 //! A lookup reads the table and compares the text. An unknown string is added under a
 //! spin lock that is only ever *tried*: who cannot get it (contention, a signal handler
 //! inside an insertion) or finds the budget spent gets no id, and the string travels by
-//! value.
-//! So interning never blocks, and memory is bounded however many names a program invents.
+//! value. So interning does not block, and memory is bounded however many names a program
+//! invents. Only names that are given once and cannot travel by value (of arguments,
+//! categories, call sites) are worth waiting for, for [`PATIENCE`]: whoever adds one takes
+//! microseconds, but may be off its processor just then.
 //!
 //! An id stands for a text *with* its category and the name of its first argument: that
 //! is all the writer needs to know of a call site, under one number.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::time::{Duration, Instant};
 
 use kymograph_protos::StrId;
 use kymograph_protos::packet::{Strings, Text};
@@ -33,6 +36,8 @@ const MAX_TEXT: usize = if cfg!(miri) { 2 << 10 } else { 2 << 20 };
 const FIRST_SEGMENT: u32 = 64;
 const SEGMENTS: usize = 12;
 const FIRST_TABLE: usize = 256;
+/// How long to wait for a thread that adds a string.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The interner of this process.
 pub static INTERNER: Interner = Interner::new();
@@ -56,7 +61,8 @@ pub struct Interner {
     table: AtomicPtr<Table>,
     segments: [AtomicPtr<Entry>; SEGMENTS],
     count: AtomicU32,
-    busy: AtomicBool,
+    /// Which thread adds a string (see [`me`]); 0: none.
+    busy: AtomicUsize,
     bytes: AtomicU64,
     /// Where the next text is copied to. Under the lock.
     arena: AtomicPtr<u8>,
@@ -76,7 +82,7 @@ impl Interner {
             table: AtomicPtr::new(ptr::null_mut()),
             segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
             count: AtomicU32::new(0),
-            busy: AtomicBool::new(false),
+            busy: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
             arena: AtomicPtr::new(ptr::null_mut()),
             arena_left: AtomicU64::new(0),
@@ -90,30 +96,27 @@ impl Interner {
         let hash = hash(category, arg, text);
         match self.find(hash, category, arg, text) {
             Some(id) => id,
-            None => self.insert(hash, category, arg, text, None),
+            None => self.insert(hash, category, arg, text, None, Duration::ZERO),
         }
     }
 
-    /// As [`Interner::intern`] for a text that will be used again and again: worth waiting
-    /// a moment should another thread be adding one.
+    /// As [`Interner::intern`] for a text that cannot travel by value, or is used again and
+    /// again: waits should another thread be adding one.
     pub fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
-        for _ in 0..100 {
-            let id = self.intern(category, StrId::NONE, text);
-            if !id.is_none() || self.count() >= MAX_ENTRIES {
-                return id;
-            }
-            std::thread::yield_now();
+        let hash = hash(category, StrId::NONE, text);
+        match self.find(hash, category, StrId::NONE, text) {
+            Some(id) => id,
+            None => self.insert(hash, category, StrId::NONE, text, None, PATIENCE),
         }
-        StrId::NONE
     }
 
-    /// As [`Interner::intern`], keeping the pointer instead of copying the text.
+    /// As [`Interner::intern_patiently`], keeping the pointer instead of copying the text.
     pub fn intern_static(&self, category: StrId, arg: StrId, text: &'static str) -> StrId {
         let text = text.as_bytes();
         let hash = hash(category, arg, text);
         match self.find(hash, category, arg, text) {
             Some(id) => id,
-            None => self.insert(hash, category, arg, text, Some(text)),
+            None => self.insert(hash, category, arg, text, Some(text), PATIENCE),
         }
     }
 
@@ -125,7 +128,7 @@ impl Interner {
     /// In a forked child: whoever held the lock does not exist here. An insertion that was
     /// cut off left at most an id without a name.
     pub fn after_fork(&self) {
-        self.busy.store(false, Ordering::Release);
+        self.busy.store(0, Ordering::Release);
     }
 
     #[inline]
@@ -169,19 +172,9 @@ impl Interner {
         arg: StrId,
         text: &[u8],
         kept: Option<&'static [u8]>,
+        patience: Duration,
     ) -> StrId {
-        // Names in the code are worth some patience, once each: without them arguments have
-        // no names. Not for ever: it may be this very thread that is in the way, below us.
-        let tries = if kept.is_some() { 1000 } else { 1 };
-        let mut locked = text.len() <= MAX_TEXT && self.lock();
-        for _ in 1..tries {
-            if locked {
-                break;
-            }
-            std::thread::yield_now();
-            locked = self.lock();
-        }
-        if !locked {
+        if text.len() > MAX_TEXT || !self.lock() && !self.lock_within(patience) {
             return StrId::NONE;
         }
         // Somebody may have been faster.
@@ -189,22 +182,37 @@ impl Interner {
             Some(id) => Some(id),
             None => self.add(hash, Entry { text: &[], category, arg }, text, kept),
         };
-        self.busy.store(false, Ordering::Release);
+        self.busy.store(0, Ordering::Release);
         id.unwrap_or(StrId::NONE)
     }
 
     /// Gets the lock if that takes no more than a moment.
     fn lock(&self) -> bool {
+        let me = me();
         (0..200).any(|_| {
             let got = self
                 .busy
-                .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
             if !got {
                 std::hint::spin_loop();
             }
             got
         })
+    }
+
+    /// Gets it when who has it lets go, for so long at most. Not if that is this very thread,
+    /// below us in a signal handler.
+    #[cold]
+    fn lock_within(&self, patience: Duration) -> bool {
+        let since = Instant::now();
+        while since.elapsed() < patience && self.busy.load(Ordering::Relaxed) != me() {
+            std::thread::sleep(Duration::from_micros(20));
+            if self.lock() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Under the lock: adds an entry, in an order that leaves everything usable if the
@@ -340,6 +348,14 @@ fn hash(category: StrId, arg: StrId, text: &[u8]) -> u32 {
     (h ^ h >> 32) as u32
 }
 
+/// A number of the calling thread, which no other has as long as it lives.
+fn me() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(ptr::from_ref).addr()
+}
+
 /// Whether two texts are the same. Names are short, so without a call.
 #[inline]
 fn same(one: &[u8], other: &[u8]) -> bool {
@@ -376,6 +392,24 @@ fn last_word(text: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_patient_waits_for_another_thread_and_not_for_itself() {
+        let interner = Interner::new();
+        // A thread that is off its processor while it adds a string.
+        interner.busy.store(1, Ordering::Relaxed);
+        assert!(interner.intern(StrId::NONE, StrId::NONE, b"at once").is_none());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(5));
+                interner.busy.store(0, Ordering::Release);
+            });
+            assert!(interner.lock_within(Duration::from_secs(60)));
+        });
+        // Now it is this one, as if a signal had come in the middle of it.
+        assert_eq!(interner.busy.load(Ordering::Relaxed), me());
+        assert!(!interner.lock_within(Duration::MAX));
+    }
 
     #[test]
     fn texts_are_the_same_if_all_of_them_is() {

@@ -36,8 +36,8 @@ pub(crate) fn forget_categories() {
 pub(crate) fn state(key: &str, text: &str) {
     let fact = Record {
         time: PIPELINE.now(),
-        arg: PIPELINE.intern(StrId::NONE, text.as_bytes()).0.into(),
-        site: PIPELINE.intern(StrId::NONE, key.as_bytes()),
+        arg: PIPELINE.intern_patiently(StrId::NONE, text.as_bytes()).0.into(),
+        site: PIPELINE.intern_patiently(StrId::NONE, key.as_bytes()),
         kind: Kind::Fact as u8,
         tag: ArgType::Str as u8,
         ..Record::default()
@@ -59,6 +59,10 @@ impl Recorder for Pipeline {
     #[inline]
     fn intern(&self, category: StrId, text: &[u8]) -> StrId {
         INTERNER.intern(category, StrId::NONE, text)
+    }
+
+    fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
+        INTERNER.intern_patiently(category, text)
     }
 
     #[inline]

@@ -6,18 +6,26 @@ use crate::record::{Extra, Record, StrId};
 /// with a `Vec`.
 ///
 /// Every method may be called from any thread at any time, inside any callback: none
-/// blocks, allocates in the steady state, panics or calls back.
+/// blocks (but for [`Recorder::intern_patiently`]), allocates in the steady state, panics or
+/// calls back.
 pub trait Recorder: Send + Sync {
     /// The recording clock, in ticks.
     fn now(&self) -> u64;
 
     /// The id of `text`. `category` names what it belongs to (an id got with
     /// `StrId::NONE` as category, or none): the same text under two categories gets two
-    /// ids. Returns `StrId::NONE` when the interner is full: the caller then sends the
-    /// bytes themselves with [`Recorder::push_named`].
+    /// ids. Returns `StrId::NONE` when the interner is full or busy: the caller then sends
+    /// the bytes themselves with [`Recorder::push_named`].
     ///
     /// The bytes are copied; they need not be UTF-8.
     fn intern(&self, category: StrId, text: &[u8]) -> StrId;
+
+    /// As [`Recorder::intern`], which refuses as well while another thread adds a text: waits
+    /// for it, a tenth of a second at most. For names that are asked for once, or on a thread
+    /// of the caller's own.
+    fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
+        self.intern(category, text)
+    }
 
     /// Records `head` with `extras` on the calling thread's queue (`head.tail` is set by
     /// the recorder). Returns whether it was recorded; if not, it was counted as lost.

@@ -55,7 +55,10 @@ impl<const N: usize> Callsite<N> {
         for (id, name) in self.ids.iter().zip(self.args) {
             let interned = INTERNER.intern_static(StrId::NONE, StrId::NONE, name);
             complete &= !interned.is_none();
-            id.store(interned.0, Ordering::Relaxed);
+            // Another thread may have had more luck.
+            if !interned.is_none() {
+                id.store(interned.0, Ordering::Relaxed);
+            }
         }
         if !complete {
             // The next event tries again.
@@ -63,7 +66,9 @@ impl<const N: usize> Callsite<N> {
         }
         let arg = self.ids.first().map_or(StrId::NONE, |id| StrId(id.load(Ordering::Relaxed)));
         let site = INTERNER.intern_static(category, arg, self.name);
-        self.site.store(site.0, Ordering::Release);
+        if !site.is_none() {
+            self.site.store(site.0, Ordering::Release);
+        }
         site
     }
 

@@ -19,7 +19,6 @@ use super::streams;
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
 use crate::annotate::guarded;
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 
 /// A function.
 #[derive(Debug)]
@@ -87,7 +86,7 @@ pub(crate) fn learn(
         sdk: *sdk,
         version,
         keys: Keys::new(recorder),
-        copy_kinds: COPY_KINDS.map(|kind| intern(recorder, StrId::NONE, kind.as_bytes())),
+        copy_kinds: COPY_KINDS.map(|kind| recorder.intern_patiently(StrId::NONE, kind.as_bytes())),
         domains: [
             domain(HIP, recorder, b"cuda_runtime", hip, kinds::call_matters),
             domain(RCCL, recorder, b"collective_comm", rccl, |name| name.starts_with("nccl")),
@@ -103,7 +102,7 @@ fn domain(
     operations: &[(c_int, String)],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = intern(recorder, StrId::NONE, category);
+    let category = recorder.intern_patiently(StrId::NONE, category);
     let mut calls: Vec<Call> = Vec::new();
     for (operation, name) in operations {
         let at = *operation as usize;
@@ -115,7 +114,7 @@ fn domain(
             calls.push(Call { site, launches: false, on_stream: false, unit: 1, places });
         }
         if matters(name) {
-            calls[at].site = intern(recorder, category, name.as_bytes());
+            calls[at].site = recorder.intern_patiently(category, name.as_bytes());
             calls[at].launches = kinds::may_launch(name);
             calls[at].on_stream = name.contains("Launch");
             calls[at].unit = unit(name);

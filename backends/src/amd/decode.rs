@@ -18,7 +18,6 @@ use super::layout::{self, Times, WORK};
 use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader};
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 
@@ -135,7 +134,7 @@ impl Decoder {
         numbers: Numbers,
         all_args: bool,
     ) -> Decoder {
-        let id = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
+        let id = |text: &str| recorder.intern_patiently(StrId::NONE, text.as_bytes());
         Decoder {
             recorder,
             counts: Counts::default(),

@@ -7,7 +7,6 @@ use kymograph_protos::device::Vendor;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{SUCCESS, Sdk, Status, agent};
-use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 /// Agents at most.
@@ -77,7 +76,7 @@ impl Agents {
 
 impl Agent {
     fn describe(&self, recorder: &dyn Recorder) {
-        let key = |name: &str| intern(recorder, StrId::NONE, name.as_bytes());
+        let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
         let text =
             |name: &str, value: &str| Extra::new(key(name), ArgType::Str, key(value).0.into());
         let count = |name: &str, value: u64| Extra::new(key(name), ArgType::U64, value);

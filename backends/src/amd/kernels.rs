@@ -9,7 +9,6 @@ use std::sync::{Mutex, PoisonError};
 use kymograph_protos::{Recorder, StrId};
 
 use super::sys::KernelSymbol;
-use crate::vendor::intern::intern;
 use crate::vendor::kernel::{Name, describe};
 
 /// Kernels at most: a number that lies must not cost memory.
@@ -93,5 +92,5 @@ impl Known {
 
 /// What a kernel that nobody registered is called.
 pub(crate) fn unnamed(recorder: &dyn Recorder) -> Name {
-    Name { short: intern(recorder, StrId::NONE, b"<unknown>"), full: StrId::NONE }
+    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), full: StrId::NONE }
 }

@@ -6,7 +6,6 @@ use kymograph_protos::{ArgType, Extra, Kind, Record};
 use super::decode::Decoder;
 use super::layout::{self, Times};
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 /// Allocations whose size is remembered.
@@ -73,7 +72,7 @@ impl Decoder {
         let category = self.keys.intern("hip_memory");
         let head = Record {
             time: self.clock.nanos(end),
-            site: intern(self.recorder, category, name.as_bytes()),
+            site: self.recorder.intern_patiently(category, name.as_bytes()),
             kind: Kind::Instant as u8,
             tag: NANOS,
             ..Record::default()
@@ -94,7 +93,7 @@ impl Decoder {
             return;
         }
         let category = self.keys.intern(category);
-        let site = intern(self.recorder, category, name.as_bytes());
+        let site = self.recorder.intern_patiently(category, name.as_bytes());
         self.ranges.push(site, (self.clock.nanos(start), self.clock.nanos(end)), args.extras());
     }
 }

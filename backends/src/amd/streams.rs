@@ -12,7 +12,6 @@ use kymograph_protos::{Kind, Record, Recorder, StrId};
 use super::keys::Keys;
 use super::launches::Asked;
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 
 /// A stream that a call did not say.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
@@ -140,7 +139,7 @@ impl Row {
         args.unsigned(keys.api, GpuApi::Hip as u64);
         let head = Record {
             other: Vendor::Amd.queue(number).into(),
-            site: intern(recorder, StrId::NONE, name.as_bytes()),
+            site: recorder.intern_patiently(StrId::NONE, name.as_bytes()),
             kind: Kind::Queue as u8,
             ..Record::default()
         };

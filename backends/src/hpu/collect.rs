@@ -14,7 +14,6 @@ use super::session::{Running, Session, check, prefix};
 use super::sys::{SUCCESS, Synapse, TRACE_ALL, TRACE_DEVICE, TRACE_HOST};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
-use crate::vendor::intern::intern;
 use crate::vendor::remark::{fact, note};
 use crate::vendor::selection::wants;
 use crate::vendor::worker::{Words, Worker};
@@ -219,7 +218,7 @@ fn provide_memory(synapse: &Synapse, device: u32) -> Result<(), String> {
 
 /// Puts a device into the inventory.
 fn state(recorder: &dyn Recorder, synapse: &Synapse, device: u32) {
-    let key = |name: &str| intern(recorder, StrId::NONE, name.as_bytes());
+    let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
     let mut name = [0_u8; 256];
     if let Some(get) = synapse.name {
         // SAFETY: writes a C string of at most this length.

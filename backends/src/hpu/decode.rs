@@ -16,7 +16,6 @@ use super::engines::{Engines, Role, stage};
 use super::layout::{Event, NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 use crate::vendor::ranges::{Ids, Ranges};
 
 /// What a call is named that launches a recipe.
@@ -203,7 +202,7 @@ impl Decoder {
         let (ty, index) = event.engine();
         let track = self.track(index, || reading.engines.name((ty, index)));
         args.push(Extra::new(StrId::NONE, ArgType::Track, track));
-        let site = intern(self.recorder, self.keys.host, event.name());
+        let site = self.recorder.intern_patiently(self.keys.host, event.name());
         self.ranges.push(site, (finished.start, finished.end), args.extras());
     }
 

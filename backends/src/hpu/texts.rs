@@ -3,7 +3,6 @@
 use kymograph_protos::{Recorder, StrId};
 
 use super::engines::Operation;
-use crate::vendor::intern::intern;
 
 /// Strings that are remembered, by the lower bits of their address.
 const SLOTS: usize = 1 << 12;
@@ -39,8 +38,11 @@ impl Texts {
         let slot = &mut self.0[(pointer ^ pointer >> 12) as usize % SLOTS];
         if slot.pointer != pointer || pointer == 0 {
             let bytes = read();
-            let id =
-                if bytes.is_empty() { StrId::NONE } else { intern(recorder, StrId::NONE, bytes) };
+            let id = if bytes.is_empty() {
+                StrId::NONE
+            } else {
+                recorder.intern_patiently(StrId::NONE, bytes)
+            };
             let noise = bytes.windows(NOISE.len()).any(|window| window == NOISE);
             *slot = Text { pointer, id, noise, operation: Operation::of(bytes) };
         }

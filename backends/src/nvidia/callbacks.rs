@@ -31,7 +31,6 @@ use super::sys::{
     ResourceData, SUCCESS, StateData,
 };
 use crate::annotate::guarded;
-use crate::vendor::intern::intern;
 
 /// A function of the API.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +121,7 @@ fn domain(
     category: &[u8],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = intern(recorder, StrId::NONE, category);
+    let category = recorder.intern_patiently(StrId::NONE, category);
     let mut calls = vec![Call::NONE];
     for id in 1..MOST_CALLS {
         let mut name: *const c_char = ptr::null();
@@ -137,7 +136,7 @@ fn domain(
             call.deferred = kinds::launches_kernels(name);
             call.waits = sync::function(name);
             if matters(name) {
-                call.site = intern(recorder, category, name.as_bytes());
+                call.site = recorder.intern_patiently(category, name.as_bytes());
                 call.launches = kinds::may_launch(name);
             }
         }

@@ -22,7 +22,6 @@ use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
 use nvml_wrapper::{Device, Nvml};
 
-use crate::vendor::intern::intern;
 use crate::vendor::remark;
 
 /// A round every `every`, and none for so many times as long as the last one took.
@@ -168,7 +167,7 @@ impl Sampler {
         let site = *self
             .names
             .entry(name)
-            .or_insert_with(|| intern(recorder, StrId::NONE, name.as_bytes()));
+            .or_insert_with(|| recorder.intern_patiently(StrId::NONE, name.as_bytes()));
         let head = Record {
             time,
             other: Vendor::Nvidia.gpu(number).into(),

@@ -18,7 +18,6 @@ use super::sync;
 use super::sys::kind;
 use super::waits::Waits;
 use crate::vendor::args::{Args, MOST_ARGS};
-use crate::vendor::intern::intern;
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 
@@ -221,7 +220,7 @@ impl Decoder {
                 // What tools for binaries know it by.
                 // SAFETY: the caller's promise.
                 let mangled = unsafe { std::ffi::CStr::from_ptr(text) }.to_bytes();
-                args.text(self.keys.mangled, intern(self.recorder, StrId::NONE, mangled));
+                args.text(self.keys.mangled, self.recorder.intern_patiently(StrId::NONE, mangled));
             }
         }
         if name.short.is_none() && !text.is_null() {

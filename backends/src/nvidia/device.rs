@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_char, c_int};
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{Cuda, attribute};
-use crate::vendor::intern::intern;
 
 /// What occupancy follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,7 +64,7 @@ fn describe(cuda: &Cuda, recorder: &dyn Recorder, ordinal: c_int) -> Limits {
         shared_reserved: number(attribute::RESERVED_SHARED_MEMORY_PER_BLOCK),
     };
     let (major, minor) = limits.capability;
-    let key = |name: &str| intern(recorder, StrId::NONE, name.as_bytes());
+    let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
     let text =
         |name: &str, value: &str| Extra::new(key(name), ArgType::Str, u64::from(key(value).0));
     let count = |name: &str, value: u64| Extra::new(key(name), ArgType::U64, value);

@@ -8,7 +8,6 @@ use kymograph_protos::{ArgType, Extra, Kind, Record};
 use super::decode::Decoder;
 use super::names;
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 /// Allocations that are remembered.
@@ -76,7 +75,7 @@ impl Decoder {
                 time,
                 arg: total,
                 other: CounterUnit::Bytes as u64,
-                site: intern(self.recorder, self.keys.memory, name.as_bytes()),
+                site: self.recorder.intern_patiently(self.keys.memory, name.as_bytes()),
                 kind: Kind::Counter as u8,
                 tag: NANOS | ArgType::U64 as u8,
                 ..Record::default()
@@ -146,7 +145,7 @@ impl Decoder {
     fn moment(&self, name: &str, time: u64, args: &Args) {
         let head = Record {
             time,
-            site: intern(self.recorder, self.keys.memory, name.as_bytes()),
+            site: self.recorder.intern_patiently(self.keys.memory, name.as_bytes()),
             kind: Kind::Instant as u8,
             tag: NANOS,
             ..Record::default()

@@ -6,7 +6,6 @@ use std::ffi::{CStr, c_char};
 use kymograph_protos::{Recorder, StrId};
 
 use super::sync::Deed;
-use crate::vendor::intern::intern;
 use crate::vendor::kernel::{Name, describe};
 
 /// Kernels that are remembered by address.
@@ -47,7 +46,7 @@ impl Kernels {
 }
 
 fn unnamed(recorder: &dyn Recorder) -> Name {
-    Name { short: intern(recorder, StrId::NONE, b"<unknown>"), full: StrId::NONE }
+    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), full: StrId::NONE }
 }
 
 /// A call as Kineto names it: without the version at its end (`_v7000`).

@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sync::NO_STREAM;
-use crate::vendor::intern::intern;
 use crate::vendor::ranges::Ids;
 use crate::vendor::raw::Raw;
 
@@ -76,7 +75,7 @@ impl Places {
         };
         let id = TRACKS.id(id);
         if self.described.insert(id) {
-            let site = intern(recorder, StrId::NONE, name.as_bytes());
+            let site = recorder.intern_patiently(StrId::NONE, name.as_bytes());
             let head = Record { other: id, site, kind: Kind::Track as u8, ..Record::default() };
             recorder.push(head, &[]);
         }

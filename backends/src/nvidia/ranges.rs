@@ -8,7 +8,6 @@ use super::places::Track;
 use super::sync::{Called, Deed};
 use super::waits::Wait;
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 use crate::vendor::raw::Raw;
 
 impl Decoder {
@@ -64,7 +63,7 @@ impl Decoder {
             all.push(self.places.track(track, self.recorder));
         }
         args.extras().iter().for_each(|arg| all.push(*arg));
-        let site = intern(self.recorder, category, name.as_bytes());
+        let site = self.recorder.intern_patiently(category, name.as_bytes());
         self.ranges.push(site, times, all.extras());
     }
 }

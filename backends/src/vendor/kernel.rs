@@ -6,7 +6,6 @@ use std::ptr;
 use cpp_demangle::{DemangleOptions, Symbol};
 use kymograph_protos::{Recorder, StrId};
 
-use super::intern::intern;
 use crate::load::Library;
 
 /// Longer names are shown as they are (as in Kineto): demangling them costs more than it
@@ -25,13 +24,13 @@ pub(crate) struct Name {
 /// The names under which a kernel is shown.
 pub(crate) fn describe(mangled: &[u8], recorder: &dyn Recorder) -> Name {
     let (short, full) = demangled(mangled);
-    let text = |text: &str| intern(recorder, StrId::NONE, text.as_bytes());
+    let text = |text: &str| recorder.intern_patiently(StrId::NONE, text.as_bytes());
     match (short, full) {
         (Some(short), Some(full)) if short != full => {
             Name { short: text(&short), full: text(&full) }
         }
         (Some(short), _) => Name { short: text(&short), full: StrId::NONE },
-        _ => Name { short: intern(recorder, StrId::NONE, mangled), full: StrId::NONE },
+        _ => Name { short: recorder.intern_patiently(StrId::NONE, mangled), full: StrId::NONE },
     }
 }
 

@@ -12,9 +12,8 @@ macro_rules! keys {
 
         impl Keys {
             pub(crate) fn new(recorder: &'static dyn kymograph_protos::Recorder) -> Keys {
-                use $crate::vendor::intern::intern;
                 let id = |text: &str| {
-                    intern(recorder, kymograph_protos::StrId::NONE, text.as_bytes())
+                    recorder.intern_patiently(kymograph_protos::StrId::NONE, text.as_bytes())
                 };
                 Keys { recorder, $($field: id($text),)* }
             }
@@ -22,7 +21,7 @@ macro_rules! keys {
             /// The id of a name that is not among them.
             pub(crate) fn intern(&self, text: impl AsRef<[u8]>) -> kymograph_protos::StrId {
                 let none = kymograph_protos::StrId::NONE;
-                $crate::vendor::intern::intern(self.recorder, none, text.as_ref())
+                self.recorder.intern_patiently(none, text.as_ref())
             }
         }
     };

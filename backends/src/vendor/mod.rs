@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
-//! | `raw`, `args`, `keys`, `kernel`, `intern`, `ranges` | from a vendor's record to ours |
+//! | `raw`, `args`, `keys`, `kernel`, `ranges` | from a vendor's record to ours |
 //! | `clock`, `realtime` | a vendor's clock and ours |
 //! | `pool`, `walk` | buffers that a vendor fills, and the records in them |
 //! | `remark` | what a backend says about the recording |
@@ -13,7 +13,6 @@
 pub(crate) mod args;
 pub(crate) mod clock;
 pub mod finding;
-pub(crate) mod intern;
 pub(crate) mod kernel;
 pub(crate) mod keys;
 #[cfg(test)]

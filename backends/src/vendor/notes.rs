@@ -107,6 +107,10 @@ impl Recorder for Busy {
         }
     }
 
+    fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
+        self.notes.intern(category, text)
+    }
+
     fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool {
         self.notes.push_named(head, extras, name)
     }

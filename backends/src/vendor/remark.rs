@@ -2,8 +2,6 @@
 
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
-use super::intern::intern;
-
 /// Says on this thread's track, among the facts (`KEY.PID.not_recorded`) and to whoever
 /// records that the activities of a vendor are not recorded. `name` is what people call
 /// them.
@@ -25,7 +23,7 @@ pub(crate) fn tell(recorder: &dyn Recorder, text: &str) {
 fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
     let head = Record {
         time: recorder.now(),
-        site: intern(recorder, StrId::NONE, text.as_bytes()),
+        site: recorder.intern_patiently(StrId::NONE, text.as_bytes()),
         kind: kind as u8,
         ..Record::default()
     };
@@ -34,7 +32,7 @@ fn instant(recorder: &dyn Recorder, kind: Kind, text: &str) {
 
 /// A fact about the recording, as text.
 pub(crate) fn fact(recorder: &dyn Recorder, key: &str, text: &str) {
-    let value = intern(recorder, StrId::NONE, text.as_bytes());
+    let value = recorder.intern_patiently(StrId::NONE, text.as_bytes());
     state(recorder, key, ArgType::Str, value.0.into());
 }
 
@@ -54,7 +52,7 @@ fn state(recorder: &dyn Recorder, key: &str, ty: ArgType, arg: u64) {
     let head = Record {
         time: recorder.now(),
         arg,
-        site: intern(recorder, StrId::NONE, key.as_bytes()),
+        site: recorder.intern_patiently(StrId::NONE, key.as_bytes()),
         kind: Kind::Fact as u8,
         tag: ty as u8,
         ..Record::default()

@@ -19,7 +19,6 @@ use super::decode::Decoder;
 use super::names;
 use super::sys::{GROUP_LEVEL_ZERO, Pti, SUCCESS, kind};
 use crate::vendor::args::Args;
-use crate::vendor::intern::intern;
 use crate::vendor::ranges::Ids;
 use crate::vendor::raw::Raw;
 
@@ -130,7 +129,7 @@ impl Decoder {
         }
         let name = self.function_name(call.group, call.function);
         let known = Function {
-            site: intern(self.recorder, call.category, &name),
+            site: self.recorder.intern_patiently(call.category, &name),
             launches: names::may_launch(&name),
             reported: self.all_work && names::has_work(&name),
         };
@@ -176,7 +175,7 @@ impl Decoder {
                 args.push(Extra::new(key, ArgType::Pointer, raw.u64(at)));
             }
         }
-        let site = intern(self.recorder, self.keys.sync, &name);
+        let site = self.recorder.intern_patiently(self.keys.sync, &name);
         self.range(site, (raw.u64(32), raw.u64(40)), args.extras());
     }
 
@@ -192,7 +191,7 @@ impl Decoder {
             // SAFETY: the caller's promise.
             false => unsafe { CStr::from_ptr(name) }.to_bytes(),
         };
-        let site = intern(self.recorder, self.keys.collective, &[b"xccl::", name].concat());
+        let site = self.recorder.intern_patiently(self.keys.collective, &[b"xccl::", name].concat());
         let mut args = Args::new();
         args.unsigned(self.keys.communicator, raw.u64(48));
         args.unless_zero(self.keys.send, raw.u64(32));
@@ -208,7 +207,7 @@ impl Decoder {
         args.unsigned(self.keys.overhead_count, raw.u32(32));
         args.unsigned(self.keys.thread, raw.u64(24));
         let name = names::overhead(raw.u32(48));
-        let site = intern(self.recorder, self.keys.overhead, name.as_bytes());
+        let site = self.recorder.intern_patiently(self.keys.overhead, name.as_bytes());
         self.range(site, (raw.u64(8), raw.u64(16)), args.extras());
     }
 

@@ -16,7 +16,6 @@ use super::sys::{
     DeviceProperties, LevelZero, ZE_DEVICE_GPU, ZE_DEVICE_PROPERTIES, ZE_SUCCESS, ZE_UNINITIALISED,
 };
 use crate::load::Library;
-use crate::vendor::intern::intern;
 
 const LOADER: &CStr = c"libze_loader.so.1";
 /// Drivers, devices of a driver and parts of a device at most.
@@ -153,7 +152,7 @@ fn describe(zero: &LevelZero, device: *mut c_void, part: bool) -> Option<Device>
 
 /// Puts a device into the inventory.
 pub(crate) fn state(recorder: &dyn Recorder, index: u32, device: &Device) {
-    let key = |name: &str| intern(recorder, StrId::NONE, name.as_bytes());
+    let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
     let text =
         |name: &str, value: &str| Extra::new(key(name), ArgType::Str, u64::from(key(value).0));
     let count = |name: &str, value: u32| Extra::new(key(name), ArgType::U64, value.into());

@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_char};
 
 use kymograph_protos::{Recorder, StrId};
 
-use crate::vendor::intern::intern;
 use crate::vendor::kernel;
 
 /// Texts that are remembered by address.
@@ -50,7 +49,7 @@ impl Texts {
 
 /// As it is.
 pub(crate) fn plain(text: &[u8], recorder: &dyn Recorder) -> StrId {
-    intern(recorder, StrId::NONE, text)
+    recorder.intern_patiently(StrId::NONE, text)
 }
 
 /// A kernel. SYCL names it by the type of its function object, whose mangled name it may be
