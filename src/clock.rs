@@ -7,7 +7,9 @@
 //! and keeps a piecewise linear map ([`Converter`]) that is continuous and never runs
 //! backwards. The system clock's rate is itself adjusted (NTP), so no single factor stays
 //! right for hours; each new piece aims at where the system clock will be at the next
-//! anchor, so an error is gone a tenth of a second after it was seen.
+//! anchor, so an error is gone a tenth of a second after it was seen. If a comparison is late
+//! (a busy machine), what was recorded since lies between two that are known, and is
+//! converted by both.
 //!
 //! Everywhere else a tick is a nanosecond of `CLOCK_BOOTTIME`.
 
@@ -169,6 +171,8 @@ pub struct Converter {
     pieces: Vec<Piece>,
     /// Anchors for the rate, oldest first.
     history: std::collections::VecDeque<Anchor>,
+    /// Up to this tick times were converted: the map stays as it is there.
+    used: u64,
 }
 
 /// Anchors over which the rate is measured: ten seconds' worth.
@@ -185,14 +189,21 @@ impl Converter {
         Converter {
             pieces: vec![Piece { ticks: first.ticks, nanos: first.nanos, rate }],
             history: [first, second].into(),
+            used: first.ticks,
         }
     }
 
     /// A moment in nanoseconds.
     #[inline]
     pub fn nanos(&self, ticks: u64) -> u64 {
-        let last = &self.pieces[self.pieces.len() - 1];
-        if ticks >= last.ticks { last.at(ticks) } else { self.long_ago(ticks) }
+        // The last piece may begin in the future.
+        let newest = self.pieces.iter().rev().take(2).find(|piece| ticks >= piece.ticks);
+        newest.map_or_else(|| self.long_ago(ticks), |piece| piece.at(ticks))
+    }
+
+    /// Says that times up to now were converted.
+    pub fn use_up(&mut self, ticks: u64) {
+        self.used = ticks;
     }
 
     /// The reverse, for a moment that is near or in the future: the first tick that is not
@@ -215,6 +226,10 @@ impl Converter {
 
     /// Corrects the map by a comparison of the clocks made just now.
     pub fn correct(&mut self, anchor: Anchor) {
+        if self.pieces.len() > 1 && self.pieces[self.pieces.len() - 1].ticks >= anchor.ticks {
+            // The future has become another one.
+            self.pieces.pop();
+        }
         let last = self.pieces[self.pieces.len() - 1];
         if anchor.ticks <= last.ticks {
             return;
@@ -234,15 +249,33 @@ impl Converter {
             self.history.pop_front();
         }
         let steady = rate(self.history[0], anchor).unwrap_or(last.rate);
-        let ahead = ANCHOR_INTERVAL.as_nanos() as f64;
         // Never below half speed: the map must not stand still or run backwards.
-        let slew = (1.0 + error as f64 / ahead).clamp(0.5, 1.5);
-        self.add(Piece { ticks: anchor.ticks, nanos: shown, rate: steady * slew });
+        let slew = |over: f64| (1.0 + error as f64 / over).clamp(0.5, 1.5);
+        let interval = ANCHOR_INTERVAL.as_nanos() as f64;
+        let waiting = anchor.ticks.saturating_sub(self.used.max(last.ticks));
+        if waiting as f64 * steady >= interval {
+            // Late: from where times were converted to here.
+            let ticks = anchor.ticks - waiting;
+            let nanos = last.at(ticks);
+            self.add(Piece { ticks, nanos, rate: last.rate * slew((shown - nanos) as f64) });
+            self.go_on(anchor.ticks, steady);
+        } else {
+            self.add(Piece { ticks: anchor.ticks, nanos: shown, rate: steady * slew(interval) });
+            // The next comparison may be late.
+            self.go_on(anchor.ticks + (interval / steady) as u64, steady);
+        }
+    }
+
+    /// From this tick on the map runs at another rate.
+    fn go_on(&mut self, ticks: u64, rate: f64) {
+        let nanos = self.pieces[self.pieces.len() - 1].at(ticks);
+        self.add(Piece { ticks, nanos, rate });
     }
 
     fn add(&mut self, piece: Piece) {
         if self.pieces.len() == PIECES {
-            let mut keep = false;
+            // The newest stays.
+            let mut keep = true;
             self.pieces.retain(|_| {
                 keep = !keep;
                 keep
@@ -304,6 +337,31 @@ mod tests {
         }
         assert!(worst < 1000, "{worst} ns");
         assert!(converter.pieces.len() <= PIECES);
+    }
+
+    #[test]
+    fn a_late_comparison_serves_what_was_recorded_before_it() {
+        // The first rate is wrong by the noise over ten milliseconds.
+        let (mut machine, mut converter) = started();
+        converter.correct(machine.run(0.1, 0.0));
+        for late in [0.4, 2.0, 0.1, 0.3] {
+            let used = machine.ticks + 26_000_000;
+            let kept = converter.nanos(used);
+            converter.use_up(used);
+            let halfway = machine.run(late / 2.0, 0.0);
+            let anchor = machine.run(late / 2.0, 0.0);
+            converter.correct(anchor);
+            assert_eq!(converter.nanos(used), kept, "what was written stays");
+            for (at, what) in [(halfway, "halfway"), (anchor, "at the end")] {
+                let error = converter.nanos(at.ticks) as i64 - at.nanos as i64;
+                assert!(error.abs() < 500, "{what} of {late} s: {error} ns");
+            }
+            // And nothing is overdone after it.
+            let after = machine.run(0.15, 0.0);
+            let error = converter.nanos(after.ticks) as i64 - after.nanos as i64;
+            assert!(error.abs() < 500, "after {late} s: {error} ns");
+            converter.correct(after);
+        }
     }
 
     #[test]

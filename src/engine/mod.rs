@@ -311,6 +311,7 @@ impl Engine {
         if matches!(pass, Pass::Due | Pass::Flush) {
             context.settle_spans(false);
         }
+        self.converter.use_up(clock::ticks());
     }
 
     /// Empties one queue.
@@ -417,6 +418,7 @@ impl Engine {
             self.context().open_early_ranges();
         }
         self.scratch = scratch;
+        self.converter.use_up(clock::ticks());
     }
 
     /// At the end: losses and names after which their thread recorded nothing more.
