@@ -81,6 +81,12 @@ impl Context<'_> {
         }
     }
 
+    /// Whether a scope that began in the window ended after it.
+    #[inline]
+    pub fn outlasts(&self, head: &Record) -> bool {
+        head.tag & NANOS == 0 && head.time >= self.bounds.opens && head.other >= self.bounds.closes
+    }
+
     /// Device work and the like, whose times are in nanoseconds.
     fn device_reaches_in(&self, head: &Record, kind: Kind, decoded: &mut Decoded) -> bool {
         let (opens, closes) = self.bounds.nanos(self.converter);

@@ -163,7 +163,7 @@ impl Thread {
                     && !self.reaches_in(&head, kind, &mut decoded, &rest[..len], cx) => {}
                 None => cx.totals.unknown += 1,
                 Some(kind) => {
-                    if kind == Kind::Scope && head.other >= cx.bounds.closes {
+                    if kind == Kind::Scope && cx.outlasts(&head) {
                         edges::mark(&mut decoded, "end");
                     }
                     if !self.record(&head, kind, &decoded, rest, pass, cx) {
