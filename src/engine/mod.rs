@@ -295,8 +295,14 @@ impl Engine {
         self.clocks = clock::snapshot();
         self.describe();
         let mut scratch = std::mem::take(&mut self.scratch);
-        for index in 0..POOL.lanes_used() {
-            self.lane(index, pass, &mut scratch);
+        // What devices did comes first: the calls that asked for it were recorded sooner, so
+        // whatever was written when the process is killed has them.
+        for devices in [true, false] {
+            for index in 0..POOL.lanes_used() {
+                if self.tells_of_devices(index) == devices {
+                    self.lane(index, pass, &mut scratch);
+                }
+            }
         }
         self.scratch = scratch;
         for (tid, name) in std::mem::take(&mut self.process.renamed) {
@@ -312,6 +318,11 @@ impl Engine {
             context.settle_spans(false);
         }
         self.converter.use_up(clock::ticks());
+    }
+
+    fn tells_of_devices(&self, index: u32) -> bool {
+        let thread = self.threads.get(index as usize).and_then(Option::as_ref);
+        thread.is_some_and(|thread| thread.devices)
     }
 
     /// Empties one queue.

@@ -30,6 +30,8 @@ pub struct Thread {
     pub tid: u32,
     /// Events written.
     pub events: u64,
+    /// Whether it told of what devices did.
+    pub devices: bool,
     uuid: u64,
     name: Vec<u8>,
     /// Whether the program gave the name.
@@ -61,6 +63,7 @@ impl Thread {
         Thread {
             tid: reader.tid(),
             events: 0,
+            devices: false,
             reader,
             sequence: Sequence::new(sequence),
             uuid,
@@ -224,6 +227,7 @@ impl Thread {
             }
             Kind::Lost => self.lost(head.arg, cx),
             _ => {
+                self.devices |= kind == Kind::Device;
                 self.ready(cx);
                 cx.shared_record(head, kind, decoded, rest, &mut self.sequence);
             }
