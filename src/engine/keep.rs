@@ -43,7 +43,8 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn new(config: &Config) -> Option<Flight> {
+    /// `files`: the numbered files that were there before there was anything to keep.
+    pub(super) fn new(config: &Config, files: u32) -> Option<Flight> {
         config.flight.map(|window| Flight {
             ring: Ring::default(),
             window,
@@ -56,7 +57,7 @@ impl Flight {
             unkept: 0,
             orders: VecDeque::new(),
             under_way: None,
-            files: 0,
+            files,
             watched: None,
             alarmed: false,
             last: (0, 0),

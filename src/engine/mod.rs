@@ -130,6 +130,10 @@ impl Engine {
     ) -> Engine {
         let member = page.as_ref().map(Page::register);
         let common = page.as_ref().map(|page| page.clocks());
+        // Dumps that were asked for before there was anything to keep are none of ours.
+        let dumps = page.as_ref().map_or(0, |page| {
+            page.files().saturating_sub(u32::from(page.asked() >= first.nanos))
+        });
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
@@ -171,7 +175,7 @@ impl Engine {
             failure: None,
             behind: false,
             given_up: false,
-            flight: Flight::new(config),
+            flight: Flight::new(config, dumps),
             watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
             parts: Parts::new(config),
             lost_stated: 0,
