@@ -33,10 +33,12 @@ pub(super) fn create(config: &Config) -> io::Result<PathBuf> {
 /// see each other's processes.
 pub(super) fn sweep(folder: &Path) {
     const SOME: usize = 16;
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(SOME) {
-        let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
-        if UnixStream::connect(entry.path()).is_err_and(refused) {
-            let _ = fs::remove_file(entry.path());
+    let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sockets = entries.map(|entry| entry.path()).filter(|path| pid(path).is_some());
+    for path in sockets.take(SOME) {
+        if UnixStream::connect(&path).is_err_and(refused) {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -57,14 +59,15 @@ pub fn sockets(config: &Config) -> Vec<(u32, PathBuf)> {
     let mut found: Vec<_> = entries
         .flatten()
         .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let pid = name.to_str()?.strip_suffix(".sock")?.parse().ok()?;
-            Some((pid, entry.path()))
-        })
+        .filter_map(|entry| Some((pid(&entry.path())?, entry.path())))
         .collect();
     found.sort();
     found
+}
+
+/// Whose socket this is, by its name.
+fn pid(path: &Path) -> Option<u32> {
+    path.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok()
 }
 
 /// `/run/user/<uid>` goes when the user has logged out of everything, and so do the

@@ -51,12 +51,22 @@ impl Socket {
     /// No socket can be made; says where.
     pub fn open(config: &Config) -> io::Result<Socket> {
         let folder = folder::create(config)?;
-        let path = folder.join(format!("{}.sock", std::process::id()));
-        // Of a process that had our pid, or of this one before it called `exec`.
-        let _ = std::fs::remove_file(&path);
         folder::sweep(&folder);
-        let listener = UnixListener::bind(&path)?;
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
+        let pid = std::process::id();
+        let path = folder.join(format!("{pid}.sock"));
+        // Under its name when it listens: one that does not is taken for a dead one.
+        let early = folder.join(format!(".{pid}"));
+        // Of a process that had our pid.
+        let _ = std::fs::remove_file(&early);
+        let listener = UnixListener::bind(&early)?;
+        let named = std::fs::set_permissions(&early, PermissionsExt::from_mode(0o600))
+            // In the place of one of a process that had our pid, or of this one before it
+            // called `exec`.
+            .and_then(|()| std::fs::rename(&early, &path));
+        if let Err(error) = named {
+            let _ = std::fs::remove_file(&early);
+            return Err(error);
+        }
         let listener = Some(Held::new(listener)?);
         Ok(Socket { listener, path, clients: Vec::new(), news: Instant::now() })
     }
