@@ -8,8 +8,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long a process may take to answer what needs no waiting.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a process may take to answer what needs no waiting. It may be stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A process that can be asked for traces.
 #[derive(Debug)]
@@ -70,11 +70,16 @@ impl Process {
             return status;
         };
         let deadline = Instant::now() + PATIENCE;
-        while !conversation.ended && Instant::now() < deadline {
+        loop {
+            // Before it reads, so that what has come is read however late it is.
+            let late = Instant::now() >= deadline;
             for line in conversation.lines(Duration::from_millis(50)) {
                 if let Some((key, value)) = line.split_once('=') {
                     status.insert(key.to_owned(), value.to_owned());
                 }
+            }
+            if late || conversation.ended {
+                break;
             }
         }
         status
