@@ -154,16 +154,16 @@ impl Decoder {
         while let Some(called) = sync::take() {
             self.waits.called(called);
             if self.waits.is_full() {
-                self.settle();
+                self.settle(true);
             }
         }
     }
 
     /// Says what the waits were for. Called when all was read that CUPTI had when they were
-    /// over.
-    pub(crate) fn settle(&mut self) {
+    /// over; `last`: when no more will come.
+    pub(crate) fn settle(&mut self, last: bool) {
         let mut waits = std::mem::take(&mut self.waits);
-        waits.settle(|wait| self.wait(&wait));
+        waits.settle(last, |wait| self.wait(&wait));
         self.waits = waits;
     }
 

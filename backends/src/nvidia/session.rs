@@ -123,7 +123,7 @@ impl Session {
             }
             self.read(worker);
             if due {
-                self.decoder.settle();
+                self.decoder.settle(false);
             }
             self.sample();
             if let Some(ticket) = wanted {
@@ -148,7 +148,7 @@ impl Session {
         self.flush(FLUSH_FORCED);
         self.read(worker);
         self.decoder.waited();
-        self.decoder.settle();
+        self.decoder.settle(true);
         self.count_dropped();
         self.sampler.iter_mut().for_each(Sampler::hurry);
         self.sample();

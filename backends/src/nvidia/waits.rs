@@ -2,7 +2,9 @@
 //!
 //! A wait for an event is for the last record of it before the wait. What a wait was for is
 //! told by the work that was done before: CUPTI hands its records over some time after the
-//! call, so waits are held until it was asked for all it has.
+//! call, so waits are held until it was asked for all it has. A stream that is told to wait
+//! does so later, and what it waits for may take long: that is held until work is seen that
+//! comes after it, for some rounds at most.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -22,6 +24,8 @@ const MOST_WORK: usize = 1 << 15;
 
 /// Waits that are held.
 const MOST_HELD: usize = 1 << 14;
+/// Rounds for which the wait of a stream is held.
+const MOST_ROUNDS: u8 = 4;
 
 /// An event was recorded into a stream.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +52,8 @@ pub(crate) struct Waits {
     /// Correlation ids of work by context and stream, oldest first.
     work: HashMap<(u32, u32), VecDeque<u32>>,
     held: Vec<Called>,
+    /// Those of streams, and for how many rounds they were held.
+    streams: Vec<(Wait, u8)>,
 }
 
 /// A thread or a stream waited.
@@ -56,8 +62,8 @@ pub(crate) struct Wait {
     pub(crate) called: Called,
     /// The number of the event that it was for.
     event: u32,
-    /// The record of the event, if it was seen: its correlation id and stream.
-    record: Option<(u32, u32)>,
+    /// The record of the event, if it was seen.
+    record: Option<Recorded>,
     /// The last work before it.
     work: Option<u32>,
 }
@@ -89,7 +95,7 @@ impl Waits {
 
     /// Whether there are so many waits that they should not be held any longer.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.len() >= MOST_HELD
+        self.held.len() + self.streams.len() >= MOST_HELD
     }
 
     /// Work was done on a stream.
@@ -113,27 +119,41 @@ impl Waits {
         }
     }
 
-    /// Gives the waits that were held to `each`, with what they waited for.
-    pub(crate) fn settle(&mut self, mut each: impl FnMut(Wait)) {
+    /// Gives the waits that were held to `each`, with what they waited for; `last`: all of
+    /// them.
+    pub(crate) fn settle(&mut self, last: bool, mut each: impl FnMut(Wait)) {
+        let mut waits = std::mem::take(&mut self.streams);
         for called in std::mem::take(&mut self.held) {
             let mut wait = Wait { called, event: 0, record: None, work: None };
-            match called.deed {
-                Deed::Event | Deed::StreamWaitsEvent => {
-                    let event = self.event(called.event);
-                    let before = |record: &&Recorded| record.correlation <= called.correlation;
-                    let record = event.records.iter().rev().find(before).copied();
-                    wait.event = event.number;
-                    wait.record = record.map(|r| (r.correlation, r.stream));
-                    wait.work =
-                        record.and_then(|r| self.before(r.context, r.stream, r.correlation));
-                }
-                Deed::Stream => {
-                    wait.work = self.before(called.context, called.stream, called.correlation);
-                }
-                Deed::Context | Deed::Record => {}
+            if matches!(called.deed, Deed::Event | Deed::StreamWaitsEvent) {
+                let event = self.event(called.event);
+                let before = |record: &&Recorded| record.correlation <= called.correlation;
+                wait.record = event.records.iter().rev().find(before).copied();
+                wait.event = event.number;
             }
+            waits.push((wait, 0));
+        }
+        for (mut wait, rounds) in waits {
+            if !last && rounds < MOST_ROUNDS && self.may_come(&wait) {
+                self.streams.push((wait, rounds + 1));
+                continue;
+            }
+            let Called { deed, context, stream, correlation, .. } = wait.called;
+            wait.work = match (wait.record, deed) {
+                (Some(r), _) => self.before(r.context, r.stream, r.correlation),
+                (None, Deed::Stream) => self.before(context, stream, correlation),
+                (None, _) => None,
+            };
             each(wait);
         }
+    }
+
+    /// Whether the work that a stream waits for may not have been done yet.
+    fn may_come(&self, wait: &Wait) -> bool {
+        let Some(record) = wait.record else { return false };
+        let done = self.work.get(&(record.context, record.stream)).and_then(VecDeque::back);
+        let later = done.is_some_and(|done| *done > record.correlation);
+        wait.called.deed == Deed::StreamWaitsEvent && !later
     }
 
     /// The last work of a stream that was asked for before `correlation`.
@@ -153,8 +173,9 @@ impl Wait {
         }
         args.text(keys.sync_kind, keys.intern(names::wait(deed)));
         if matches!(deed, Deed::Event | Deed::StreamWaitsEvent) {
-            let (record, stream) =
-                self.record.map_or((-1, -1), |(c, s)| (i64::from(c), i64::from(s as i32)));
+            let (record, stream) = self.record.map_or((-1, -1), |record| {
+                (i64::from(record.correlation), i64::from(record.stream as i32))
+            });
             args.signed(keys.wait_on_stream, stream);
             args.signed(keys.wait_on_record, record);
             args.unsigned(keys.wait_on_event, self.event);
@@ -195,7 +216,8 @@ mod tests {
         }
         [8, 19, 9, 25, 45].iter().for_each(|work| waits.work(1, 7, *work));
         let mut found = Vec::new();
-        waits.settle(|wait| found.push((wait.event, wait.record, wait.work)));
+        let record = |wait: &Wait| wait.record.map(|r| (r.correlation, r.stream));
+        waits.settle(false, |wait| found.push((wait.event, record(&wait), wait.work)));
         let expected = [
             (1, Some((20, 7)), Some(19)),
             (0, None, Some(25)),
@@ -204,7 +226,37 @@ mod tests {
             (0, None, None),
         ];
         assert_eq!(found, expected);
-        waits.settle(|_| panic!("settled already"));
+        waits.settle(true, |_| panic!("settled already"));
+    }
+
+    #[test]
+    fn a_stream_may_wait_for_what_is_not_done_yet() {
+        let mut waits = Waits::default();
+        let settle = |waits: &mut Waits, last| {
+            let mut found = Vec::new();
+            waits.settle(last, |wait| found.push(wait.work));
+            found
+        };
+        waits.work(1, 7, 5);
+        waits.called(called(Deed::Record, 20, 7, 0xe5));
+        waits.called(called(Deed::StreamWaitsEvent, 21, 9, 0xe5));
+        assert_eq!(settle(&mut waits, false), []);
+        // A thread that waits has found all done.
+        waits.called(called(Deed::Event, 22, NO_STREAM, 0xe5));
+        assert_eq!(settle(&mut waits, false), [Some(5)]);
+        waits.work(1, 7, 19);
+        assert_eq!(settle(&mut waits, false), []);
+        waits.work(1, 7, 23);
+        assert_eq!(settle(&mut waits, false), [Some(19)]);
+
+        // Nothing comes after it: not for ever, and not when it is all over.
+        for last in [false, true] {
+            waits.called(called(Deed::Record, 30, 7, 0xe5));
+            waits.called(called(Deed::StreamWaitsEvent, 31, 9, 0xe5));
+            let rounds = if last { 0 } else { MOST_ROUNDS };
+            (0..rounds).for_each(|_| assert_eq!(settle(&mut waits, false), []));
+            assert_eq!(settle(&mut waits, last), [Some(23)]);
+        }
     }
 
     #[test]
