@@ -34,6 +34,8 @@ pub(crate) struct Calls {
     /// By group, number and category.
     functions: HashMap<(u32, u32, StrId), Function>,
     threads: HashSet<u32>,
+    /// How often PTI was asked for all it has.
+    flushes: u64,
     pub(super) pti: Option<&'static Pti>,
 }
 
@@ -56,8 +58,8 @@ struct Call {
     group: u32,
     function: u32,
     code: u32,
-    /// Whether it waited a round.
-    waited: bool,
+    /// How often PTI was asked when it was read.
+    flushes: u64,
 }
 
 impl Calls {
@@ -81,11 +83,18 @@ impl Decoder {
             group: raw.u32(24),
             function: raw.u32(28),
             code: raw.u32(44),
-            waited: false,
+            flushes: self.calls.flushes,
         });
     }
 
-    /// Writes the calls that were read; `last` if no more will come.
+    /// PTI was asked for all it has.
+    pub(crate) fn flushed(&mut self) {
+        self.calls.flushes += 1;
+    }
+
+    /// Writes the calls that were read; `last` if no more will come. One that may lie within
+    /// another waits for what PTI says when it is asked the next time: a call is told of when
+    /// it is over, the outer one last.
     pub(crate) fn settle(&mut self, last: bool) {
         let mut calls = std::mem::take(&mut self.calls.pending);
         if calls.is_empty() {
@@ -96,11 +105,11 @@ impl Decoder {
         let runtime = self.keys.runtime;
         let outer = calls.iter().filter(|call| call.category == runtime);
         let claimed: HashSet<u32> = outer.map(|call| call.correlation).collect();
-        for mut call in calls {
+        for call in calls {
             let Function { site, launches, reported } = self.function(&call);
             let inner = call.category != runtime && claimed.contains(&call.correlation);
-            if launches && !inner && call.category != runtime && !call.waited && !last {
-                call.waited = true;
+            let fresh = call.flushes == self.calls.flushes;
+            if launches && !inner && call.category != runtime && fresh && !last {
                 self.calls.pending.push(call);
                 continue;
             }
@@ -191,7 +200,8 @@ impl Decoder {
             // SAFETY: the caller's promise.
             false => unsafe { CStr::from_ptr(name) }.to_bytes(),
         };
-        let site = self.recorder.intern_patiently(self.keys.collective, &[b"xccl::", name].concat());
+        let site =
+            self.recorder.intern_patiently(self.keys.collective, &[b"xccl::", name].concat());
         let mut args = Args::new();
         args.unsigned(self.keys.communicator, raw.u64(48));
         args.unless_zero(self.keys.send, raw.u64(32));

@@ -98,6 +98,7 @@ impl Session {
         if result != SUCCESS {
             self.refused = Some(result);
         }
+        self.decoder.flushed();
     }
 
     /// Decodes all buffers that were handed over.
