@@ -131,9 +131,9 @@ impl Engine {
         let member = page.as_ref().map(Page::register);
         let common = page.as_ref().map(|page| page.clocks());
         // Dumps that were asked for before there was anything to keep are none of ours.
-        let dumps = page.as_ref().map_or(0, |page| {
-            page.files().saturating_sub(u32::from(page.asked() >= first.nanos))
-        });
+        let dumps = page
+            .as_ref()
+            .map_or(0, |page| page.files().saturating_sub(u32::from(page.asked() >= first.nanos)));
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
@@ -239,6 +239,7 @@ impl Engine {
     }
 
     fn begin(&mut self) {
+        self.shared.moves();
         if self.parts.as_ref().is_some_and(Parts::is_before_the_first) {
             self.rotate();
         }
@@ -250,9 +251,11 @@ impl Engine {
     fn end(mut self) {
         self.shared.recording_ends();
         self.pass(Pass::Last);
+        self.shared.moves();
         self.leaves(Pass::Last);
         self.context().settle_spans(true);
         self.state_the_rest();
+        self.shared.moves();
         if self.common.is_none() {
             let sequence = self.process.sequence.id();
             packet::clock_snapshot(&mut self.out, sequence, &clock::snapshot());

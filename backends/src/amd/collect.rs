@@ -259,11 +259,13 @@ fn work(worker: &Worker, setup: &'static Setup, recorder: &'static dyn Recorder,
     calls::disable();
     if (used || calls::active()) && !FINALIZING.load(Ordering::Acquire) {
         runtime::synchronise();
+        worker::moves();
     }
     // First no more records, then those that there are: the other way round, what ends in
     // between would be lost.
     // SAFETY: a context of ours.
     unsafe { (setup.sdk.stop_context)(setup.context) };
+    worker::moves();
     flush(setup);
     if let Some(mut decoder) = lock(&DECODER).take() {
         decoder.describe_devices();
@@ -280,6 +282,7 @@ fn flush(setup: &Setup) {
         // SAFETY: a buffer of ours; this is not the thread that empties it.
         unsafe { (setup.sdk.flush_buffer)(buffer) };
     }
+    worker::moves();
 }
 
 /// The library hands over records.

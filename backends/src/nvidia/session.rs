@@ -142,6 +142,7 @@ impl Session {
         self.describe_devices();
         if callbacks::context_seen() || buffers::counts() != self.before {
             self.synchronise();
+            worker::moves();
         }
         let keeps = self.found.version == KEEPS_KERNELS;
         self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
@@ -188,6 +189,7 @@ impl Session {
     fn flush(&self, flag: u32) {
         // SAFETY: this is neither one of CUPTI's callbacks nor under a lock.
         unsafe { (self.found.cupti.flush_all)(flag) };
+        worker::moves();
     }
 
     /// Decodes all buffers that were handed over.
@@ -199,6 +201,7 @@ impl Session {
             self.describe_devices();
             self.buffer(&full, worker);
             buffers::recycle(full);
+            worker::moves();
         }
     }
 

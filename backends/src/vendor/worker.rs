@@ -24,10 +24,11 @@ const RUNNING: u8 = 2;
 /// A forked child, or a process in which we failed: the vendor must not be touched.
 const DEAD: u8 = 3;
 
-/// Changes with every batch of records that a source has decoded.
+/// Changes with every batch of records that a source has decoded, and whenever a vendor has
+/// done what it was asked for.
 static MOVED: AtomicU32 = AtomicU32::new(0);
 
-/// A batch of records was decoded: who waits for the end of a source waits on.
+/// A source has come a step further: who waits for its end waits on.
 pub(crate) fn moves() {
     MOVED.fetch_add(1, Ordering::Relaxed);
 }

@@ -99,6 +99,7 @@ impl Session {
             self.refused = Some(result);
         }
         self.decoder.flushed();
+        worker::moves();
     }
 
     /// Decodes all buffers that were handed over.
@@ -106,6 +107,7 @@ impl Session {
         while let Some(full) = buffers::take_full() {
             self.buffer(&full);
             buffers::recycle(full);
+            worker::moves();
         }
         let discarded = buffers::counts().discarded - self.before.discarded;
         self.recorder.lost(discarded - self.discarded);
