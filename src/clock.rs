@@ -196,9 +196,12 @@ impl Converter {
     /// A moment in nanoseconds.
     #[inline]
     pub fn nanos(&self, ticks: u64) -> u64 {
-        // The last piece may begin in the future.
-        let newest = self.pieces.iter().rev().take(2).find(|piece| ticks >= piece.ticks);
-        newest.map_or_else(|| self.long_ago(ticks), |piece| piece.at(ticks))
+        match self.pieces.as_slice() {
+            [.., last] if ticks >= last.ticks => last.at(ticks),
+            // The last one may begin in the future.
+            [.., piece, _] if ticks >= piece.ticks => piece.at(ticks),
+            _ => self.long_ago(ticks),
+        }
     }
 
     /// Says that times up to now were converted.
