@@ -6,6 +6,7 @@ mod child;
 use judge::Trace;
 use kymograph::sink::Memory;
 use kymograph::{Config, Recording, instant, scope};
+use kymograph_protos::perfetto::TracePacket;
 use kymograph_protos::perfetto::trace_packet::Data;
 use kymograph_protos::perfetto::track_event::{NameField, Type};
 use prost::Message;
@@ -20,10 +21,15 @@ const SCOPES: u64 = 1500;
 
 /// How many slices and instants of each interned name began. What the writer itself says,
 /// such as how much was lost, is named by value.
-fn count(trace: &[u8]) -> BTreeMap<String, u64> {
+fn count(mut trace: &[u8]) -> BTreeMap<String, u64> {
     let mut names = BTreeMap::new();
     let mut counts = BTreeMap::new();
-    for packet in kymograph_protos::perfetto::Trace::decode(trace).unwrap().packet {
+    // One packet after the other: what all of them take at once an allocator may keep, and
+    // it would look like a leak.
+    while let Some((&field, rest)) = trace.split_first() {
+        assert_eq!(field, 0x0a, "a packet");
+        trace = rest;
+        let packet = TracePacket::decode_length_delimited(&mut trace).unwrap();
         let sequence = format!("{:?}", packet.optional_trusted_packet_sequence_id);
         if packet.sequence_flags == Some(1) {
             names.retain(|(owner, _), _| *owner != sequence);
