@@ -1,0 +1,177 @@
+//! Queues become packets: all lanes are emptied, again and again.
+
+use std::time::Instant;
+
+use kymograph_protos::record::Slot;
+
+use super::keep::Flight;
+use super::nesting::Pass;
+use super::thread::Thread;
+use super::{BATCH, Engine, FULL};
+use crate::clock::{self, Anchor};
+use crate::control;
+use crate::queue::{Drained, POOL, Reader};
+
+/// Batches of one lane that are turned into packets in one pass, unless all must be.
+const TURN: usize = 8;
+
+impl Engine {
+    /// Empties all queues of what was in them when it was called.
+    pub(super) fn pass_all(&mut self) {
+        // Who records as fast as that must not keep it from ending.
+        let most = self.buffer as usize / size_of::<Slot>() / (TURN << 10) + 1;
+        for _ in 0..most {
+            self.pass(Pass::Flush);
+            if !self.behind {
+                break;
+            }
+        }
+    }
+
+    /// Empties all queues, as far as no lane keeps the others waiting.
+    pub(super) fn pass(&mut self, pass: Pass) {
+        if self.anchored.elapsed() >= clock::ANCHOR_INTERVAL {
+            self.anchored = Instant::now();
+            self.converter.correct(Anchor::now());
+        }
+        self.behind = false;
+        self.clocks = clock::snapshot();
+        self.describe();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        // What devices did comes first: the calls that asked for it were recorded sooner, so
+        // whatever was written when the process is killed has them.
+        for devices in [true, false] {
+            for index in 0..POOL.lanes_used() {
+                if self.tells_of_devices(index) == devices {
+                    self.lane(index, pass, &mut scratch);
+                }
+            }
+        }
+        self.scratch = scratch;
+        for (tid, name) in std::mem::take(&mut self.process.renamed) {
+            if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
+                t.rename(&name);
+            }
+        }
+        // A chapter may have turned meanwhile, and its sequence with it.
+        self.describe();
+        let mut context = self.context();
+        context.write_gpu_counters();
+        if matches!(pass, Pass::Due | Pass::Flush) {
+            context.settle_spans(false);
+        }
+        self.converter.use_up(clock::ticks());
+    }
+
+    fn tells_of_devices(&self, index: u32) -> bool {
+        let thread = self.threads.get(index as usize).and_then(Option::as_ref);
+        thread.is_some_and(|thread| thread.devices)
+    }
+
+    /// Empties one queue.
+    fn lane(&mut self, index: u32, pass: Pass, scratch: &mut Vec<Slot>) {
+        let index = index as usize;
+        if self.threads.len() <= index {
+            self.threads.resize_with(index + 1, || None);
+        }
+        let mut thread = match self.threads[index].take() {
+            Some(thread) => thread,
+            None => match Reader::open(&POOL, index as u32) {
+                Some(reader) => self.meet(reader),
+                None => return,
+            },
+        };
+        let batch = self.flight.as_ref().map_or(BATCH, Flight::batch);
+        // A thread that records as fast as it is drained must not keep the others waiting.
+        let mut turn = match pass {
+            Pass::Last => usize::MAX,
+            _ => TURN * batch,
+        };
+        loop {
+            scratch.clear();
+            let drained = thread.reader.drain(&POOL, scratch, batch);
+            if !scratch.is_empty() {
+                self.shared.moves();
+            }
+            let pass = if drained == Drained::Ended { Pass::Last } else { pass };
+            thread.process(scratch, pass, &mut self.context());
+            if self.is_full() {
+                // It may have to say again what is open.
+                self.threads[index] = Some(thread);
+                self.write();
+                self.rotate();
+                match self.threads[index].take() {
+                    Some(same) => thread = same,
+                    None => return,
+                }
+            }
+            if drained == Drained::Ended {
+                return self.part(thread);
+            }
+            if scratch.len() < batch {
+                break;
+            }
+            turn = turn.saturating_sub(scratch.len());
+            if turn == 0 {
+                self.behind = true;
+                break;
+            }
+        }
+        self.threads[index] = Some(thread);
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.len() >= self.flight.as_ref().map_or(FULL, Flight::full)
+    }
+
+    /// A thread recorded its first event.
+    fn meet(&mut self, reader: Reader) -> Thread {
+        self.thread_count += 1;
+        let (tid, name) = (reader.tid(), reader.name());
+        let uuid = self.process.thread_uuid(tid);
+        let mut thread = Thread::new(reader, self.sequences.take(), uuid, name);
+        if let Some(name) = control::desk().and_then(|desk| desk.names.thread(tid)) {
+            thread.rename(&name);
+        }
+        thread
+    }
+
+    /// A thread ended.
+    fn part(&mut self, mut thread: Thread) {
+        self.process.spans.thread_ended(thread.line);
+        let losses = thread.reader.losses();
+        let untold = thread.untold(losses.events());
+        if untold > 0 {
+            thread.lost(untold, &mut self.context());
+            self.loss_marked = true;
+        }
+        self.gone.dropped += losses.dropped;
+        self.gone.reentrant += losses.reentrant;
+        self.gone.truncated += losses.truncated;
+        if losses.events() > 0 {
+            self.lossy.insert(thread.sequence.id());
+        }
+        self.sequences.give(thread.sequence.id());
+    }
+
+    /// Writes the slices that are open and may stay so.
+    pub(super) fn leaves(&mut self, pass: Pass) {
+        self.clocks = clock::snapshot();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for index in 0..self.threads.len() {
+            if let Some(mut thread) = self.threads[index].take() {
+                let mut cx = self.context();
+                thread.process_leaf(&mut scratch, pass, &mut cx);
+                if pass == Pass::Last {
+                    thread.open_early(&mut cx);
+                }
+                self.threads[index] = Some(thread);
+            }
+        }
+        if pass == Pass::Last {
+            self.context().open_early_ranges();
+        }
+        self.scratch = scratch;
+        self.converter.use_up(clock::ticks());
+    }
+}
