@@ -18,11 +18,15 @@
 //! is all the writer needs to know of a call site, under one number.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
+};
 use std::time::{Duration, Instant};
 
 use kymograph_protos::StrId;
 use kymograph_protos::packet::{Strings, Text};
+
+use crate::queue::{self, Named};
 
 /// Ids at most, and bytes of text at most.
 const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { (1 << 16) - 1 };
@@ -52,7 +56,7 @@ struct Entry {
 #[derive(Debug)]
 struct Table {
     mask: usize,
-    cells: Box<[AtomicU64]>,
+    cells: &'static [AtomicU64],
 }
 
 /// See the module. All methods may be called from any thread and any signal handler.
@@ -67,6 +71,8 @@ pub struct Interner {
     /// Where the next text is copied to. Under the lock.
     arena: AtomicPtr<u8>,
     arena_left: AtomicU64,
+    /// Whether somebody else has to know every name: see `queue/names.rs`.
+    published: AtomicBool,
 }
 
 impl Default for Interner {
@@ -86,6 +92,7 @@ impl Interner {
             bytes: AtomicU64::new(0),
             arena: AtomicPtr::new(ptr::null_mut()),
             arena_left: AtomicU64::new(0),
+            published: AtomicBool::new(false),
         }
     }
 
@@ -118,6 +125,35 @@ impl Interner {
             Some(id) => id,
             None => self.insert(hash, category, arg, text, Some(text), PATIENCE),
         }
+    }
+
+    /// Publishes all names, those there are and each that comes. Returns false if there is no
+    /// room for them.
+    pub fn publish(&self) -> bool {
+        if !self.lock() && !self.lock_within(PATIENCE) {
+            return false;
+        }
+        let all = (1..=self.count()).map(StrId).all(|id| {
+            let Text { bytes: text, category, arg } = self.text(id);
+            queue::publish(Named { id, category, arg, text })
+        });
+        self.published.store(all, Ordering::Relaxed);
+        self.busy.store(0, Ordering::Release);
+        all
+    }
+
+    /// Adds the name that another process gave this id, from which ids go on without gaps.
+    /// Returns false, and adds nothing, if this is not the next one.
+    pub fn define(&self, name: Named<'_>) -> bool {
+        let Named { id, category, arg, text } = name;
+        if id.0 != self.count() + 1 || !self.lock() {
+            return false;
+        }
+        let hash = hash(category, arg, text);
+        let entry = Entry { text: &[], category, arg };
+        let added = self.add(hash, entry, text, Some(None));
+        self.busy.store(0, Ordering::Release);
+        added == Some(id)
     }
 
     /// How many ids were given; also the last one.
@@ -180,7 +216,7 @@ impl Interner {
         // Somebody may have been faster.
         let id = match self.find(hash, category, arg, text) {
             Some(id) => Some(id),
-            None => self.add(hash, Entry { text: &[], category, arg }, text, kept),
+            None => self.add(hash, Entry { text: &[], category, arg }, text, kept.map(Some)),
         };
         self.busy.store(0, Ordering::Release);
         id.unwrap_or(StrId::NONE)
@@ -216,31 +252,37 @@ impl Interner {
     }
 
     /// Under the lock: adds an entry, in an order that leaves everything usable if the
-    /// process forks at any point of it.
+    /// process forks at any point of it. `code`: it is one of the names for which ids are
+    /// reserved, and where it lies for good if it need not be copied.
     fn add(
         &self,
         hash: u32,
         entry: Entry,
         text: &[u8],
-        kept: Option<&'static [u8]>,
+        code: Option<Option<&'static [u8]>>,
     ) -> Option<StrId> {
         let id = self.count.load(Ordering::Relaxed) + 1;
-        if id > MAX_ENTRIES - if kept.is_some() { 0 } else { RESERVED } {
+        if id > MAX_ENTRIES - if code.is_some() { 0 } else { RESERVED } {
             return None;
         }
-        self.make_room(id);
-        let text = match kept {
+        self.make_room(id)?;
+        let (category, arg) = (entry.category, entry.arg);
+        let copied = match code.flatten() {
             Some(text) => text,
             None => self.copy(text)?,
         };
         let (segment, _) = place(id);
         if self.segments[segment].load(Ordering::Relaxed).is_null() {
             let none = Entry { text: &[], category: StrId::NONE, arg: StrId::NONE };
-            let fresh = vec![none; (FIRST_SEGMENT as usize) << segment].leak();
+            let fresh = leaked(none, (FIRST_SEGMENT as usize) << segment)?;
             self.segments[segment].store(fresh.as_mut_ptr(), Ordering::Release);
         }
+        let published = self.published.load(Ordering::Relaxed);
+        if published && !queue::publish(Named { id: StrId(id), category, arg, text }) {
+            return None;
+        }
         // SAFETY: nobody knows this id yet, so nobody reads the entry while it is written.
-        unsafe { self.entry(id).write(Entry { text, ..entry }) };
+        unsafe { self.entry(id).write(Entry { text: copied, ..entry }) };
         self.count.store(id, Ordering::Release);
         // SAFETY: `make_room` left a table, and tables are never freed.
         let table = unsafe { &*self.table.load(Ordering::Relaxed) };
@@ -249,17 +291,17 @@ impl Interner {
     }
 
     /// Under the lock: makes the table large enough for `id` entries at half load.
-    fn make_room(&self, id: u32) {
+    fn make_room(&self, id: u32) -> Option<()> {
         let table = self.table.load(Ordering::Relaxed);
         // SAFETY: as in `find`.
         let old = unsafe { table.as_ref() };
         if old.is_some_and(|t| (id as usize) * 2 <= t.mask + 1) {
-            return;
+            return Some(());
         }
         let size = old.map_or(FIRST_TABLE, |t| (t.mask + 1) * 2);
-        let cells = (0..size).map(|_| AtomicU64::new(0)).collect();
-        let new = Box::leak(Box::new(Table { mask: size - 1, cells }));
-        for cell in old.iter().flat_map(|t| &t.cells) {
+        let cells = leaked_with(size, || AtomicU64::new(0))?;
+        let new = &leaked_with(1, || Table { mask: size - 1, cells })?[0];
+        for cell in old.iter().flat_map(|t| t.cells) {
             let cell = cell.load(Ordering::Relaxed);
             if cell != 0 {
                 new.put((cell >> 32) as u32, cell as u32);
@@ -267,7 +309,8 @@ impl Interner {
         }
         // The old table is left to readers that are in it: all old ones together are
         // smaller than the new one.
-        self.table.store(new, Ordering::Release);
+        self.table.store(ptr::from_ref(new).cast_mut(), Ordering::Release);
+        Some(())
     }
 
     /// Under the lock: copies a text to memory that is never freed, within the budget.
@@ -279,13 +322,15 @@ impl Interner {
         }
         self.bytes.store(bytes, Ordering::Relaxed);
         if text.len() > BLOCK / 4 {
-            return Some(text.to_vec().leak());
+            let copy = leaked(0u8, text.len())?;
+            copy.copy_from_slice(text);
+            return Some(copy);
         }
         if self.arena_left.load(Ordering::Relaxed) < text.len() as u64 {
             // In this order: a fork in between must not take the old block for a new one.
             self.arena_left.store(0, Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
-            self.arena.store(vec![0u8; BLOCK].leak().as_mut_ptr(), Ordering::Relaxed);
+            self.arena.store(leaked(0u8, BLOCK)?.as_mut_ptr(), Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
             self.arena_left.store(BLOCK as u64, Ordering::Relaxed);
         }
@@ -322,6 +367,18 @@ impl Table {
         }
         self.cells[at].store(u64::from(hash) << 32 | u64::from(id), Ordering::Release);
     }
+}
+
+/// Memory for good, or none if the program has used it up.
+fn leaked<T: Copy>(value: T, count: usize) -> Option<&'static mut [T]> {
+    leaked_with(count, || value)
+}
+
+fn leaked_with<T>(count: usize, value: impl FnMut() -> T) -> Option<&'static mut [T]> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(count).ok()?;
+    memory.resize_with(count, value);
+    Some(memory.leak())
 }
 
 /// Segment and offset of an id: segments hold 64, 128, 256… entries.

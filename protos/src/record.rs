@@ -101,6 +101,10 @@ pub enum Kind {
     /// An instant whose name is a sentence for whoever asked for the recording: something
     /// is not recorded, and why. `kymo record` prints it when it ends.
     Note = 19,
+    /// The process has given a name an id: `other` is the id, the lower half of `arg` its
+    /// category and the upper half the name of its first argument, `site` (as a number) how
+    /// many bytes the name has; these follow, in as many records as it takes.
+    Name = 20,
 }
 
 impl Kind {
@@ -126,6 +130,7 @@ impl Kind {
             17 => Kind::Fact,
             18 => Kind::GpuCounter,
             19 => Kind::Note,
+            20 => Kind::Name,
             _ => return None,
         })
     }

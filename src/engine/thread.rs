@@ -14,7 +14,7 @@ use super::edges::{self, Edges};
 use super::identity::{self, mix};
 use super::nesting::{self, Begun, Open, Pass};
 use super::record::{Decoded, category, record_len, stack_of};
-use crate::queue::Reader;
+use crate::queue::{POOL, Reader};
 
 /// Slices on one track, one inside the other. trace_processor drops slices deeper than
 /// 512; deeper ones go to further tracks.
@@ -133,7 +133,7 @@ impl Thread {
     /// if the process dies inside it.
     pub fn process_leaf(&mut self, leaf: &mut Vec<Slot>, pass: Pass, cx: &mut Context<'_>) {
         leaf.clear();
-        if self.peeked.is_none() && self.held.is_empty() && self.reader.peek_leaf(leaf) {
+        if self.peeked.is_none() && self.held.is_empty() && self.reader.peek_leaf(&POOL, leaf) {
             let head: Record = bytemuck::cast(leaf[0]);
             cx.look();
             if !cx.is_inside(&head) {

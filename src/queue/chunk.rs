@@ -1,11 +1,14 @@
 //! A chunk: 16 KiB of slots that one thread fills and the engine empties.
 //!
 //! ```text
-//! byte 0         8           12         16          20      64
-//!      ┌─────────┬───────────┬──────────┬───────────┬───────┬──────────────────────┐
-//!      │ next    │ committed │ written  │ free_next │ index │ 510 slots of 32 bytes │
-//!      └─────────┴───────────┴──────────┴───────────┴───────┴──────────────────────┘
+//! byte 0      4       8           12        16          20      64
+//!      ┌──────┬───────┬───────────┬─────────┬───────────┬───────┬──────────────────────┐
+//!      │ next │ owner │ committed │ written │ free_next │ index │ 510 slots of 32 bytes │
+//!      └──────┴───────┴───────────┴─────────┴───────────┴───────┴──────────────────────┘
 //! ```
+//! Chunks name each other by their position in the pool, never by address: a pool may lie
+//! in memory that two processes map at different places.
+//!
 //! Slots `0..committed` are published and never change. Slots `committed..written` hold
 //! the thread's **open leaf**: a slice that has begun with nothing recorded after it. If
 //! it ends while still the leaf, its record is completed in place and a scope costs one
@@ -13,22 +16,31 @@
 //! ([`Chunk::peek_leaf`]), so a slice that stays open for minutes is in the file all the
 //! same.
 //!
+//! **Completing a leaf can be cut short by a SIGKILL.** Each step leaves the slots such that
+//! a reader of a dead thread's chunk ([`Chunk::leaf_of_the_dead`]) finds either the beginning
+//! or the whole scope.
+//!
 //! Slots are atomics and are accessed with relaxed loads and stores, which compile to
 //! plain moves; publication is by `committed` (release) alone.
 
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 use kymograph_protos::record::{SLOT_BYTES, Slot};
 
 /// Slots in a chunk.
 pub const CAPACITY: u32 = if cfg!(miri) { 14 } else { 510 };
+/// In `written`: the leaf is being completed.
+const COMPLETING: u32 = 1 << 31;
 
 /// A run of slots with one writer and one reader.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Chunk {
-    /// The chunk that the writer went on to; set once, when this one takes no more.
-    pub(super) next: AtomicPtr<Chunk>,
+    /// The chunk that the writer went on to, as its index + 1; set once, when this one takes
+    /// no more.
+    pub(super) next: AtomicU32,
+    /// The lane that uses it, as its index + 1; 0 while it is free.
+    pub(super) owner: AtomicU32,
     committed: AtomicU32,
     written: AtomicU32,
     /// Link of the free list; meaningful only while the chunk is free.
@@ -47,7 +59,8 @@ impl Chunk {
     /// A chunk with nothing in it.
     pub const fn new() -> Chunk {
         Chunk {
-            next: AtomicPtr::new(std::ptr::null_mut()),
+            next: AtomicU32::new(0),
+            owner: AtomicU32::new(0),
             committed: AtomicU32::new(0),
             written: AtomicU32::new(0),
             free_next: AtomicU32::new(0),
@@ -59,7 +72,7 @@ impl Chunk {
 
     /// Makes a drained chunk ready for its next writer.
     pub(super) fn reset(&self) {
-        self.next.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
         self.committed.store(0, Ordering::Relaxed);
         self.written.store(0, Ordering::Relaxed);
     }
@@ -88,13 +101,27 @@ impl Chunk {
     pub(super) fn finish_leaf(&self, at: u32, other: u64, head: u64, end: u32) {
         // Withdraw the leaf before changing it: a reader that copied a changed word then
         // finds `written` changed too (the fences pair with those in `peek_leaf`).
-        self.written.store(0, Ordering::Relaxed);
+        self.written.store(COMPLETING | end, Ordering::Relaxed);
         fence(Ordering::Release);
         // SAFETY: `at` is where this leaf was `put`.
         let words = unsafe { self.slots.get_unchecked(at as usize) };
         words[1].store(other, Ordering::Relaxed);
+        compiler_fence(Ordering::Release);
         words[3].store(head, Ordering::Relaxed);
         self.committed.store(end, Ordering::Release);
+    }
+
+    /// As [`Chunk::finish_leaf`], by a thread that is killed after so many of its stores.
+    #[cfg(test)]
+    pub(super) fn stop_completing(&self, at: u32, other: u64, head: u64, end: u32, stores: u32) {
+        self.written.store(COMPLETING | end, Ordering::Relaxed);
+        let words = &self.slots[at as usize];
+        if stores > 0 {
+            words[1].store(other, Ordering::Relaxed);
+        }
+        if stores > 1 {
+            words[3].store(head, Ordering::Relaxed);
+        }
     }
 
     /// The last word of the slot at `at` as its writer stored it.
@@ -123,8 +150,8 @@ impl Chunk {
     /// Reader: copies the open leaf, if there is one right now, and returns where it lies.
     pub(super) fn peek_leaf(&self, out: &mut Vec<Slot>) -> Option<u32> {
         let from = self.committed();
-        let to = self.written.load(Ordering::Acquire).min(CAPACITY);
-        if to <= from {
+        let to = self.written.load(Ordering::Acquire);
+        if to <= from || to > CAPACITY {
             return None;
         }
         let start = out.len();
@@ -137,6 +164,16 @@ impl Chunk {
             return None;
         }
         Some(from)
+    }
+
+    /// Reader, once the writer's process is dead: copies the open leaf, as a beginning or as
+    /// a whole scope. The end is stored before the kind, so a scope has its end.
+    pub(super) fn leaf_of_the_dead(&self, out: &mut Vec<Slot>) {
+        let from = self.committed();
+        let to = (self.written.load(Ordering::Acquire) & !COMPLETING).min(CAPACITY);
+        if to > from {
+            self.copy(from, to, out);
+        }
     }
 }
 

@@ -1,8 +1,6 @@
 //! A lane: what the engine knows of one recording thread. Recycled when the thread ends.
 
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-
-use super::chunk::Chunk;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Nobody uses the lane. Zero, so that fresh memory is a free lane.
 pub(super) const FREE: u32 = 0;
@@ -10,6 +8,8 @@ pub(super) const FREE: u32 = 0;
 pub(super) const ACTIVE: u32 = 1;
 /// Its thread ended; what it wrote is still to be read.
 pub(super) const RETIRED: u32 = 2;
+/// Not a thread's: the names that a process gives ids to (see `names.rs`).
+pub(super) const NAMES: u32 = 3;
 
 /// See the module. On cache lines of its own: the counters are written by its thread.
 #[derive(Debug, Default)]
@@ -21,11 +21,13 @@ pub struct Lane {
     pub(super) index: AtomicU32,
     /// Link of the free list.
     pub(super) free_next: AtomicU32,
-    /// The first chunk of the thread that was not given back, and how many of its slots
-    /// were read. Set by the thread with its first chunk; from then on the reader's, so
-    /// that the reader of the next recording goes on where this one stopped.
-    pub(super) first: AtomicPtr<Chunk>,
+    /// The first chunk of the thread that was not given back, as its index + 1, and how many
+    /// of its slots were read. Set by the thread with its first chunk; from then on the
+    /// reader's, so that the reader of the next recording goes on where this one stopped.
+    pub(super) first: AtomicU32,
     pub(super) read: AtomicU32,
+    /// The member of the pool's memory that it belongs to: see [`super::Pool::view`].
+    pub(super) member: AtomicU32,
     /// Events that found no room.
     pub(super) dropped: AtomicU64,
     /// Events pushed from inside a push (a signal handler, an allocator hook).
@@ -41,8 +43,9 @@ pub struct Lane {
 
 impl Lane {
     /// Prepares a lane for a new thread and shows it to the engine.
-    pub(super) fn open(&self, tid: u32, name: [u64; 2]) {
+    pub(super) fn open(&self, member: u32, tid: u32, name: [u64; 2]) {
         self.reset();
+        self.member.store(member, Ordering::Relaxed);
         self.tid.store(tid, Ordering::Relaxed);
         for (word, value) in self.name.iter().zip(name) {
             word.store(value, Ordering::Relaxed);
@@ -56,7 +59,7 @@ impl Lane {
     }
 
     pub(super) fn reset(&self) {
-        self.first.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.first.store(0, Ordering::Relaxed);
         self.read.store(0, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
         self.reentrant.store(0, Ordering::Relaxed);

@@ -9,8 +9,11 @@
 //! the policy lets it wait for room. When there is no room it is counted, and the next
 //! record that finds room is preceded by a `Lost` record.
 
+mod arena;
 mod chunk;
+mod fork_guard;
 mod lane;
+mod names;
 mod pool;
 mod producer;
 mod reader;
@@ -18,12 +21,19 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use arena::{About, Arena, Life, MEMBERS};
 pub use chunk::CAPACITY;
+pub use names::{NameLog, Named};
 pub use pool::Pool;
 pub use producer::Producer;
 pub use reader::{Drained, Losses, Reader};
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::clock::Anchor;
+use crate::intern::INTERNER;
+use lane::Lane;
 
 /// The pool of this process.
 pub static POOL: Pool = Pool::new();
@@ -87,10 +97,95 @@ fn this_thread() -> (u32, [u64; 2]) {
     (tid as u32, name)
 }
 
-/// To be called in a forked child, on its only thread, before it records anything.
+/// The arena that this process records into, if it is read by another.
+static ARENA: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
+/// In a forked child: the member that its parent is.
+static PARENT: AtomicU32 = AtomicU32::new(0);
+/// Publishes names. Under the interner's lock.
+static NAMES: names::Writer = names::Writer::new();
+
+/// Has everything recorded from now on in this process and its children go to `arena`, which
+/// somebody else reads. Returns false if something was recorded already.
+pub fn share(arena: &'static Arena) -> bool {
+    if !POOL.share(arena) {
+        return false;
+    }
+    fork_guard::arm();
+    ARENA.store(ptr::from_ref(arena).cast_mut(), Ordering::Release);
+    true
+}
+
+/// The arena that this process records into, if it is read by another.
+pub fn arena() -> Option<&'static Arena> {
+    // SAFETY: null, or leaked.
+    unsafe { ARENA.load(Ordering::Acquire).as_ref() }
+}
+
+/// Enters this process as a member of its arena, unless it is one. Takes no lock and
+/// allocates nothing. Returns false if there is no room for it.
+pub fn enter() -> bool {
+    let Some(arena) = arena() else { return true };
+    if POOL.member() != 0 {
+        return true;
+    }
+    let now = Anchor::now();
+    let began = (now.ticks, now.nanos);
+    // SAFETY: no arguments, cannot fail.
+    let pid = unsafe { libc::getpid() } as u32;
+    let parent = PARENT.load(Ordering::Relaxed);
+    let names = if parent == 0 { 0 } else { INTERNER.count() };
+    let Some(number) = arena.enter(pid, parent, names, began) else { return false };
+    if !POOL.become_member(number) {
+        // Another thread was faster.
+        arena.release(number);
+    }
+    true
+}
+
+/// Says of this process that it ends, or becomes another, or (`Life::Records`) does not.
+pub fn live(life: Life) {
+    if let (Some(arena), member @ 1..) = (arena(), POOL.member()) {
+        arena.live(member, life, crate::clock::ticks());
+    }
+}
+
+/// Publishes a name before it is used. Returns false if there is no room for it. The caller
+/// holds the interner's lock.
+pub fn publish(name: Named<'_>) -> bool {
+    arena().is_none() || enter() && NAMES.publish(&POOL, name)
+}
+
+/// A lane for the calling thread.
+fn take_lane(pool: &Pool) -> Option<&Lane> {
+    if ptr::eq(pool, &POOL) && !enter() {
+        return None;
+    }
+    let lane = pool.take_lane()?;
+    let (tid, name) = this_thread();
+    lane.open(pool.member(), tid, name);
+    Some(lane)
+}
+
+/// To be called in a forked child, on its only thread, before it records anything. Takes no
+/// lock and allocates nothing.
 pub fn after_fork() {
+    if arena().is_none() || fork_guard::process() == 0 {
+        renew_after_fork();
+        POOL.reset_after_fork();
+    }
     PRODUCER.with(Producer::forget);
-    POOL.reset_after_fork();
+}
+
+/// This process is another than the one that it was forked from.
+fn renew_after_fork() {
+    match POOL.member() {
+        0 => {}
+        member => PARENT.store(member, Ordering::Relaxed),
+    }
+    if arena().is_some() {
+        fork_guard::renew();
+    }
+    INTERNER.after_fork();
 }
 
 /// Returns the calling thread's lane now, as its end would.

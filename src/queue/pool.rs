@@ -10,10 +10,15 @@
 //! operation: a thread that went to sleep between reading the head and replacing it cannot
 //! succeed by accident (ABA). Chunks are never returned to the allocator, so reading the
 //! link of a chunk that somebody else just took is harmless.
+//!
+//! The memory is the process's own ([`Pool::provide`]), or an [`Arena`] that another process
+//! reads ([`Pool::share`], [`Pool::view`]).
 
 use std::alloc::Layout;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use super::arena::Arena;
 use super::chunk::Chunk;
 use super::lane::Lane;
 
@@ -34,10 +39,11 @@ impl IndexStack {
         IndexStack { head: AtomicU64::new(0) }
     }
 
-    fn push<'a>(&self, index: u32, link: impl Fn(u32) -> &'a AtomicU32) {
+    fn push<'a>(&self, index: u32, link: impl Fn(u32) -> Option<&'a AtomicU32>) {
         let mut head = self.head.load(Ordering::Relaxed);
+        let Some(next) = link(index) else { return };
         loop {
-            link(index).store(head as u32, Ordering::Relaxed);
+            next.store(head as u32, Ordering::Relaxed);
             let new = (head >> 32).wrapping_add(1) << 32 | u64::from(index + 1);
             match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
@@ -46,11 +52,11 @@ impl IndexStack {
         }
     }
 
-    fn pop<'a>(&self, link: impl Fn(u32) -> &'a AtomicU32) -> Option<u32> {
+    fn pop<'a>(&self, link: impl Fn(u32) -> Option<&'a AtomicU32>) -> Option<u32> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             let index = (head as u32).checked_sub(1)?;
-            let next = link(index).load(Ordering::Relaxed);
+            let next = link(index)?.load(Ordering::Relaxed);
             let new = (head >> 32).wrapping_add(1) << 32 | u64::from(next);
             match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Some(index),
@@ -60,13 +66,11 @@ impl IndexStack {
     }
 }
 
-/// See the module.
-#[derive(Debug)]
-pub struct Pool {
-    chunks: [AtomicPtr<Chunk>; SEGMENTS],
-    lanes: [AtomicPtr<Lane>; SEGMENTS],
-    /// How many chunks have memory behind them, and as many lanes.
-    size: AtomicU32,
+/// The counters of a pool. They lie beside the chunks, so that all processes that map those
+/// agree. All zeros is a pool that has handed out nothing.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Counters {
     /// How many chunks may be in use at once.
     limit: AtomicU32,
     in_use: AtomicU32,
@@ -76,24 +80,14 @@ pub struct Pool {
     free_lanes: IndexStack,
     /// Events of threads that could not even get a lane, and of devices that got lost
     /// before they were pushed.
-    pub(super) homeless: AtomicU64,
+    homeless: AtomicU64,
     /// How long a push may wait for room, in microseconds. 0: not at all.
-    pub(super) stall_micros: AtomicU32,
+    stall_micros: AtomicU32,
 }
 
-impl Default for Pool {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Pool {
-    /// A pool without memory: [`Pool::provide`] gives it some.
-    pub const fn new() -> Pool {
-        Pool {
-            chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS],
-            lanes: [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS],
-            size: AtomicU32::new(0),
+impl Counters {
+    const fn new() -> Counters {
+        Counters {
             limit: AtomicU32::new(0),
             in_use: AtomicU32::new(0),
             fresh_chunks: AtomicU32::new(0),
@@ -104,13 +98,57 @@ impl Pool {
             stall_micros: AtomicU32::new(0),
         }
     }
+}
+
+/// Chunks that names may take when records have taken all.
+const NAME_CHUNKS: u32 = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Pool {
+    chunks: [AtomicPtr<Chunk>; SEGMENTS],
+    lanes: [AtomicPtr<Lane>; SEGMENTS],
+    /// How many chunks have memory behind them here, and as many lanes.
+    size: AtomicU32,
+    own: Counters,
+    /// Where the counters are if not in `own`.
+    shared: AtomicPtr<Counters>,
+    /// The member whose lanes are handed out and found here; 0 for memory that is not shared.
+    member: AtomicU32,
+    /// What `view` keeps mapped.
+    _arena: Option<Arc<Arena>>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pool {
+    /// A pool without memory: [`Pool::provide`] or [`Pool::share`] gives it some.
+    pub const fn new() -> Pool {
+        Pool {
+            chunks: [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS],
+            lanes: [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS],
+            size: AtomicU32::new(0),
+            own: Counters::new(),
+            shared: AtomicPtr::new(std::ptr::null_mut()),
+            member: AtomicU32::new(0),
+            _arena: None,
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        // SAFETY: null, or the counters of an arena, which outlives the pool (`share`).
+        unsafe { self.shared.load(Ordering::Acquire).as_ref() }.unwrap_or(&self.own)
+    }
 
     /// Sets how many bytes of records may wait to be written, in the whole process.
     /// Called by one thread at a time, before a recording starts. Returns false when the
     /// system has no memory for it.
     pub fn provide(&self, bytes: usize) -> bool {
-        let wanted =
-            (bytes / size_of::<Chunk>()).clamp(1, SEGMENTS * SEGMENT_CHUNKS as usize) as u32;
+        let wanted = chunks_for(bytes);
         while self.size.load(Ordering::Relaxed) < wanted {
             let size = self.size.load(Ordering::Relaxed);
             let segment = (size / SEGMENT_CHUNKS) as usize;
@@ -121,117 +159,232 @@ impl Pool {
             self.lanes[segment].store(lanes, Ordering::Release);
             self.size.store(size + SEGMENT_CHUNKS, Ordering::Release);
         }
-        self.limit.store(wanted, Ordering::Relaxed);
+        self.counters().limit.store(wanted, Ordering::Relaxed);
         // What was lost before is not this recording's loss.
-        self.homeless.store(0, Ordering::Relaxed);
+        self.counters().homeless.store(0, Ordering::Relaxed);
         true
     }
 
-    /// The chunk with this index, which was handed out before.
-    fn chunk(&self, index: u32) -> &Chunk {
-        let segment = self.chunks[(index / SEGMENT_CHUNKS) as usize].load(Ordering::Acquire);
-        // SAFETY: indices below `size` lie in segments that were stored before `size` grew;
-        // segments are never freed, and zeroed memory is a valid empty `Chunk`.
-        unsafe { &*segment.add((index % SEGMENT_CHUNKS) as usize) }
+    /// Uses the memory of `arena`. Returns false, and changes nothing, if the pool has handed
+    /// out memory already.
+    pub fn share(&self, arena: &'static Arena) -> bool {
+        if self.size.load(Ordering::Acquire) != 0 {
+            return false;
+        }
+        self.map(arena);
+        self.counters().limit.store(arena.limit(), Ordering::Relaxed);
+        true
     }
 
-    /// The lane with this index, which was handed out before.
-    pub fn lane(&self, index: u32) -> &Lane {
-        let segment = self.lanes[(index / SEGMENT_CHUNKS) as usize].load(Ordering::Acquire);
-        // SAFETY: as for `chunk`; zeroed memory is a valid free `Lane`.
-        unsafe { &*segment.add((index % SEGMENT_CHUNKS) as usize) }
+    #[cfg(test)]
+    pub(super) fn set_limit(&self, chunks: u32) {
+        self.counters().limit.store(chunks, Ordering::Relaxed);
     }
 
-    /// An empty chunk, or none when the limit is reached.
-    pub(super) fn take_chunk(&self) -> Option<&Chunk> {
-        if self.in_use.fetch_add(1, Ordering::Relaxed) >= self.limit.load(Ordering::Relaxed) {
-            self.in_use.fetch_sub(1, Ordering::Relaxed);
+    fn map(&self, arena: &Arena) {
+        for segment in 0..(arena.chunks() / SEGMENT_CHUNKS) as usize {
+            let at = segment * SEGMENT_CHUNKS as usize;
+            self.chunks[segment].store(arena.chunk(at), Ordering::Release);
+            self.lanes[segment].store(arena.lane(at), Ordering::Release);
+        }
+        self.shared.store(arena.counters(), Ordering::Release);
+        self.size.store(arena.chunks(), Ordering::Release);
+    }
+
+    /// The lanes of one member of an arena, for who reads them. Reading gives chunks back to
+    /// the whole arena.
+    pub fn view(arena: Arc<Arena>, member: u32) -> Pool {
+        let mut pool = Pool::new();
+        pool.map(&arena);
+        pool._arena = Some(arena);
+        pool.member.store(member, Ordering::Release);
+        pool
+    }
+
+    /// From now on lanes are handed out for this member, unless they are for another already.
+    pub(super) fn become_member(&self, member: u32) -> bool {
+        self.member.compare_exchange(0, member, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub(super) fn member(&self) -> u32 {
+        self.member.load(Ordering::Acquire)
+    }
+
+    /// The chunk with this index, which was handed out before; `None` if there is none with
+    /// it, which only damaged memory says.
+    pub(super) fn chunk(&self, index: u32) -> Option<&Chunk> {
+        let segment = self.chunks.get((index / SEGMENT_CHUNKS) as usize)?.load(Ordering::Acquire);
+        // SAFETY: a segment that is there holds `SEGMENT_CHUNKS` chunks, and is never freed;
+        // zeroed memory is a valid empty `Chunk`, and so is any other.
+        (!segment.is_null()).then(|| unsafe { &*segment.add((index % SEGMENT_CHUNKS) as usize) })
+    }
+
+    /// The lane with this index, likewise.
+    pub(super) fn lane(&self, index: u32) -> Option<&Lane> {
+        let segment = self.lanes.get((index / SEGMENT_CHUNKS) as usize)?.load(Ordering::Acquire);
+        // SAFETY: as for `chunk`.
+        (!segment.is_null()).then(|| unsafe { &*segment.add((index % SEGMENT_CHUNKS) as usize) })
+    }
+
+    /// An empty chunk for the lane with this index, or none when the limit is reached.
+    pub(super) fn take_chunk(&self, owner: u32) -> Option<&Chunk> {
+        self.take_chunk_within(owner, 0)
+    }
+
+    /// As [`Pool::take_chunk`], for names, without which records cannot be read.
+    pub(super) fn take_chunk_for_names(&self, owner: u32) -> Option<&Chunk> {
+        self.take_chunk_within(owner, NAME_CHUNKS)
+    }
+
+    fn take_chunk_within(&self, owner: u32, more: u32) -> Option<&Chunk> {
+        let counters = self.counters();
+        let limit = counters.limit.load(Ordering::Relaxed) + more;
+        if counters.in_use.fetch_add(1, Ordering::Relaxed) >= limit {
+            counters.in_use.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        let index = match self.free_chunks.pop(|i| &self.chunk(i).free_next) {
-            Some(index) => index,
-            None => match next_below(&self.fresh_chunks, &self.size) {
-                Some(index) => {
-                    self.chunk(index).index.store(index, Ordering::Relaxed);
-                    index
-                }
-                // Between a `pop` and its `in_use` update elsewhere: as good as full.
-                None => {
-                    self.in_use.fetch_sub(1, Ordering::Relaxed);
-                    return None;
-                }
-            },
+        let link = |index| self.chunk(index).map(|chunk| &chunk.free_next);
+        let index = counters
+            .free_chunks
+            .pop(link)
+            .or_else(|| next_below(&counters.fresh_chunks, &self.size));
+        let Some(chunk) = index.and_then(|index| Some((self.chunk(index)?, index))) else {
+            // Between a `pop` and its `in_use` update elsewhere: as good as full.
+            counters.in_use.fetch_sub(1, Ordering::Relaxed);
+            return None;
         };
-        let chunk = self.chunk(index);
+        let (chunk, index) = chunk;
+        chunk.index.store(index, Ordering::Relaxed);
         chunk.reset();
+        chunk.owner.store(owner + 1, Ordering::Relaxed);
         Some(chunk)
     }
 
-    /// Takes back a chunk that nobody writes or reads any more.
-    pub(super) fn give_chunk(&self, chunk: &Chunk) {
-        self.free_chunks.push(chunk.index.load(Ordering::Relaxed), |i| &self.chunk(i).free_next);
-        self.in_use.fetch_sub(1, Ordering::Relaxed);
+    /// Takes back the chunk with this index, which nobody writes or reads any more.
+    pub(super) fn give_chunk(&self, index: u32) {
+        let Some(chunk) = self.chunk(index) else { return };
+        // Of two who give it back, as the reader of a dead process might, one does.
+        if chunk.owner.swap(0, Ordering::AcqRel) == 0 {
+            return;
+        }
+        let counters = self.counters();
+        counters.free_chunks.push(index, |index| self.chunk(index).map(|chunk| &chunk.free_next));
+        counters.in_use.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A lane for a new thread, or none when there are as many threads as chunks.
     pub(super) fn take_lane(&self) -> Option<&Lane> {
-        let index = match self.free_lanes.pop(|i| &self.lane(i).free_next) {
+        let counters = self.counters();
+        let index = match counters.free_lanes.pop(|i| self.lane(i).map(|lane| &lane.free_next)) {
             Some(index) => index,
-            None => next_below(&self.fresh_lanes, &self.size)?,
+            None => next_below(&counters.fresh_lanes, &self.size)?,
         };
-        let lane = self.lane(index);
+        let lane = self.lane(index)?;
         lane.index.store(index, Ordering::Relaxed);
         Some(lane)
     }
 
-    /// Takes back a lane whose thread ended and whose chunks were drained.
-    pub(super) fn give_lane(&self, lane: &Lane) {
-        self.free_lanes.push(lane.index.load(Ordering::Relaxed), |i| &self.lane(i).free_next);
+    /// Takes back the lane with this index, whose thread ended and whose chunks were drained.
+    pub(super) fn give_lane(&self, index: u32) {
+        let link = |index| self.lane(index).map(|lane| &lane.free_next);
+        self.counters().free_lanes.push(index, link);
     }
 
     /// All lanes ever handed out have an index below this.
     pub fn lanes_used(&self) -> u32 {
-        self.fresh_lanes.load(Ordering::Acquire).min(self.size.load(Ordering::Acquire))
+        let fresh = self.counters().fresh_lanes.load(Ordering::Acquire);
+        fresh.min(self.size.load(Ordering::Acquire))
     }
 
-    /// Events of threads that could not get a lane.
+    /// All chunks ever handed out have an index below this.
+    fn chunks_used(&self) -> u32 {
+        let fresh = self.counters().fresh_chunks.load(Ordering::Acquire);
+        fresh.min(self.size.load(Ordering::Acquire))
+    }
+
+    /// Takes back whatever the member whose lanes these are still had, once its process is
+    /// dead and its lanes were drained.
+    pub fn reclaim(&self) {
+        let member = self.member();
+        let theirs = |lane: &Lane| {
+            lane.member.load(Ordering::Relaxed) == member
+                && lane.state.load(Ordering::Acquire) != super::lane::FREE
+        };
+        let lanes: Vec<u32> =
+            (0..self.lanes_used()).filter(|index| self.lane(*index).is_some_and(theirs)).collect();
+        if lanes.is_empty() {
+            return;
+        }
+        for index in 0..self.chunks_used() {
+            let owner = self.chunk(index).map_or(0, |chunk| chunk.owner.load(Ordering::Acquire));
+            if owner != 0 && lanes.contains(&(owner - 1)) {
+                self.give_chunk(index);
+            }
+        }
+        for index in lanes {
+            if let Some(lane) = self.lane(index) {
+                lane.reset();
+                self.give_lane(index);
+            }
+        }
+    }
+
+    /// Events of threads that could not get a lane. Those of an arena are its maker's.
     pub fn homeless(&self) -> u64 {
-        self.homeless.load(Ordering::Relaxed)
+        if self.member() > 1 {
+            return 0;
+        }
+        self.counters().homeless.load(Ordering::Relaxed)
     }
 
     /// How long a push may wait for room, in microseconds; 0: not at all.
     pub fn set_stall(&self, micros: u32) {
-        self.stall_micros.store(micros, Ordering::Relaxed);
+        self.counters().stall_micros.store(micros, Ordering::Relaxed);
+    }
+
+    pub(super) fn stall_micros(&self) -> u32 {
+        self.counters().stall_micros.load(Ordering::Relaxed)
     }
 
     /// Bytes of chunks that threads hold or that wait to be read.
     pub fn bytes_in_use(&self) -> usize {
-        self.in_use.load(Ordering::Relaxed) as usize * size_of::<Chunk>()
+        self.counters().in_use.load(Ordering::Relaxed) as usize * size_of::<Chunk>()
     }
 
     /// Whether more than half of the memory is in use.
     pub fn is_crowded(&self) -> bool {
-        self.in_use.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) / 2
+        let counters = self.counters();
+        counters.in_use.load(Ordering::Relaxed) > counters.limit.load(Ordering::Relaxed) / 2
     }
 
     /// Counts events that were lost before they came here.
     pub fn lose(&self, events: u64) {
-        self.homeless.fetch_add(events, Ordering::Relaxed);
+        self.counters().homeless.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// In a forked child, where no other thread exists: everything is free again. What
-    /// the parent had queued is the parent's to write.
+    /// In a forked child, where no other thread exists: everything of its own is free again.
+    /// What the parent had queued is the parent's to write. Shared memory stays as it is.
     pub(super) fn reset_after_fork(&self) {
-        self.free_chunks.head.store(0, Ordering::Relaxed);
-        self.free_lanes.head.store(0, Ordering::Relaxed);
-        for index in 0..self.lanes_used() {
-            self.lane(index).reset();
+        if !self.shared.load(Ordering::Acquire).is_null() {
+            self.member.store(0, Ordering::Release);
+            return;
         }
-        self.in_use.store(0, Ordering::Relaxed);
-        self.fresh_chunks.store(0, Ordering::Relaxed);
-        self.fresh_lanes.store(0, Ordering::Relaxed);
-        self.homeless.store(0, Ordering::Relaxed);
+        let counters = &self.own;
+        counters.free_chunks.head.store(0, Ordering::Relaxed);
+        counters.free_lanes.head.store(0, Ordering::Relaxed);
+        for index in 0..self.lanes_used() {
+            self.lane(index).into_iter().for_each(Lane::reset);
+        }
+        counters.in_use.store(0, Ordering::Relaxed);
+        counters.fresh_chunks.store(0, Ordering::Relaxed);
+        counters.fresh_lanes.store(0, Ordering::Relaxed);
+        counters.homeless.store(0, Ordering::Relaxed);
     }
+}
+
+/// How many chunks so many bytes are, within what a pool can hold.
+pub(super) fn chunks_for(bytes: usize) -> u32 {
+    (bytes / size_of::<Chunk>()).clamp(1, SEGMENTS * SEGMENT_CHUNKS as usize) as u32
 }
 
 /// Hands out `counter` and steps it, while it is below `bound`.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use kymograph_protos::record::{Extra, Kind, Record};
 
 use super::chunk::{CAPACITY, Chunk};
+use super::fork_guard;
 use super::lane::Lane;
 use super::pool::Pool;
 use super::tail::{MAX_INLINE, tail_slots, write};
@@ -51,9 +52,11 @@ pub struct Producer {
     /// Events lost since the last `Lost` record.
     lost: Cell<u64>,
     lane: Cell<*const Lane>,
-    /// Chunks kept for ends only, linked through `next`.
-    spare: Cell<*const Chunk>,
+    /// The first of the chunks kept for ends only, linked through `next`, as its index + 1.
+    spare: Cell<u32>,
     spares: Cell<u32>,
+    /// The process that all of this belongs to: see `fork_guard.rs`.
+    process: Cell<u64>,
 }
 
 impl Default for Producer {
@@ -75,8 +78,9 @@ impl Producer {
             state: Cell::new(State::New),
             lost: Cell::new(0),
             lane: Cell::new(ptr::null()),
-            spare: Cell::new(ptr::null()),
+            spare: Cell::new(0),
             spares: Cell::new(0),
+            process: Cell::new(0),
         }
     }
 
@@ -188,7 +192,27 @@ impl Producer {
         }
         self.busy.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
+        if self.process.get() != fork_guard::process() {
+            self.change_process(pool);
+        }
         true
+    }
+
+    /// The first push of this thread since the guard was set, or since it was forked by means
+    /// that no handler hears of (`_Fork`, `clone`).
+    #[cold]
+    #[inline(never)]
+    fn change_process(&self, pool: &Pool) {
+        if fork_guard::process() == 0 {
+            super::renew_after_fork();
+            pool.reset_after_fork();
+        }
+        let process = fork_guard::process();
+        if self.process.replace(process) != 0 {
+            self.forget();
+            self.busy.store(true, Ordering::Relaxed);
+            self.process.set(process);
+        }
     }
 
     /// Ends a push with this result.
@@ -206,7 +230,7 @@ impl Producer {
             // addition: another handler may be counting itself.
             unsafe { &*self.lane.get() }.reentrant.fetch_add(1, Ordering::Relaxed);
         } else {
-            pool.homeless.fetch_add(1, Ordering::Relaxed);
+            pool.lose(1);
         }
     }
 
@@ -232,7 +256,7 @@ impl Producer {
         counts: bool,
     ) -> Option<&'p Chunk> {
         if self.state.get() == State::New && !self.open_lane(pool) {
-            pool.homeless.fetch_add(u64::from(counts), Ordering::Relaxed);
+            pool.lose(u64::from(counts));
             return None;
         }
         // SAFETY: `Ready` means `lane` points to a lane of the pool.
@@ -258,7 +282,7 @@ impl Producer {
     fn find_room(&self, pool: &Pool, lane: &Lane, need: u32, more: u32) -> bool {
         let mut deadline = None;
         while !self.try_room(pool, lane, need, more) {
-            let stall = pool.stall_micros.load(Ordering::Relaxed);
+            let stall = pool.stall_micros();
             let now = if stall == 0 { None } else { Some(Instant::now()) };
             let wait = now.is_some_and(|now| {
                 now < *deadline.get_or_insert(now + Duration::from_micros(stall.into()))
@@ -286,19 +310,17 @@ impl Producer {
             }
             // An end (nothing more owed, one slot) may use what was kept for it.
             if !fits && reserve >= need + owed {
-                // SAFETY: `spares` > 0, so the list is not empty; its links are ours.
-                let next = unsafe { &*self.spare.get() };
-                self.spare.set(next.next.swap(ptr::null_mut(), Ordering::Relaxed));
-                self.spares.set(self.spares.get() - 1);
+                let Some(next) = self.take_spare(pool) else { return false };
                 self.move_to(lane, next);
                 continue;
             }
-            let Some(next) = pool.take_chunk() else {
+            let owner = lane.index.load(Ordering::Relaxed);
+            let Some(next) = pool.take_chunk(owner) else {
                 return false;
             };
             if fits {
-                next.next.store(self.spare.get().cast_mut(), Ordering::Relaxed);
-                self.spare.set(next);
+                next.next.store(self.spare.get(), Ordering::Relaxed);
+                self.spare.set(number(next));
                 self.spares.set(self.spares.get() + 1);
             } else {
                 self.move_to(lane, next);
@@ -306,17 +328,24 @@ impl Producer {
         }
     }
 
+    /// Takes one of the chunks kept for ends.
+    fn take_spare<'p>(&self, pool: &'p Pool) -> Option<&'p Chunk> {
+        let spare = pool.chunk(self.spare.get().checked_sub(1)?)?;
+        self.spare.set(spare.next.swap(0, Ordering::Relaxed));
+        self.spares.set(self.spares.get().saturating_sub(1));
+        Some(spare)
+    }
+
     /// Closes the current chunk, publishing the open leaf as a begin, and goes on in `next`.
     fn move_to(&self, lane: &Lane, next: &Chunk) {
-        let link = ptr::from_ref(next).cast_mut();
         let chunk = self.chunk.get();
         if ptr::eq(chunk, &FULL) {
-            lane.first.store(link, Ordering::Release);
+            lane.first.store(number(next), Ordering::Release);
         } else {
             // SAFETY: as in `room`.
             let chunk = unsafe { &*chunk };
             chunk.publish(self.pos.get());
-            chunk.next.store(link, Ordering::Release);
+            chunk.next.store(number(next), Ordering::Release);
         }
         self.leaf.set(NO_LEAF);
         self.pos.set(0);
@@ -365,26 +394,33 @@ impl Producer {
 
     fn open_lane(&self, pool: &Pool) -> bool {
         crate::lifecycle::before_first_event();
-        let Some(lane) = pool.take_lane() else {
+        let Some(lane) = super::take_lane(pool) else {
             return false;
         };
-        let (tid, name) = super::this_thread();
-        lane.open(tid, name);
+        self.adopt(lane);
+        super::on_thread_exit();
+        true
+    }
+
+    /// Goes on with `lane`, which is nobody else's and empty.
+    pub(super) fn adopt(&self, lane: &Lane) {
         self.lane.set(lane);
         self.chunk.set(&FULL);
         self.pos.set(CAPACITY);
         self.open.set(0);
         self.leaf.set(NO_LEAF);
         self.lost.set(0);
-        self.spare.set(ptr::null());
+        self.spare.set(0);
         self.spares.set(0);
         self.state.set(State::Ready);
-        super::on_thread_exit();
-        true
     }
 
     /// The thread ends: publishes what is open and hands the lane to the reader.
     pub fn retire(&self, pool: &Pool) {
+        if self.process.get() != fork_guard::process() {
+            // Of the process that this one was forked from.
+            return;
+        }
         if self.state.replace(State::New) != State::Ready {
             return;
         }
@@ -394,14 +430,11 @@ impl Producer {
             // SAFETY: as in `room`.
             unsafe { &*chunk }.publish(self.pos.get());
         }
-        let mut spare = self.spare.replace(ptr::null());
-        self.spares.set(0);
-        while !spare.is_null() {
-            // SAFETY: the list holds chunks of the pool that nobody else knows.
-            let free = unsafe { &*spare };
-            spare = free.next.load(Ordering::Relaxed);
-            pool.give_chunk(free);
+        while let Some(spare) = self.take_spare(pool) {
+            pool.give_chunk(number(spare) - 1);
         }
+        self.spare.set(0);
+        self.spares.set(0);
         // SAFETY: the state was `Ready`.
         unsafe { &*self.lane.get() }.retire();
     }
@@ -412,6 +445,7 @@ impl Producer {
         self.leaf.set(NO_LEAF);
         self.open.set(0);
         self.state.set(State::New);
+        self.process.set(fork_guard::process());
         self.busy.store(false, Ordering::Relaxed);
     }
 
@@ -419,4 +453,9 @@ impl Producer {
     pub fn depth(&self) -> u32 {
         self.open.get()
     }
+}
+
+/// What stands for a chunk in links: its index + 1.
+fn number(chunk: &Chunk) -> u32 {
+    chunk.index.load(Ordering::Relaxed) + 1
 }

@@ -1,12 +1,11 @@
 //! The reading end of a thread's queue: used by the engine alone.
 
-use std::ptr;
 use std::sync::atomic::Ordering;
 
 use kymograph_protos::record::Slot;
 
 use super::chunk::Chunk;
-use super::lane::{ACTIVE, FREE, Lane, RETIRED};
+use super::lane::{ACTIVE, Lane, NAMES, RETIRED};
 use super::pool::Pool;
 
 /// What a call of [`Reader::drain`] found.
@@ -23,15 +22,17 @@ pub enum Drained {
 #[derive(Debug)]
 pub struct Reader {
     lane: *const Lane,
-    chunk: *const Chunk,
+    index: u32,
+    /// The chunk that is read, as its index + 1.
+    chunk: u32,
     pos: u32,
     losses: Losses,
     /// The losses that earlier readers reported.
     before: Losses,
 }
 
-// SAFETY: lanes and chunks are never freed and are accessed through atomics; `chunk` and
-// `pos` move with the reader.
+// SAFETY: lanes are never freed and are accessed through atomics; `chunk` and `pos` move with
+// the reader.
 unsafe impl Send for Reader {}
 
 /// The losses of a thread so far.
@@ -53,20 +54,36 @@ impl Losses {
 }
 
 impl Reader {
-    /// A reader of the lane with this index, if a thread uses it.
+    /// A reader of the lane with this index, if a thread (of the member that `pool` is a view
+    /// of) uses it.
     pub fn open(pool: &Pool, index: u32) -> Option<Reader> {
-        let lane = pool.lane(index);
-        (lane.state.load(Ordering::Acquire) != FREE).then(|| {
-            let [dropped, reentrant, truncated] =
-                lane.reported.each_ref().map(|n| n.load(Ordering::Relaxed));
-            Reader {
-                lane,
-                chunk: ptr::null(),
-                pos: lane.read.load(Ordering::Relaxed),
-                losses: Losses::default(),
-                before: Losses { dropped, reentrant, truncated },
-            }
+        let lane = pool.lane(index)?;
+        let used = matches!(lane.state.load(Ordering::Acquire), ACTIVE | RETIRED);
+        let ours = lane.member.load(Ordering::Relaxed) == pool.member();
+        (used && ours).then(|| Reader::of(lane, index))
+    }
+
+    /// A reader of the names of the member that `pool` is a view of, if it has any yet.
+    pub(super) fn of_names(pool: &Pool) -> Option<Reader> {
+        (0..pool.lanes_used()).find_map(|index| {
+            let lane = pool.lane(index)?;
+            let names = lane.state.load(Ordering::Acquire) == NAMES;
+            let ours = lane.member.load(Ordering::Relaxed) == pool.member();
+            (names && ours).then(|| Reader::of(lane, index))
         })
+    }
+
+    fn of(lane: &Lane, index: u32) -> Reader {
+        let [dropped, reentrant, truncated] =
+            lane.reported.each_ref().map(|n| n.load(Ordering::Relaxed));
+        Reader {
+            lane,
+            index,
+            chunk: 0,
+            pos: lane.read.load(Ordering::Relaxed),
+            losses: Losses::default(),
+            before: Losses { dropped, reentrant, truncated },
+        }
     }
 
     fn lane(&self) -> &Lane {
@@ -106,57 +123,76 @@ impl Reader {
             reported.store(seen, Ordering::Relaxed);
         }
         self.losses = Losses {
-            dropped: seen[0] - self.before.dropped,
-            reentrant: seen[1] - self.before.reentrant,
-            truncated: seen[2] - self.before.truncated,
+            dropped: seen[0].saturating_sub(self.before.dropped),
+            reentrant: seen[1].saturating_sub(self.before.reentrant),
+            truncated: seen[2].saturating_sub(self.before.truncated),
         };
-        if self.chunk.is_null() {
+        if self.chunk == 0 {
             self.chunk = lane.first.load(Ordering::Acquire);
         }
-        while !self.chunk.is_null() {
-            // SAFETY: chunks are never freed, and this one is ours until we give it back.
-            let chunk = unsafe { &*self.chunk };
+        while let Some(chunk) = self.current(pool) {
             // Read before `committed`: once there is a next chunk, this one is final.
             let next = chunk.next.load(Ordering::Acquire);
-            let end = chunk.committed();
+            let end = chunk.committed().max(self.pos);
             chunk.copy(self.pos, end, out);
             self.pos = end;
-            if next.is_null() {
+            if next == 0 {
                 break;
             }
-            self.chunk = next;
+            let read = std::mem::replace(&mut self.chunk, next);
             self.pos = 0;
             lane.first.store(next, Ordering::Relaxed);
-            pool.give_chunk(chunk);
+            pool.give_chunk(read - 1);
             if out.len() >= enough {
                 lane.read.store(0, Ordering::Relaxed);
                 return Drained::Alive;
             }
         }
         if state == RETIRED {
-            if !self.chunk.is_null() {
-                // SAFETY: as above; the thread that wrote it is gone.
-                pool.give_chunk(unsafe { &*self.chunk });
+            if self.chunk != 0 {
+                // The thread that wrote it is gone.
+                pool.give_chunk(self.chunk - 1);
             }
             lane.reset();
-            pool.give_lane(lane);
+            pool.give_lane(self.index);
             return Drained::Ended;
         }
         lane.read.store(self.pos, Ordering::Relaxed);
-        debug_assert_eq!(state, ACTIVE);
         Drained::Alive
+    }
+
+    /// The chunk that is read. One that is free belongs to nobody: memory that says so is
+    /// damaged, and is not followed, nor round in circles.
+    fn current<'p>(&self, pool: &'p Pool) -> Option<&'p Chunk> {
+        let chunk = pool.chunk(self.chunk.checked_sub(1)?)?;
+        (chunk.owner.load(Ordering::Acquire) == self.index + 1).then_some(chunk)
+    }
+
+    /// Once the thread's process is dead, after [`Reader::drain`] has found all: what it had
+    /// begun last and not ended, if that was not published yet.
+    pub fn drain_leaf_of_the_dead(&mut self, pool: &Pool, out: &mut Vec<Slot>) {
+        let Some(chunk) = self.current(pool) else { return };
+        let before = out.len();
+        if chunk.committed() <= self.pos {
+            chunk.leaf_of_the_dead(out);
+        }
+        self.pos += (out.len() - before) as u32;
     }
 
     /// Copies the slots of the thread's open leaf, if it has one right now that was not
     /// drained. It will be drained later, as the same beginning or as a whole scope: the
     /// next record of this lane.
-    pub fn peek_leaf(&self, out: &mut Vec<Slot>) -> bool {
-        if self.chunk.is_null() {
-            return false;
-        }
-        // SAFETY: as in `drain`.
-        let chunk = unsafe { &*self.chunk };
-        chunk.peek_leaf(out) == Some(self.pos)
+    pub fn peek_leaf(&self, pool: &Pool, out: &mut Vec<Slot>) -> bool {
+        self.current(pool).is_some_and(|chunk| chunk.peek_leaf(out) == Some(self.pos))
+    }
+}
+
+#[cfg(test)]
+impl Reader {
+    /// The open leaf of a thread that is dead, wherever this reader stands.
+    pub(super) fn leaf_of(&mut self, pool: &Pool, out: &mut Vec<Slot>) {
+        self.drain(pool, &mut Vec::new(), usize::MAX);
+        self.drain_leaf_of_the_dead(pool, out);
     }
 }
 

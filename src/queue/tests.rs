@@ -3,6 +3,7 @@
 use super::chunk::Chunk;
 use super::*;
 use kymograph_protos::record::{ArgType, Extra, Kind, Record, Slot, StrId};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 const ROUNDS: u64 = if cfg!(miri) { 300 } else { 60_000 };
@@ -202,14 +203,14 @@ fn an_open_leaf_can_be_seen_until_something_follows_it() {
     assert!(producer.begin(&pool, record(Kind::Begin, 2), 0, &extra, &[]));
     let mut reader = Reader::open(&pool, 0).unwrap();
     let mut leaf = Vec::new();
-    assert!(!reader.peek_leaf(&mut leaf), "what comes before it was not drained");
+    assert!(!reader.peek_leaf(&pool, &mut leaf), "what comes before it was not drained");
     leaf.clear();
     drain(&mut reader, &pool);
-    assert!(reader.peek_leaf(&mut leaf));
+    assert!(reader.peek_leaf(&pool, &mut leaf));
     assert_eq!(parse(&leaf), [(Kind::Begin, 2, 0, 1)]);
     assert!(producer.event(&pool, record(Kind::Instant, 3), &[], &[]));
     leaf.clear();
-    assert!(!reader.peek_leaf(&mut leaf));
+    assert!(!reader.peek_leaf(&pool, &mut leaf));
     assert_eq!(drain(&mut reader, &pool).len(), 2);
 }
 
@@ -266,7 +267,7 @@ fn a_reader_keeps_up_with_a_writer_and_sees_whole_records_only() {
                 break;
             }
             leaf.clear();
-            if reader.peek_leaf(&mut leaf) {
+            if reader.peek_leaf(&pool, &mut leaf) {
                 assert_eq!(parse(&leaf)[0].1, parse(&leaf)[0].2);
                 assert!(parse(&leaf)[0].1 >= last);
             }
@@ -304,19 +305,118 @@ fn chunks_and_lanes_are_never_handed_out_twice() {
             let (pool, owners) = (&pool, &owners);
             threads.spawn(move || {
                 for _ in 0..ROUNDS / 10 {
-                    let held = [pool.take_chunk(), pool.take_chunk()];
+                    let held = [pool.take_chunk(0), pool.take_chunk(0)];
                     for chunk in held.into_iter().flatten() {
                         let owner = &owners[chunk.index.load(Ordering::Relaxed) as usize];
                         assert_eq!(owner.swap(me, Ordering::AcqRel), 0);
                         std::thread::yield_now();
                         assert_eq!(owner.swap(0, Ordering::AcqRel), me);
-                        pool.give_chunk(chunk);
+                        pool.give_chunk(chunk.index.load(Ordering::Relaxed));
                     }
                 }
             });
         }
     });
     assert_eq!(pool.bytes_in_use(), 0);
-    assert!((0..6).all(|_| pool.take_chunk().is_some()), "none was lost");
-    assert!(pool.take_chunk().is_none());
+    assert!((0..6).all(|_| pool.take_chunk(0).is_some()), "none was lost");
+    assert!(pool.take_chunk(0).is_none());
+}
+
+/// Forks by the bare system call, so that no handler hears of it; `child` runs in the child,
+/// which is killed when that returns.
+fn in_a_child_that_is_killed(child: impl FnOnce()) {
+    // SAFETY: the child makes system calls and touches memory, and no more.
+    unsafe {
+        let pid = libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t;
+        assert!(pid >= 0);
+        if pid == 0 {
+            child();
+            libc::kill(libc::getpid(), libc::SIGKILL);
+        }
+        assert_eq!(libc::waitpid(pid, ptr::null_mut(), 0), pid);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "forks")]
+fn what_a_killed_process_pushed_is_read_by_another() {
+    let (arena, file) = Arena::create(1 << 20).unwrap();
+    let theirs: &Arena = Box::leak(Box::new(arena));
+    let pool = Pool::new();
+    assert!(pool.share(theirs));
+    let producer = Producer::new();
+    in_a_child_that_is_killed(|| {
+        for time in 0..2000 {
+            producer.event(&pool, record(Kind::Instant, time), &[], b"by value");
+        }
+        producer.begin(&pool, record(Kind::Begin, 2000), 0, &[], &[]);
+    });
+    let seen = Pool::view(Arc::new(Arena::open(file).unwrap()), 0);
+    let mut reader = Reader::open(&seen, 0).unwrap();
+    let all = drain(&mut reader, &seen);
+    assert_eq!(all.len(), 2000);
+    assert!(all.iter().zip(0..).all(|(event, time)| event.1 == time));
+    let mut leaf = Vec::new();
+    reader.drain_leaf_of_the_dead(&seen, &mut leaf);
+    assert_eq!(parse(&leaf), [(Kind::Begin, 2000, 0, 0)]);
+    assert!(seen.bytes_in_use() > 0);
+    seen.reclaim();
+    assert_eq!(seen.bytes_in_use(), 0);
+}
+
+#[test]
+fn a_scope_that_was_being_completed_is_not_lost() {
+    let pool = pool(1);
+    let producer = Producer::new();
+    assert!(producer.begin(&pool, record(Kind::Begin, 1), 0, &[], &[]));
+    let mut reader = Reader::open(&pool, 0).unwrap();
+    assert_eq!(drain(&mut reader, &pool), []);
+    let mut kinds = Vec::new();
+    // What a thread that is killed between two stores of `finish_leaf` leaves.
+    let chunk = pool.chunk(0).unwrap();
+    for step in 0..3 {
+        chunk.stop_completing(0, 9, u64::from(Kind::Scope as u8) << 48, 1, step);
+        let mut leaf = Vec::new();
+        Reader::open(&pool, 0).unwrap().leaf_of(&pool, &mut leaf);
+        let head: Record = bytemuck::cast(leaf[0]);
+        kinds.push((Kind::from_u8(head.kind).unwrap(), head.other));
+        assert!(!reader.peek_leaf(&pool, &mut leaf), "nobody alive may see it");
+    }
+    assert_eq!(kinds, [(Kind::Begin, 0), (Kind::Begin, 9), (Kind::Scope, 9)]);
+}
+
+#[test]
+fn an_arena_that_is_none_or_can_be_cut_short_is_not_mapped() {
+    let open = |file: &std::fs::File| Arena::open(file.try_clone().unwrap().into());
+    let file = tempfile::tempfile().unwrap();
+    assert!(open(&file).is_err(), "empty");
+    file.set_len(64 << 20).unwrap();
+    assert!(open(&file).is_err(), "not sealed");
+    let (arena, sealed) = Arena::create(1 << 20).unwrap();
+    assert!(Arena::open(sealed.try_clone().unwrap()).is_ok());
+    // SAFETY: the first word of a mapping that nobody else uses.
+    unsafe { arena.chunk(0).cast::<u64>().write(7) };
+    assert!(std::fs::File::from(sealed).set_len(0).is_err());
+}
+
+#[test]
+fn names_are_published_whole_and_in_order() {
+    let (arena, _file) = Arena::create(1 << 20).unwrap();
+    let pool = Pool::view(Arc::new(arena), 1);
+    pool.set_limit(64);
+    let writer = names::Writer::new();
+    let long: Vec<u8> = (0..40_000u32).map(|n| n as u8).collect();
+    let texts: [&[u8]; 4] = [b"io", b"", &long, b"read"];
+    for (id, text) in (1..).map(StrId).zip(texts) {
+        let (category, arg) = (StrId(id.0 - 1), StrId(id.0 / 2));
+        assert!(writer.publish(&pool, Named { id, category, arg, text }));
+    }
+    let (mut log, mut found) = (NameLog::default(), Vec::new());
+    log.read(&pool, |name| {
+        found.push((name.id.0, name.category.0, name.arg.0, name.text.to_vec()))
+    });
+    let expected = (1..).zip(texts).map(|(id, text)| (id, id - 1, id / 2, text.to_vec()));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    log.read(&pool, |_| panic!("read twice"));
+    assert!(Reader::open(&pool, 0).is_none(), "no thread's");
 }

@@ -1,0 +1,357 @@
+//! An arena: the memory of a pool that outlives the process that fills it.
+//!
+//! ```text
+//! byte 0        4096      69632          …                       16 KiB aligned
+//!      ┌────────┬─────────┬──────────────┬──────────────────────┬──────────────────┐
+//!      │ header │ members │ lanes        │ (room)               │ chunks           │
+//!      └────────┴─────────┴──────────────┴──────────────────────┴──────────────────┘
+//! ```
+//! It lies in a `memfd` that the recorded process makes, seals against shrinking, maps, and
+//! hands to `kymo`, which maps it as well. The kernel keeps the memory for as long as either
+//! has it mapped: what a push has stored is there when the process is dead. Pages are only
+//! taken when they are touched.
+//!
+//! A **member** is a process that records into the arena: the one that made it, and children
+//! forked from that, which inherit the mapping and need nothing but a free entry: no lock,
+//! no memory, no system call that a `vfork`ed or privilege-dropped child could not make.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::chunk::Chunk;
+use super::lane::Lane;
+use super::pool::{Counters, SEGMENT_CHUNKS, chunks_for};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"kymarena");
+/// Raised with every change of the layout or of what a field means.
+const VERSION: u32 = 1;
+const HEADER: usize = 4096;
+/// Processes that may record into one arena at a time.
+pub const MEMBERS: usize = 1024;
+
+/// The beginning of an arena.
+#[repr(C)]
+struct Header {
+    magic: AtomicU64,
+    version: AtomicU32,
+    chunks: AtomicU32,
+    limit: AtomicU32,
+    /// Not 0: nobody reads what is recorded from now on.
+    closing: AtomicU32,
+    counters: Counters,
+}
+
+const _: () = assert!(size_of::<Header>() <= HEADER);
+
+/// How a member's life goes. Zero, so that fresh memory is free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Life {
+    /// Nobody's.
+    Free = 0,
+    /// It is being entered.
+    Entering = 1,
+    /// It records, or is dead and nobody has noticed.
+    Records = 2,
+    /// It said that it ends.
+    Ends = 3,
+    /// It was about to become another program.
+    Becomes = 4,
+}
+
+impl Life {
+    fn of(n: u32) -> Life {
+        match n {
+            1 => Life::Entering,
+            2 => Life::Records,
+            3 => Life::Ends,
+            4 => Life::Becomes,
+            _ => Life::Free,
+        }
+    }
+}
+
+/// A process that records into the arena.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Member {
+    life: AtomicU32,
+    /// As the process itself sees it.
+    pid: AtomicU32,
+    /// The member that it was forked from, as its index + 1; 0: none.
+    parent: AtomicU32,
+    /// How many names it had when it was forked: they are its parent's.
+    names: AtomicU32,
+    /// When it began to record, in ticks and in nanoseconds of `CLOCK_BOOTTIME`.
+    ticks: AtomicU64,
+    nanos: AtomicU64,
+    /// Ticks when it said that it ends.
+    ended: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Member>() == 64);
+const LANES: usize = HEADER + MEMBERS * size_of::<Member>();
+
+/// What a member says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct About {
+    /// How its life goes.
+    pub life: Life,
+    /// Its pid, as it sees it itself.
+    pub pid: u32,
+    /// The member that it was forked from, from 1.
+    pub parent: Option<u32>,
+    /// How many names it took over from that.
+    pub names: u32,
+    /// When it began to record: ticks, and nanoseconds of `CLOCK_BOOTTIME`.
+    pub began: (u64, u64),
+    /// When it said that it ends, in ticks.
+    pub ended: u64,
+}
+
+/// An arena, mapped. Never unmapped by the process that records: threads may be in it.
+#[derive(Debug)]
+pub struct Arena {
+    base: NonNull<u8>,
+    bytes: usize,
+    chunks: u32,
+}
+
+// SAFETY: memory that lives as long as the `Arena`, accessed through atomics.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Makes one for so many bytes of records, and returns the file by which others map it.
+    ///
+    /// # Errors
+    /// The system has no `memfd`, or no address space for it.
+    pub fn create(bytes: usize) -> io::Result<(Arena, OwnedFd)> {
+        let limit = chunks_for(bytes);
+        let chunks = limit.next_multiple_of(SEGMENT_CHUNKS);
+        let length = length(chunks);
+        check_file_size_limit(length)?;
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: a C string; the descriptor is new and ours.
+        let file = unsafe {
+            let fd = libc::memfd_create(c"kymograph".as_ptr(), flags);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        let file = File::from(file);
+        file.set_len(length as u64)?;
+        seal(&file)?;
+        let arena = Arena::map(&file, length, chunks)?;
+        let header = arena.header();
+        header.chunks.store(chunks, Ordering::Relaxed);
+        header.limit.store(limit, Ordering::Relaxed);
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Ok((arena, file.into()))
+    }
+
+    /// Maps the arena that somebody else made.
+    ///
+    /// # Errors
+    /// It is no arena, of another release, or could be cut short while it is mapped.
+    pub fn open(file: OwnedFd) -> io::Result<Arena> {
+        let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+        let file = File::from(file);
+        // SAFETY: no pointers.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
+            return Err(wrong("it may be cut short while it is read"));
+        }
+        let bytes = file.metadata()?.len();
+        let header = usize::try_from(bytes).ok().filter(|bytes| *bytes >= length(SEGMENT_CHUNKS));
+        let bytes = header.ok_or_else(|| wrong("it is too short"))?;
+        let mut arena = Arena::map(&file, bytes, SEGMENT_CHUNKS)?;
+        let header = arena.header();
+        if header.magic.load(Ordering::Acquire) != MAGIC
+            || header.version.load(Ordering::Relaxed) != VERSION
+        {
+            return Err(wrong("it is of another release"));
+        }
+        let chunks = header.chunks.load(Ordering::Relaxed);
+        if chunks == 0 || chunks % SEGMENT_CHUNKS != 0 || length(chunks) != bytes {
+            return Err(wrong("it contradicts itself"));
+        }
+        arena.chunks = chunks;
+        Ok(arena)
+    }
+
+    fn map(file: &File, bytes: usize, chunks: u32) -> io::Result<Arena> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that
+        // exists. The file is as long, and sealed.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above. A core dump is to hold the program and not the recording.
+        unsafe { libc::madvise(memory, bytes, libc::MADV_DONTDUMP) };
+        let base = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Arena { base, bytes, chunks })
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping begins with a header of atomics, for which all bits are valid.
+        unsafe { self.base.cast().as_ref() }
+    }
+
+    fn at<T>(&self, offset: usize) -> *mut T {
+        debug_assert!(offset + size_of::<T>() <= self.bytes);
+        // SAFETY: within the mapping, as the layout is drawn.
+        unsafe { self.base.as_ptr().add(offset).cast() }
+    }
+
+    /// Chunks that there is address space for, and as many lanes.
+    pub(super) fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    /// Chunks that may be in use.
+    pub(super) fn limit(&self) -> u32 {
+        self.header().limit.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn counters(&self) -> *mut Counters {
+        (&raw const self.header().counters).cast_mut()
+    }
+
+    pub(super) fn lane(&self, index: usize) -> *mut Lane {
+        self.at(LANES + index * size_of::<Lane>())
+    }
+
+    pub(super) fn chunk(&self, index: usize) -> *mut Chunk {
+        self.at(first_chunk(self.chunks) + index * size_of::<Chunk>())
+    }
+
+    /// The member with this number, from 1.
+    fn member(&self, number: u32) -> Option<&Member> {
+        let index = number.checked_sub(1).filter(|index| (*index as usize) < MEMBERS)? as usize;
+        // SAFETY: members are atomics, for which all bits are valid.
+        Some(unsafe { &*self.at::<Member>(HEADER + index * size_of::<Member>()) })
+    }
+
+    /// Enters a process; returns its number, from 1, or `None` if there is no room for it.
+    /// Takes no lock and allocates nothing.
+    pub(super) fn enter(
+        &self,
+        pid: u32,
+        parent: u32,
+        names: u32,
+        began: (u64, u64),
+    ) -> Option<u32> {
+        let free = Life::Free as u32;
+        let number = (1..=MEMBERS as u32).find(|number| {
+            self.member(*number).is_some_and(|member| {
+                let entering = Life::Entering as u32;
+                member.life.load(Ordering::Relaxed) == free
+                    && member
+                        .life
+                        .compare_exchange(free, entering, Ordering::AcqRel, Ordering::Relaxed)
+                        .is_ok()
+            })
+        })?;
+        let member = self.member(number)?;
+        member.pid.store(pid, Ordering::Relaxed);
+        member.parent.store(parent, Ordering::Relaxed);
+        member.names.store(names, Ordering::Relaxed);
+        member.ticks.store(began.0, Ordering::Relaxed);
+        member.nanos.store(began.1, Ordering::Relaxed);
+        member.ended.store(0, Ordering::Relaxed);
+        member.life.store(Life::Records as u32, Ordering::Release);
+        Some(number)
+    }
+
+    /// What the member with this number says of itself, from 1.
+    pub fn about(&self, number: u32) -> Option<About> {
+        let member = self.member(number)?;
+        let life = Life::of(member.life.load(Ordering::Acquire));
+        let load = |word: &AtomicU32| word.load(Ordering::Relaxed);
+        Some(About {
+            life,
+            pid: load(&member.pid),
+            parent: Some(load(&member.parent)).filter(|parent| *parent != 0),
+            names: load(&member.names),
+            began: (member.ticks.load(Ordering::Relaxed), member.nanos.load(Ordering::Relaxed)),
+            ended: member.ended.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The member with this number ends, or does not after all (`Life::Records`).
+    pub(super) fn live(&self, number: u32, life: Life, ticks: u64) {
+        if let Some(member) = self.member(number) {
+            member.ended.store(ticks, Ordering::Relaxed);
+            member.life.store(life as u32, Ordering::Release);
+        }
+    }
+
+    /// Whoever reads: everything of this member was read, and its process is gone.
+    pub fn release(&self, number: u32) {
+        self.live(number, Life::Free, 0);
+    }
+
+    /// Whoever reads: nothing that is recorded from now on will be read.
+    pub fn close(&self) {
+        self.header().closing.store(1, Ordering::Release);
+    }
+
+    /// Whether nothing that is recorded from now on will be read.
+    pub fn is_closing(&self) -> bool {
+        self.header().closing.load(Ordering::Acquire) != 0
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length; what borrows from it ends sooner.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Where chunks begin.
+fn first_chunk(chunks: u32) -> usize {
+    (LANES + chunks as usize * size_of::<Lane>()).next_multiple_of(size_of::<Chunk>())
+}
+
+/// Bytes of an arena.
+fn length(chunks: u32) -> usize {
+    first_chunk(chunks) + chunks as usize * size_of::<Chunk>()
+}
+
+/// Nobody can cut the file short any more, which whoever maps it would die of (SIGBUS).
+fn seal(file: &File) -> io::Result<()> {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: no pointers.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A file that the program may not have would bring it a SIGXFSZ.
+fn check_file_size_limit(length: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is writable.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    if known && limit.rlim_cur != libc::RLIM_INFINITY && limit.rlim_cur < length as u64 {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(())
+}
