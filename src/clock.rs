@@ -54,7 +54,13 @@ pub fn uses_counter() -> bool {
 /// The time now, in ticks.
 #[inline(always)]
 pub fn ticks() -> u64 {
-    if COUNTER.load(Ordering::Relaxed) { counter() } else { system(libc::CLOCK_BOOTTIME) }
+    ticks_of(COUNTER.load(Ordering::Relaxed))
+}
+
+/// The time now in ticks of another process, which are the processor's counter or not.
+#[inline(always)]
+pub fn ticks_of(by_counter: bool) -> u64 {
+    if by_counter { counter() } else { system(libc::CLOCK_BOOTTIME) }
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -133,15 +139,20 @@ pub struct Anchor {
 impl Anchor {
     /// Reads both clocks, as nearly at once as a few tries allow.
     pub fn now() -> Anchor {
-        if !uses_counter() {
-            let now = ticks();
+        Anchor::of(uses_counter())
+    }
+
+    /// As [`Anchor::now`], in ticks of another process: see [`ticks_of`].
+    pub fn of(by_counter: bool) -> Anchor {
+        if !by_counter {
+            let now = ticks_of(false);
             return Anchor { ticks: now, nanos: now };
         }
         (0..8)
             .map(|_| {
-                let before = ticks();
+                let before = ticks_of(true);
                 let nanos = system(libc::CLOCK_BOOTTIME);
-                let width = ticks().saturating_sub(before);
+                let width = ticks_of(true).saturating_sub(before);
                 (width, Anchor { ticks: before + width / 2, nanos })
             })
             .min_by_key(|(width, _)| *width)
@@ -165,7 +176,7 @@ impl Piece {
 }
 
 /// Converts ticks to nanoseconds: see the module. Pure; time comes in as [`Anchor`]s.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Converter {
     /// Newest last; never empty.
     pieces: Vec<Piece>,
@@ -175,6 +186,8 @@ pub struct Converter {
     used: u64,
 }
 
+/// How long the first measurement of the rate takes.
+const CALIBRATION: Duration = Duration::from_millis(2);
 /// Anchors over which the rate is measured: ten seconds' worth.
 const HISTORY: usize = 100;
 /// Pieces kept for times long past; older ones are thinned out.
@@ -183,6 +196,13 @@ const PIECES: usize = 4096;
 const STEP_NANOS: u64 = 1_000_000;
 
 impl Converter {
+    /// From `first` and now; waits until they are some milliseconds apart.
+    pub fn calibrate(first: Anchor, by_counter: bool) -> Converter {
+        let passed = Duration::from_nanos(Anchor::of(by_counter).nanos.saturating_sub(first.nanos));
+        std::thread::sleep(CALIBRATION.saturating_sub(passed));
+        Converter::new(first, Anchor::of(by_counter))
+    }
+
     /// From two anchors some milliseconds apart.
     pub fn new(first: Anchor, second: Anchor) -> Converter {
         let rate = rate(first, second).unwrap_or(1.0);

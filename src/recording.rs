@@ -3,6 +3,7 @@
 mod active;
 mod demand;
 mod ground;
+pub(crate) mod host;
 mod session;
 mod stats;
 mod window;
@@ -17,10 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::__private::COMPILED_IN;
-use crate::clock::{self, Anchor, Source};
+use crate::clock::{self, Anchor, Converter, Source};
 use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
 use crate::control::{self, Job, Page};
-use crate::engine::Engine;
+use crate::engine::{Engine, Origin};
 use crate::error::Error;
 use crate::flight::{Dump, Order, Ordered, Target};
 use crate::queue;
@@ -282,7 +283,8 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     if config.flight.is_some() {
         crate::flight::alarm::arm(&config.dump_on);
     }
-    let shared = Arc::new(Shared::new(config, window));
+    let host = Box::new(host::ThisProcess);
+    let shared = Arc::new(Shared::new(config, window, std::process::id(), host));
     // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
     active::activate(shared.clone());
@@ -300,7 +302,12 @@ fn run(
     attend: &mut dyn FnMut(),
 ) {
     crate::flight::alarm::engine_runs();
-    let engine = || Engine::new(shared.clone(), &shared.config, sink, page, first).run(attend);
+    let engine = || {
+        let member = page.as_ref().map(Page::register);
+        let origin = Origin::of_this_process(&shared.config);
+        let converter = Converter::calibrate(first, origin.counter);
+        Engine::new(shared.clone(), origin, sink, member, first, converter).run(attend);
+    };
     // The sink may be the program's own, and panic.
     if catch_unwind(AssertUnwindSafe(engine)).is_err() {
         shared.recording_ends();

@@ -238,7 +238,7 @@ fn status_lines(status: &Status) -> String {
         (None, phase, _) => format!("{phase:?}"),
     };
     let (done, of) = status.progress.unwrap_or_default();
-    let rank = job::place().into_iter().find(|(key, _)| *key == "rank");
+    let rank = job::place().into_iter().find(|(key, _)| key == "rank");
     let rank = rank.map_or(String::new(), |(_, rank)| format!("rank={rank}\n"));
     let daemon =
         status.daemon.as_ref().map_or(String::new(), |it| format!("\ndaemon={}", flat(it)));

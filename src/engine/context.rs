@@ -4,6 +4,7 @@ use kymograph_protos::packet::{Name, Snapshot};
 use kymograph_protos::record::{NANOS, Record, Slot};
 
 use super::nesting::Begun;
+use super::origin::Origin;
 use super::process::Process;
 use super::watch::Watch;
 use crate::clock::Converter;
@@ -29,6 +30,8 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Context<'a> {
     pub out: &'a mut Vec<u8>,
+    pub origin: &'a Origin,
+    /// Its names.
     pub strings: &'a Interner,
     pub converter: &'a Converter,
     /// The time of this pass.

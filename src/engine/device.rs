@@ -60,6 +60,7 @@ impl OwnFact {
 pub struct Devices {
     /// Makes ids differ from those of other processes.
     salt: u32,
+    pid: u32,
     /// By vendor, and by the vendor's number.
     queues: [Vec<Described>; Vendor::COUNT],
     described: u32,
@@ -73,9 +74,10 @@ pub struct Devices {
 const CONTEXTS: u32 = 256;
 
 impl Devices {
-    pub fn new(salt: u32) -> Devices {
+    pub fn new(salt: u32, pid: u32) -> Devices {
         Devices {
             salt,
+            pid,
             queues: Default::default(),
             described: 0,
             gpus: Vec::new(),
@@ -123,7 +125,7 @@ impl Devices {
             queues[number].number = self.described;
         }
         let value = |name: &str| decoded.number(name.as_bytes(), strings).unwrap_or(0);
-        let pid = std::process::id();
+        let pid = self.pid;
         let name = String::from_utf8_lossy(strings.text(head.site).bytes);
         let (device, context, stream) = (value("device"), value("context"), value("stream"));
         let salt = self.salt_of(vendor as u32);

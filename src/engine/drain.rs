@@ -9,8 +9,7 @@ use super::nesting::Pass;
 use super::thread::Thread;
 use super::{BATCH, Engine, FULL};
 use crate::clock::{self, Anchor};
-use crate::control;
-use crate::queue::{Drained, POOL, Reader};
+use crate::queue::{Drained, Pool, Reader};
 
 /// Batches of one lane that are turned into packets in one pass, unless all must be.
 const TURN: usize = 8;
@@ -32,18 +31,19 @@ impl Engine {
     pub(super) fn pass(&mut self, pass: Pass) {
         if self.anchored.elapsed() >= clock::ANCHOR_INTERVAL {
             self.anchored = Instant::now();
-            self.converter.correct(Anchor::now());
+            self.converter.correct(Anchor::of(self.origin.counter));
         }
         self.behind = false;
         self.clocks = clock::snapshot();
         self.describe();
         let mut scratch = std::mem::take(&mut self.scratch);
+        let pool = self.origin.pool.clone();
         // What devices did comes first: the calls that asked for it were recorded sooner, so
         // whatever was written when the process is killed has them.
         for devices in [true, false] {
-            for index in 0..POOL.lanes_used() {
+            for index in 0..pool.lanes_used() {
                 if self.tells_of_devices(index) == devices {
-                    self.lane(index, pass, &mut scratch);
+                    self.lane(&pool, index, pass, &mut scratch);
                 }
             }
         }
@@ -60,7 +60,7 @@ impl Engine {
         if matches!(pass, Pass::Due | Pass::Flush) {
             context.settle_spans(false);
         }
-        self.converter.use_up(clock::ticks());
+        self.converter.use_up(clock::ticks_of(self.origin.counter));
     }
 
     fn tells_of_devices(&self, index: u32) -> bool {
@@ -69,14 +69,14 @@ impl Engine {
     }
 
     /// Empties one queue.
-    fn lane(&mut self, index: u32, pass: Pass, scratch: &mut Vec<Slot>) {
+    fn lane(&mut self, pool: &Pool, index: u32, pass: Pass, scratch: &mut Vec<Slot>) {
         let index = index as usize;
         if self.threads.len() <= index {
             self.threads.resize_with(index + 1, || None);
         }
         let mut thread = match self.threads[index].take() {
             Some(thread) => thread,
-            None => match Reader::open(&POOL, index as u32) {
+            None => match Reader::open(pool, index as u32) {
                 Some(reader) => self.meet(reader),
                 None => return,
             },
@@ -89,7 +89,7 @@ impl Engine {
         };
         loop {
             scratch.clear();
-            let drained = thread.reader.drain(&POOL, scratch, batch);
+            let drained = thread.reader.drain(pool, scratch, batch);
             if !scratch.is_empty() {
                 self.shared.moves();
             }
@@ -130,7 +130,7 @@ impl Engine {
         let (tid, name) = (reader.tid(), reader.name());
         let uuid = self.process.thread_uuid(tid);
         let mut thread = Thread::new(reader, self.sequences.take(), uuid, name);
-        if let Some(name) = control::desk().and_then(|desk| desk.names.thread(tid)) {
+        if let Some(name) = self.shared.host.thread_name(tid) {
             thread.rename(&name);
         }
         thread
@@ -172,6 +172,6 @@ impl Engine {
             self.context().open_early_ranges();
         }
         self.scratch = scratch;
-        self.converter.use_up(clock::ticks());
+        self.converter.use_up(clock::ticks_of(self.origin.counter));
     }
 }

@@ -21,9 +21,10 @@ use kymograph_protos::record::{ArgType, Kind, NANOS, Record, Slot, StrId};
 
 use super::context::Context;
 use super::nesting;
+use super::origin::Words;
 use super::record::{Decoded, stack_of};
 use super::thread::Thread;
-use crate::intern::INTERNER;
+use crate::recording::Side;
 
 /// Slices or ranges that are remembered at most; a program that never ends what it begins
 /// must not cost memory.
@@ -97,9 +98,9 @@ impl Context<'_> {
             return false;
         }
         if head.time < opens {
-            mark(decoded, "start");
+            mark(decoded, &self.origin.words, Side::Opens);
         } else if end >= closes {
-            mark(decoded, "end");
+            mark(decoded, &self.origin.words, Side::Closes);
         }
         true
     }
@@ -131,7 +132,7 @@ impl Context<'_> {
         if let Some(slots) = self.process.edges.early.remove(&id) {
             let mut decoded = Decoded::default();
             let (head, _) = decoded.read(&slots, self.strings);
-            mark(&mut decoded, "start");
+            mark(&mut decoded, &self.origin.words, Side::Opens);
             self.range_begin(&head, &decoded, &slots, sequence);
         }
     }
@@ -195,7 +196,7 @@ impl Thread {
         match kind {
             Kind::Scope if head.other >= cx.bounds.opens => {
                 self.open_early(cx);
-                mark(decoded, "start");
+                mark(decoded, &cx.origin.words, Side::Opens);
                 return true;
             }
             Kind::Begin | Kind::Push if self.edges.early.len() < MOST => {
@@ -236,7 +237,7 @@ impl Thread {
         };
         if stays {
             self.open_early(cx);
-            mark(decoded, "end");
+            mark(decoded, &cx.origin.words, Side::Closes);
         }
         stays
     }
@@ -251,7 +252,7 @@ impl Thread {
         let mut decoded = Decoded::default();
         for (stack, slots) in std::mem::take(&mut self.edges.early) {
             let (head, _) = decoded.read(&slots, cx.strings);
-            mark(&mut decoded, "start");
+            mark(&mut decoded, &cx.origin.words, Side::Opens);
             let aside = nesting::is_mixed(self.open(), stack);
             self.begin(stack, aside, &head, &decoded, &slots, cx);
         }
@@ -259,7 +260,10 @@ impl Thread {
 }
 
 /// Says of a slice which edge it crosses.
-pub fn mark(decoded: &mut Decoded, edge: &'static str) {
-    let text = |text| INTERNER.intern_static(StrId::NONE, StrId::NONE, text);
-    decoded.add(text("straddles"), ArgType::Str, text(edge).0.into());
+pub fn mark(decoded: &mut Decoded, words: &Words, edge: Side) {
+    let value = match edge {
+        Side::Opens => words.start,
+        Side::Closes => words.end,
+    };
+    decoded.add(words.straddles, ArgType::Str, value.0.into());
 }

@@ -2,7 +2,7 @@
 
 use kymograph_protos::packet::{self, Fact};
 
-use super::{Engine, job};
+use super::Engine;
 
 impl Engine {
     /// What it says first.
@@ -12,15 +12,14 @@ impl Engine {
         self.state_place();
     }
 
-    /// Where this process runs: what joins its trace with those of others.
+    /// Where the process runs: what joins its trace with those of others.
     fn state_place(&mut self) {
-        let machine = [job::machine(), job::names()].concat();
         let prefix = format!("kymograph.{}", self.process.pid);
-        let place = job::place().into_iter();
-        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
-        let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
+        let place = self.origin.place.iter();
+        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), *n)).collect();
+        let about = self.origin.about.iter().map(|(key, text)| (key.as_str(), Fact::Text(text)));
         let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
-        let facts: Vec<_> = machine.chain(place).collect();
+        let facts: Vec<_> = about.chain(place).collect();
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
     }
 

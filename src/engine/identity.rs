@@ -1,6 +1,7 @@
-//! Who is recorded: names and identities of this process and its threads.
+//! Names and identities of the recorded process and its threads.
 
 use std::fs;
+use std::path::Path;
 
 /// Combines numbers to a track uuid: the same for the same numbers, never 0.
 pub fn mix(parts: &[u64]) -> u64 {
@@ -15,12 +16,13 @@ pub fn mix(parts: &[u64]) -> u64 {
     h.max(1)
 }
 
-/// When this process started, in nanoseconds of `CLOCK_BOOTTIME`; 0 if unknown.
+/// When a process started, in nanoseconds of `CLOCK_BOOTTIME`; 0 if unknown. `proc` is its
+/// folder in `/proc`.
 ///
-/// Field 22 of `/proc/self/stat`, in clock ticks (proc(5)); the command name before it is
+/// Field 22 of `/proc/PID/stat`, in clock ticks (proc(5)); the command name before it is
 /// in parentheses and may contain anything.
-pub fn process_start() -> u64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+pub fn process_start(proc: &Path) -> u64 {
+    let stat = fs::read_to_string(proc.join("stat")).unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 =
         after_name.split_whitespace().nth(19).and_then(|t| t.parse().ok()).unwrap_or(0);
@@ -29,9 +31,9 @@ pub fn process_start() -> u64 {
     ticks * (1_000_000_000 / per_second)
 }
 
-/// The command line of this process.
-pub fn command_line() -> Vec<Vec<u8>> {
-    let bytes = fs::read("/proc/self/cmdline").unwrap_or_default();
+/// The command line of a process.
+pub fn command_line(proc: &Path) -> Vec<Vec<u8>> {
+    let bytes = fs::read(proc.join("cmdline")).unwrap_or_default();
     let bytes = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     bytes.split(|b| *b == 0).take(64).map(<[u8]>::to_vec).collect()
 }
@@ -60,9 +62,9 @@ pub fn process_name(command: &[Vec<u8>]) -> Vec<u8> {
     name
 }
 
-/// What the kernel calls a thread of this process, while it lives.
-pub fn thread_name(tid: u32) -> Option<Vec<u8>> {
-    let mut name = fs::read(format!("/proc/self/task/{tid}/comm")).ok()?;
+/// What the kernel calls a thread of a process, while it lives.
+pub fn thread_name(proc: &Path, tid: u32) -> Option<Vec<u8>> {
+    let mut name = fs::read(proc.join(format!("task/{tid}/comm"))).ok()?;
     if name.last() == Some(&b'\n') {
         name.pop();
     }

@@ -26,10 +26,10 @@ const NAMES: [&str; 3] =
 
 /// What is known about the machine: its name, and what no other start of it or of another
 /// machine has.
-pub fn machine() -> Vec<(&'static str, String)> {
+pub fn machine() -> Vec<(String, String)> {
     let read = |(key, path)| {
         let text = fs::read_to_string(path).ok()?;
-        Some((key, text.trim().to_owned())).filter(|(_, text)| !text.is_empty())
+        Some((String::from(key), text.trim().to_owned())).filter(|(_, text)| !text.is_empty())
     };
     [
         ("kymograph.host", "/proc/sys/kernel/hostname"),
@@ -41,26 +41,26 @@ pub fn machine() -> Vec<(&'static str, String)> {
 }
 
 /// The rank of this process and the like.
-pub fn place() -> Vec<(&'static str, i64)> {
+pub fn place() -> Vec<(String, i64)> {
     place_in(&fs::read("/proc/self/environ").unwrap_or_default())
 }
 
 /// What the job is called.
-pub fn names() -> Vec<(&'static str, String)> {
+pub fn names() -> Vec<(String, String)> {
     names_in(&fs::read("/proc/self/environ").unwrap_or_default())
 }
 
-fn names_in(environment: &[u8]) -> Vec<(&'static str, String)> {
+fn names_in(environment: &[u8]) -> Vec<(String, String)> {
     let value = |name: &str| {
         let mut variables = environment.split(|byte| *byte == 0);
         let value = variables
             .find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
         Some(String::from_utf8_lossy(value).into_owned()).filter(|value| !value.is_empty())
     };
-    NAMES.iter().filter_map(|name| Some((*name, value(name)?))).collect()
+    NAMES.iter().filter_map(|name| Some((String::from(*name), value(name)?))).collect()
 }
 
-fn place_in(environment: &[u8]) -> Vec<(&'static str, i64)> {
+fn place_in(environment: &[u8]) -> Vec<(String, i64)> {
     let variables = || {
         environment.split(|byte| *byte == 0).filter_map(|variable| {
             let (name, value) = std::str::from_utf8(variable).ok()?.split_once('=')?;
@@ -73,7 +73,7 @@ fn place_in(environment: &[u8]) -> Vec<(&'static str, i64)> {
         let named = |name: &&str| variables().find(|(n, _)| n == name).map(|(_, value)| value);
         names.iter().filter(|name| launched(name)).find_map(named)
     };
-    NUMBERS.iter().filter_map(|(fact, names)| Some((*fact, value(names)?))).collect()
+    NUMBERS.iter().filter_map(|(fact, names)| Some((String::from(*fact), value(names)?))).collect()
 }
 
 fn has(environment: &[u8], name: &[u8]) -> bool {
@@ -87,16 +87,20 @@ mod tests {
 
     #[test]
     fn launchers_say_which_rank_a_process_is() {
-        let torchrun = b"HOME=/root\0RANK=3\0LOCAL_RANK=1\0WORLD_SIZE=16\0SLURM_PROCID=0\0";
-        assert_eq!(place_in(torchrun), [("rank", 3), ("world_size", 16), ("local_rank", 1)]);
+        let place = |environment| {
+            let place = place_in(environment).into_iter();
+            place.map(|(key, n)| format!("{key}={n}")).collect::<Vec<_>>().join(" ")
+        };
+        let torchrun: &[u8] = b"HOME=/root\0RANK=3\0LOCAL_RANK=1\0WORLD_SIZE=16\0SLURM_PROCID=0\0";
+        assert_eq!(place(torchrun), "rank=3 world_size=16 local_rank=1");
         let mpi = b"OMPI_COMM_WORLD_RANK=2\0OMPI_COMM_WORLD_SIZE=4";
-        assert_eq!(place_in(mpi), [("rank", 2), ("world_size", 4)]);
-        assert_eq!(place_in(b"SLURM_PROCID=5\0SLURM_STEP_ID=0\0"), [("rank", 5)]);
-        assert_eq!(place_in(b"SLURM_PROCID=5\0SLURM_JOB_ID=77\0"), []);
+        assert_eq!(place(mpi), "rank=2 world_size=4");
+        assert_eq!(place(b"SLURM_PROCID=5\0SLURM_STEP_ID=0\0"), "rank=5");
+        assert_eq!(place(b"SLURM_PROCID=5\0SLURM_JOB_ID=77\0"), "");
         let names = names_in(
             b"A=PT_PROFILER_JOB_NAME=1\0PT_PROFILER_JOB_NAME=a=b\0PT_PROFILER_JOB_VERSION=",
         );
-        assert_eq!(names, [("PT_PROFILER_JOB_NAME", "a=b".to_owned())]);
-        assert_eq!(place_in(b"RANK=first\0RANKS=1\0\xff=\0WORLD_SIZE=-1"), []);
+        assert_eq!(names, [("PT_PROFILER_JOB_NAME".to_owned(), "a=b".to_owned())]);
+        assert_eq!(place(b"RANK=first\0RANKS=1\0\xff=\0WORLD_SIZE=-1"), "");
     }
 }

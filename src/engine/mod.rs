@@ -25,6 +25,7 @@ pub(crate) mod identity;
 pub(crate) mod job;
 mod keep;
 mod nesting;
+mod origin;
 mod parts;
 mod process;
 mod ranges;
@@ -40,23 +41,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::packet;
-use kymograph_protos::record::{Slot, StrId};
+use kymograph_protos::record::Slot;
 
 use crate::clock::{self, Anchor, Converter};
-use crate::config::Config;
-use crate::control::{self, Page, State};
-use crate::intern::INTERNER;
-use crate::queue::{Losses, POOL};
+use crate::control::{self, State};
+use crate::queue::Losses;
 use crate::recording::{Request, Shared, Summary, ThreadStats};
 use crate::sink::Sink;
 use crate::sources;
 use context::{Context, Totals};
 use keep::Flight;
 use nesting::Pass;
+pub(crate) use origin::Origin;
 use parts::Parts;
 use process::Process;
 use sequences::Sequences;
-use spans::Spans;
 use thread::Thread;
 use watch::Watch;
 
@@ -72,6 +71,7 @@ const MAX_KEPT: usize = 16 << 20;
 /// See the module.
 pub(crate) struct Engine {
     shared: Arc<Shared>,
+    origin: Origin,
     sink: Box<dyn Sink>,
     flush: Duration,
     buffer: u64,
@@ -118,36 +118,28 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Calibrates the clock (some milliseconds) and gets ready. `first` was taken when the
-    /// recording started.
+    /// Gets ready to encode what `origin` records. `first` was taken when the recording
+    /// started; `converter` knows the ticks of the process.
     pub(crate) fn new(
         shared: Arc<Shared>,
-        config: &Config,
+        origin: Origin,
         sink: Box<dyn Sink>,
-        page: Option<Arc<Page>>,
+        member: Option<control::Process>,
         first: Anchor,
+        converter: Converter,
     ) -> Engine {
-        let member = page.as_ref().map(Page::register);
+        let config = &shared.config;
+        let page = member.as_ref().map(|member| member.page().clone());
         let common = page.as_ref().map(|page| page.clocks());
         // Dumps that were asked for before there was anything to keep are none of ours.
         let dumps = page
             .as_ref()
             .map_or(0, |page| page.files().saturating_sub(u32::from(page.asked() >= first.nanos)));
         let mut sequences = Sequences::new(page);
-        let salt = member.as_ref().map_or(std::process::id(), control::Process::serial);
-        let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
-        // A flight recorder forgets where they began.
-        if config.records("gpu_user_annotation") {
-            process.spans =
-                Spans::new(INTERNER.intern_patiently(StrId::NONE, b"gpu_user_annotation"));
-        }
-        if let (Some(desk), None) = (control::desk(), &config.process_name) {
-            process.name = desk.names.process().unwrap_or(process.name);
-        }
-        std::thread::sleep(Duration::from_millis(2));
+        let salt = member.as_ref().map_or(origin.pid, control::Process::serial);
+        let process = Process::of(&origin, sequences.take(), salt);
         let now = Instant::now();
         Engine {
-            shared,
             sink,
             flush: config.flush,
             buffer: config.buffer,
@@ -155,7 +147,7 @@ impl Engine {
             sequences,
             process,
             threads: Vec::new(),
-            converter: Converter::new(first, Anchor::now()),
+            converter,
             clocks: clock::snapshot(),
             common,
             started: first.ticks,
@@ -179,6 +171,8 @@ impl Engine {
             parts: Parts::new(config),
             lost_stated: 0,
             told_page: (0, 0, 0, 0),
+            origin,
+            shared,
         }
     }
 
@@ -311,7 +305,8 @@ impl Engine {
             window,
             bounds: window.bounds(&self.converter),
             out: &mut self.out,
-            strings: &INTERNER,
+            origin: &self.origin,
+            strings: &self.origin.strings,
             converter: &self.converter,
             clocks: self.clocks,
             stated: self.common.unwrap_or(self.clocks),
@@ -329,7 +324,7 @@ impl Engine {
         let now: u64 = self.threads.iter().flatten().map(|t| t.reader.losses().events()).sum();
         let unwritten = if self.given_up { self.pending() } else { 0 };
         let unkept = self.flight.as_ref().map_or(0, |flight| flight.unkept);
-        now + self.gone.events() + POOL.homeless() + unwritten + unkept
+        now + self.gone.events() + self.origin.pool.homeless() + unwritten + unkept
     }
 
     /// Events that are neither written nor let go on purpose.

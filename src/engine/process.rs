@@ -15,7 +15,8 @@ use super::context::Context;
 use super::counters::GpuCounters;
 use super::device::{Devices, OwnFact};
 use super::edges::RangeEdges;
-use super::identity::{self, mix};
+use super::identity::mix;
+use super::origin::Origin;
 use super::ranges::Ranges;
 use super::record::{Decoded, category};
 use super::spans::Spans;
@@ -73,17 +74,15 @@ pub struct Process {
 const MOST_NOTES: usize = 16;
 
 impl Process {
-    /// This process. `salt` is a number that no other process of the trace has.
-    pub fn this(sequence: u32, salt: u32, name: Option<&str>) -> Process {
-        let pid = std::process::id();
-        let started = identity::process_start();
-        let command = identity::command_line();
-        let name = name.map_or_else(|| identity::process_name(&command), |n| n.as_bytes().to_vec());
+    /// The process that `origin` describes. `salt` is a number that no other process of the
+    /// trace has.
+    pub fn of(origin: &Origin, sequence: u32, salt: u32) -> Process {
+        let (pid, started) = (origin.pid, origin.started);
         Process {
             uuid: mix(&[u64::from(pid), started]),
             pid,
-            name,
-            command,
+            name: origin.name.clone(),
+            command: origin.command.clone(),
             started,
             sequence: Sequence::new(sequence),
             described: false,
@@ -92,8 +91,8 @@ impl Process {
             lanes: HashMap::new(),
             ranges: Ranges::default(),
             edges: RangeEdges::default(),
-            devices: Devices::new(salt),
-            spans: Spans::default(),
+            devices: Devices::new(salt, pid),
+            spans: Spans::new(origin.words.annotations),
             gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
             facts: BTreeMap::new(),
@@ -326,7 +325,7 @@ impl Context<'_> {
         if self.process.threads.contains(&tid) {
             return;
         }
-        let name = identity::thread_name(tid).unwrap_or_default();
+        let name = self.origin.thread_name(tid).unwrap_or_default();
         let (uuid, parent) = (self.process.thread_uuid(tid), self.process.uuid);
         let track = ThreadTrack { uuid, parent, pid: self.process.pid, tid, name: &name };
         track.write(self.out, sequence);

@@ -11,10 +11,11 @@ use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
 
 use super::context::Context;
 use super::edges::{self, Edges};
-use super::identity::{self, mix};
+use super::identity::mix;
 use super::nesting::{self, Begun, Open, Pass};
 use super::record::{Decoded, category, record_len, stack_of};
-use crate::queue::{POOL, Reader};
+use crate::queue::Reader;
+use crate::recording::Side;
 
 /// Slices on one track, one inside the other. trace_processor drops slices deeper than
 /// 512; deeper ones go to further tracks.
@@ -101,7 +102,7 @@ impl Thread {
         if self.named || !self.described {
             return;
         }
-        if let Some(name) = identity::thread_name(self.tid)
+        if let Some(name) = cx.origin.thread_name(self.tid)
             && name != self.name
         {
             self.name = name;
@@ -133,7 +134,10 @@ impl Thread {
     /// if the process dies inside it.
     pub fn process_leaf(&mut self, leaf: &mut Vec<Slot>, pass: Pass, cx: &mut Context<'_>) {
         leaf.clear();
-        if self.peeked.is_none() && self.held.is_empty() && self.reader.peek_leaf(&POOL, leaf) {
+        if self.peeked.is_none()
+            && self.held.is_empty()
+            && self.reader.peek_leaf(&cx.origin.pool, leaf)
+        {
             let head: Record = bytemuck::cast(leaf[0]);
             cx.look();
             if !cx.is_inside(&head) {
@@ -167,7 +171,7 @@ impl Thread {
                 None => cx.totals.unknown += 1,
                 Some(kind) => {
                     if kind == Kind::Scope && cx.outlasts(&head) {
-                        edges::mark(&mut decoded, "end");
+                        edges::mark(&mut decoded, &cx.origin.words, Side::Closes);
                     }
                     if !self.record(&head, kind, &decoded, rest, pass, cx) {
                         break;

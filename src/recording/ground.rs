@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use super::active::deactivate;
+use super::host::Host;
 use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
+use crate::clock;
 use crate::config::Config;
 use crate::control::Page;
 use crate::error::Error;
 use crate::flight::{Order, Ordered};
-use crate::{category, clock, recorder};
 
 /// How long the inbox may be held by others: not at all, unless a signal handler asks that
 /// interrupted the holder.
@@ -23,7 +23,9 @@ const LONGEST: u32 = 10;
 /// What the engine and everybody else share of a recording.
 pub(crate) struct Shared {
     pub(crate) config: Config,
+    /// The process that is recorded, which may be another one.
     pub(super) pid: u32,
+    pub(crate) host: Box<dyn Host>,
     pub(super) ending: AtomicBool,
     pub(super) paused: AtomicBool,
     /// What belongs to the trace.
@@ -72,10 +74,11 @@ pub(crate) enum Request {
 }
 
 impl Shared {
-    pub(super) fn new(config: Config, window: Window) -> Shared {
+    pub(crate) fn new(config: Config, window: Window, pid: u32, host: Box<dyn Host>) -> Shared {
         Shared {
             config,
-            pid: std::process::id(),
+            pid,
+            host,
             ending: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             window,
@@ -198,20 +201,18 @@ impl Shared {
             return;
         }
         if paused {
-            category::switch(|_| false);
+            self.host.record(None);
             self.window.pause();
         } else {
             self.window.resume();
-            category::switch(|name| self.config.categories.matches(name.as_bytes()));
+            self.host.record(Some(&self.config.categories));
         }
-        recorder::forget_categories();
     }
 
     /// Nothing is recorded from now on.
     pub(crate) fn recording_ends(&self) {
         if !self.ending.swap(true, Ordering::AcqRel) {
-            category::switch(|_| false);
-            recorder::forget_categories();
+            self.host.record(None);
         }
     }
 
@@ -248,7 +249,7 @@ impl Shared {
     pub(crate) fn ended(&self, total: Summary, edges: (u64, u64)) {
         *lock(&self.edges) = edges;
         self.publish(total, Vec::new);
-        deactivate();
+        self.host.over();
         lock(&self.inbox).ended = true;
         self.answer.notify_all();
     }

@@ -15,7 +15,6 @@ use crate::clock;
 use crate::error::Error;
 use crate::flight::{Dump, Order, Target, alarm};
 use crate::sink::{self, Numbered, Sink};
-use crate::sources;
 
 /// Bytes of packets written to a dump before the queues get their turn again.
 const STEP: u64 = 4 << 20;
@@ -89,7 +88,7 @@ impl Engine {
         // It stays in its place meanwhile: that keeps what it is to hold.
         let Some(order) = flight.orders.front() else { return };
         if !order.flushed {
-            sources::flush(SOURCES);
+            self.shared.host.flush_sources(SOURCES);
         }
         self.pass_all();
         self.leaves(Pass::Flush);

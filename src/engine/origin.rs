@@ -1,0 +1,240 @@
+//! The process whose records are encoded: this one, or another one whose queues and names are
+//! mapped here and which may have ended.
+//!
+//! What cannot be asked of a process that has ended is collected while it runs, by
+//! [`Origin::of_this_process`], and travels as [`Origin::to_facts`].
+
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kymograph_protos::StrId;
+
+use super::{identity, job};
+use crate::config::Config;
+use crate::intern::{INTERNER, Interner};
+use crate::queue::{POOL, Pool};
+use crate::{clock, control};
+
+/// Queues or names of the recorded process.
+#[derive(Debug)]
+pub(crate) enum Memory<T: 'static> {
+    /// Of this process.
+    Own(&'static T),
+    /// Of another one, mapped here.
+    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    Mapped(Arc<T>),
+}
+
+impl<T> Deref for Memory<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self {
+            Memory::Own(own) => own,
+            Memory::Mapped(mapped) => mapped,
+        }
+    }
+}
+
+impl<T> Clone for Memory<T> {
+    fn clone(&self) -> Memory<T> {
+        match self {
+            Memory::Own(own) => Memory::Own(own),
+            Memory::Mapped(mapped) => Memory::Mapped(mapped.clone()),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub pool: Memory<Pool>,
+    pub strings: Memory<Interner>,
+    pub pid: u32,
+    pub name: Vec<u8>,
+    pub command: Vec<Vec<u8>>,
+    /// When it started, in nanoseconds of `CLOCK_BOOTTIME`; 0 if unknown.
+    pub started: u64,
+    /// Whether its ticks are the processor's counter.
+    pub counter: bool,
+    /// Its machine and what its job is called, by the keys that the trace has them under.
+    pub about: Vec<(String, String)>,
+    /// Which rank of its job it is, and the like.
+    pub place: Vec<(String, i64)>,
+    pub words: Words,
+    /// What `/proc` says of it.
+    proc: PathBuf,
+}
+
+/// Texts of the engine's own, by their ids in the names of the process: an engine adds no
+/// names of its own, since the process counts them. None: the process has no room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Words {
+    pub straddles: StrId,
+    pub start: StrId,
+    pub end: StrId,
+    pub ended: StrId,
+    /// `gpu_user_annotation`; none also if ranges are not shown on devices.
+    pub annotations: StrId,
+}
+
+impl Words {
+    fn of(strings: &Interner, config: &Config) -> Words {
+        let word = |text| strings.intern_static(StrId::NONE, StrId::NONE, text);
+        // A flight recorder forgets where they began.
+        let annotated = config.records("gpu_user_annotation");
+        Words {
+            straddles: word("straddles"),
+            start: word("start"),
+            end: word("end"),
+            ended: word("ended"),
+            annotations: if annotated { word("gpu_user_annotation") } else { StrId::NONE },
+        }
+    }
+
+    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    fn by_key(&mut self) -> [(&'static str, &mut StrId); 5] {
+        [
+            ("straddles", &mut self.straddles),
+            ("start", &mut self.start),
+            ("end", &mut self.end),
+            ("ended", &mut self.ended),
+            ("annotations", &mut self.annotations),
+        ]
+    }
+}
+
+impl Origin {
+    /// This process, recorded as `config` says.
+    pub(crate) fn of_this_process(config: &Config) -> Origin {
+        let proc = PathBuf::from("/proc/self");
+        let command = identity::command_line(&proc);
+        let given = config.process_name.as_ref().map(|name| name.as_bytes().to_vec());
+        let given = given.or_else(|| control::desk()?.names.process());
+        Origin {
+            pool: Memory::Own(&POOL),
+            strings: Memory::Own(&INTERNER),
+            pid: std::process::id(),
+            name: given.unwrap_or_else(|| identity::process_name(&command)),
+            command,
+            started: identity::process_start(&proc),
+            counter: clock::uses_counter(),
+            about: [job::machine(), job::names()].concat(),
+            place: job::place(),
+            words: Words::of(&INTERNER, config),
+            proc,
+        }
+    }
+
+    /// Another process, from what it said of itself by [`Origin::to_facts`]. What is missing
+    /// or makes no sense is left empty.
+    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    pub(crate) fn from_facts(
+        pid: u32,
+        facts: &[(String, String)],
+        pool: Arc<Pool>,
+        strings: Arc<Interner>,
+    ) -> Origin {
+        let mut origin = Origin {
+            pool: Memory::Mapped(pool),
+            strings: Memory::Mapped(strings),
+            pid,
+            name: Vec::new(),
+            command: Vec::new(),
+            started: 0,
+            counter: false,
+            about: Vec::new(),
+            place: Vec::new(),
+            words: Words::default(),
+            proc: format!("/proc/{pid}").into(),
+        };
+        for (key, value) in facts {
+            origin.learn(key, value);
+        }
+        origin
+    }
+
+    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    fn learn(&mut self, key: &str, value: &str) {
+        match key.split_once('/') {
+            None => match key {
+                "name" => self.name = value.as_bytes().to_vec(),
+                "command" => self.command.push(value.as_bytes().to_vec()),
+                "started" => self.started = value.parse().unwrap_or(0),
+                "counter" => self.counter = value == "true",
+                _ => {}
+            },
+            Some(("about", key)) => self.about.push((key.to_owned(), value.to_owned())),
+            Some(("place", key)) => {
+                self.place.extend(value.parse().ok().map(|number| (key.to_owned(), number)));
+            }
+            Some(("word", word)) => {
+                for (_, id) in self.words.by_key().into_iter().filter(|(key, _)| *key == word) {
+                    *id = StrId(value.parse().unwrap_or(0));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// What [`Origin::from_facts`] needs to know: keys, of which one may come several times,
+    /// and values. Their order counts. Bytes that are no text are replaced, as they are in
+    /// the trace.
+    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    pub(crate) fn to_facts(&self) -> Vec<(String, String)> {
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        let mut facts = vec![("name".to_owned(), text(&self.name))];
+        let mut say = |key: &str, value: String| facts.push((key.to_owned(), value));
+        self.command.iter().for_each(|part| say("command", text(part)));
+        say("started", self.started.to_string());
+        say("counter", self.counter.to_string());
+        self.about.iter().for_each(|(key, text)| say(&format!("about/{key}"), text.clone()));
+        self.place.iter().for_each(|(key, n)| say(&format!("place/{key}"), n.to_string()));
+        let mut words = self.words;
+        words.by_key().into_iter().for_each(|(key, id)| {
+            say(&format!("word/{key}"), id.0.to_string());
+        });
+        facts
+    }
+
+    /// What the kernel calls a thread, while it lives.
+    pub(super) fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {
+        let name = identity::thread_name(&self.proc, tid)?;
+        // Once the process is gone, another one may have its number.
+        let is_it = || identity::process_start(&self.proc) == self.started;
+        (matches!(self.pool, Memory::Own(_)) || is_it()).then_some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_what_it_said_of_itself() {
+        let strange = vec![b"a b".to_vec(), vec![0xff, b'x'], Vec::new(), b"k=v/w".to_vec()];
+        let it = Origin {
+            name: b"it".to_vec(),
+            command: strange,
+            about: vec![("kymograph.host".to_owned(), "node/1\n".to_owned())],
+            place: vec![("rank".to_owned(), 3), ("world_size".to_owned(), 16)],
+            ..Origin::of_this_process(&Config::default())
+        };
+        let facts = it.to_facts();
+        let (pool, strings) = (Arc::new(Pool::new()), Arc::new(Interner::new()));
+        let same = Origin::from_facts(7, &facts, pool.clone(), strings.clone());
+        assert_eq!((same.pid, same.name.as_slice()), (7, &b"it"[..]));
+        assert_eq!(same.command, [&b"a b"[..], "\u{fffd}x".as_bytes(), b"", b"k=v/w"]);
+        assert_eq!((same.started, same.counter), (it.started, it.counter));
+        assert_eq!((&same.about, &same.place), (&it.about, &it.place));
+        assert_eq!(same.words, it.words);
+        assert_ne!(it.words.straddles, StrId::NONE);
+
+        let nonsense = ["place/rank", "word/end", "word/other", "started", "a/b/c", ""];
+        let nonsense = nonsense.map(|key| (key.to_owned(), "often".to_owned()));
+        let nobody = Origin::from_facts(7, &nonsense, pool, strings);
+        assert_eq!((nobody.started, nobody.place.len(), nobody.words), (0, 0, Words::default()));
+    }
+}

@@ -1,0 +1,47 @@
+//! What a recording asks of the process that is recorded.
+
+use std::time::Duration;
+
+use super::active::deactivate;
+use crate::config::CategoryFilter;
+use crate::{category, control, recorder, sources};
+
+/// The process that is recorded, as its engine and its requests see it. The engine may run in
+/// another process: then these go through memory that both map, and none of them waits for an
+/// answer of a process that may be dead.
+pub(crate) trait Host: Send + Sync {
+    /// Events of these categories are recorded from now on; without a filter, none.
+    fn record(&self, wanted: Option<&CategoryFilter>);
+
+    /// Has sources push what they have finished, within `patience`.
+    fn flush_sources(&self, patience: Duration);
+
+    /// What the program called this thread before it was recorded.
+    fn thread_name(&self, tid: u32) -> Option<Vec<u8>>;
+
+    /// The recording is over: everything is written.
+    fn over(&self);
+}
+
+/// This process.
+#[derive(Debug)]
+pub(super) struct ThisProcess;
+
+impl Host for ThisProcess {
+    fn record(&self, wanted: Option<&CategoryFilter>) {
+        category::switch(|name| wanted.is_some_and(|filter| filter.matches(name.as_bytes())));
+        recorder::forget_categories();
+    }
+
+    fn flush_sources(&self, patience: Duration) {
+        sources::flush(patience);
+    }
+
+    fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {
+        control::desk()?.names.thread(tid)
+    }
+
+    fn over(&self) {
+        deactivate();
+    }
+}
