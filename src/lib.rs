@@ -4,6 +4,8 @@ mod api;
 mod capi;
 #[doc(hidden)]
 pub mod clock;
+#[doc(hidden)]
+pub mod collect;
 pub mod config;
 #[doc(hidden)]
 pub mod control;

@@ -53,6 +53,9 @@ extern "C" fn in_child() {
     crate::guard::guard((), || {
         queue::after_fork();
         INTERNER.after_fork();
+        if recording::joined::in_child() {
+            return;
+        }
         let armed = control::leave_to_parent();
         match recording::leave_to_parent() {
             Some(config) => {

@@ -4,6 +4,7 @@ mod active;
 mod demand;
 mod ground;
 pub(crate) mod host;
+pub(crate) mod joined;
 mod session;
 mod stats;
 mod window;
@@ -235,7 +236,7 @@ impl Drop for Changing {
 
 /// Sets the source of ticks and reads the clocks: from here on events belong to the
 /// recording.
-fn choose_clock(config: &Config) -> Anchor {
+pub(crate) fn choose_clock(config: &Config) -> Anchor {
     clock::select(match config.clock {
         ClockChoice::Auto => Source::Auto,
         ClockChoice::Tsc => Source::Counter,
@@ -273,6 +274,19 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     if !queue::POOL.provide(config.buffer as usize) {
         return Err(Error::Memory { bytes: config.buffer });
     }
+    get_ready(&config);
+    let host = Box::new(host::ThisProcess);
+    let shared = Arc::new(Shared::new(config, window, std::process::id(), host));
+    // Before the engine runs, which may end at once and then takes all this back.
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    active::activate(shared.clone());
+    recorder::forget_categories();
+    category::switch(|name| shared.config.categories.matches(name.as_bytes()));
+    Ok(shared)
+}
+
+/// Arms what has to be armed before a process records.
+fn get_ready(config: &Config) {
     queue::POOL.set_stall(match config.policy {
         Policy::Drop => 0,
         Policy::Stall(time) => time.as_micros().min(u128::from(u32::MAX)) as u32,
@@ -283,14 +297,6 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     if config.flight.is_some() {
         crate::flight::alarm::arm(&config.dump_on);
     }
-    let host = Box::new(host::ThisProcess);
-    let shared = Arc::new(Shared::new(config, window, std::process::id(), host));
-    // Before the engine runs, which may end at once and then takes all this back.
-    GENERATION.fetch_add(1, Ordering::Relaxed);
-    active::activate(shared.clone());
-    recorder::forget_categories();
-    category::switch(|name| shared.config.categories.matches(name.as_bytes()));
-    Ok(shared)
 }
 
 /// The engine's whole life, on the background thread.
@@ -341,15 +347,19 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 /// Stops the recording of this process if there is one: at exit, before `exec`.
 pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
     let shared = active()?;
+    if joined::is_joined() {
+        joined::process_ends(&shared, patience);
+        return None;
+    }
     // A flight recorder has more to write than what came since the last flush.
     let patience = patience.max(shared.config.closing_time());
-    Some(stop(&shared, shared.pid, patience))
+    Some(stop(&shared, shared.pid(), patience))
 }
 
 /// Has the flight recorder of this process write what it holds into the next numbered file.
 /// Does not wait for it.
 pub(crate) fn order_dump(why: &str, patience: Duration) -> Result<Ordered, Error> {
-    let ours = active().filter(|shared| shared.pid == std::process::id());
+    let ours = active().filter(|shared| shared.is_ours());
     let shared = ours.ok_or(Error::NoFlight)?;
     let asked = shared.ask(Instant::now() + patience)?;
     shared.order(Order::new(Target::Next, why, asked))
@@ -357,7 +367,7 @@ pub(crate) fn order_dump(why: &str, patience: Duration) -> Result<Ordered, Error
 
 /// Has the flight recorder of this process write what it holds, and waits for it.
 pub(crate) fn dump_active(target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
-    let ours = active().filter(|shared| shared.pid == std::process::id());
+    let ours = active().filter(|shared| shared.is_ours());
     ours.map_or(Err(Error::NoFlight), |shared| dump(&shared, target, why, patience))
 }
 
@@ -377,7 +387,7 @@ fn dump(shared: &Shared, target: Target, why: &str, patience: Duration) -> Resul
 /// Returns whether that is done.
 pub(crate) fn flush_active(patience: Duration) -> bool {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
-    let ours = active().filter(|shared| shared.pid == std::process::id());
+    let ours = active().filter(|shared| shared.is_ours());
     ours.is_some_and(|shared| flush(&shared, patience))
 }
 
@@ -385,9 +395,11 @@ pub(crate) fn flush_active(patience: Duration) -> bool {
 /// `succeeds`. A flight recorder writes what it would have written at its end.
 #[cfg(feature = "inject")]
 pub(crate) fn before_exec(succeeds: impl FnOnce() -> bool, patience: Duration) {
-    let ours = active().filter(|shared| shared.pid == std::process::id());
+    let ours = active().filter(|shared| shared.is_ours());
     let Some(shared) = ours else { return };
-    if shared.config.flight.is_none() {
+    if joined::is_joined() {
+        joined::before_exec(&shared, patience);
+    } else if shared.config.flight.is_none() {
         flush(&shared, patience);
     } else if shared.config.dump_on.exit && succeeds() {
         let patience = patience.max(shared.config.closing_time());
@@ -409,7 +421,7 @@ fn flush(shared: &Shared, patience: Duration) -> bool {
 /// Starts the sources for which there was nothing to record when the recording started.
 #[cfg(feature = "inject")]
 pub(crate) fn start_sources() {
-    if let Some(shared) = active().filter(|shared| shared.pid == std::process::id()) {
+    if let Some(shared) = active().filter(|shared| shared.is_ours()) {
         sources::start(&shared.config);
     }
 }

@@ -135,7 +135,19 @@ impl Running {
     }
 }
 
+impl Running {
+    /// Its pid.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid as u32
+    }
+}
+
 impl Ended {
+    /// The signal that ended it, or 0.
+    pub(super) fn signal(self) -> i32 {
+        if libc::WIFSIGNALED(self.0) { libc::WTERMSIG(self.0) } else { 0 }
+    }
+
     /// Ends `kymo` as the command ended; returns only if that was by `exit`.
     pub(super) fn imitate(self) -> ExitCode {
         if !libc::WIFSIGNALED(self.0) {

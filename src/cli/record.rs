@@ -14,6 +14,7 @@ use super::status::{self, Line};
 use super::{Refusal, ask, elf, library, say, trigger};
 use clap::Args;
 use kymograph::clock;
+use kymograph::collect::{Collector, Outcome};
 use kymograph::config::{self, Compress, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
 use kymograph::sink;
@@ -23,7 +24,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Variables by which annotation libraries and drivers are told to be recorded, and what
 /// they are set to. ROCm needs none: it looks for a symbol of the library.
@@ -93,6 +94,9 @@ pub(super) struct Record {
     /// Any option by its name (see `kymo record --help` for all of them).
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Go on until all processes that the command has started have ended, daemons included.
+    #[arg(long, conflicts_with = "wait")]
+    wait_all: bool,
     /// Say nothing but errors.
     #[arg(short, long)]
     quiet: bool,
@@ -137,6 +141,7 @@ impl Record {
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let place = Place::create()?;
         let page = place.page();
+        let mut collector = Collector::create(place.folder())?;
         config.control = Some(page.path().to_owned());
         settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
         settings.insert("KYMOGRAPH_CONTROL", page.path().into());
@@ -147,6 +152,7 @@ impl Record {
         }
         let running = launch::start(&self.words()?, &environment.into_c())?;
         // Not before: the child of a process with threads could do little before `exec`.
+        collector.start(&config, page)?;
         let follow = |to| Follow::start(to, &config.output, page);
         let follow = destinations.into_iter().map(follow).collect::<Result<Vec<_>, _>>()?;
         let mut line = Line::new(self.quiet);
@@ -156,10 +162,14 @@ impl Record {
                 line.draw(page);
             }
         });
+        collector.command_ended(running.pid(), ended.signal());
+        while self.wait_all && collector.anybody_runs() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         if let Some(line) = &mut line {
             line.clear();
         }
-        let length = self.finish(&config, page);
+        let length = self.finish(&config, page, collector.finish());
         for follow in follow {
             let outcome = follow.finish(length);
             if !self.quiet {
@@ -270,16 +280,8 @@ impl Record {
         Ok((config, settings))
     }
 
-    /// After the command: lets the others write what they have, and closes the output.
-    /// Returns how long that is.
-    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>) -> u64 {
-        page.set_state(State::Closing);
-        // They look at the page when they flush.
-        let deadline = Instant::now() + config.flush + Duration::from_millis(500);
-        while !page.recording().is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let left = page.recording().len() as u64;
+    /// After the command and the engines: closes the output. Returns how long that is.
+    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>, outcome: Outcome) -> u64 {
         let totals = page.totals();
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
@@ -300,12 +302,8 @@ impl Record {
         if self.quiet {
             return length;
         }
-        if left > 0 {
-            say(&format!(
-                "{} started by the command still ran and did not hand over the last of its \
-                 events; the trace ends with the command",
-                status::count(left, "process", "processes")
-            ));
+        if let Some(line) = outlived(&outcome) {
+            say(&line);
         }
         for line in status::summary(&totals, &config.output, length) {
             say(&line);
@@ -333,6 +331,21 @@ impl Record {
             }
         }
     }
+}
+
+/// Who still ran when the recording ended.
+fn outlived(outcome: &Outcome) -> Option<String> {
+    let name = |(pid, name): &(u32, String)| format!("{name} ({pid})");
+    let names: Vec<_> = outcome.outlived.iter().take(3).map(name).collect();
+    let more = outcome.outlived.len().saturating_sub(names.len());
+    (!names.is_empty()).then(|| {
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let is = if outcome.outlived.len() == 1 { "runs" } else { "run" };
+        format!(
+            "{}{more} still {is}; the trace ends with the command (--wait-all waits for all)",
+            names.join(", ")
+        )
+    })
 }
 
 /// Where the trace is to be sent while it is written.

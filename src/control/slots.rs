@@ -28,13 +28,17 @@ impl Page {
     /// Enters this process, which is about to record. Again after `fork`, by the child;
     /// a process that called `exec` takes over what it entered before.
     pub fn register(self: &Arc<Page>) -> Process {
-        let pid = std::process::id();
+        self.register_for(std::process::id())
+    }
+
+    /// Enters another process, on whose behalf this one writes.
+    pub fn register_for(self: &Arc<Page>, pid: u32) -> Process {
         let serial = self.layout().serial.fetch_add(1, Relaxed) + 1;
         let slot = self.claim(u64::from(pid));
         if let Some(slot) = slot {
             self.layout().slots[slot].serial.store(serial, Relaxed);
         }
-        Process { page: Arc::clone(self), pid, serial, slot }
+        Process { page: Arc::clone(self), pid, by: std::process::id(), serial, slot }
     }
 
     /// A slot for `pid`: the one it had before `exec` or before it stopped recording,
@@ -68,12 +72,14 @@ impl Page {
     }
 }
 
-/// This process's entry in the page. Dropping it says that the process is done; a copy
+/// A process's entry in the page. Dropping it says that the process is done; a copy
 /// that a forked child inherited says nothing when dropped.
 #[derive(Debug)]
 pub struct Process {
     page: Arc<Page>,
     pid: u32,
+    /// The process that entered it.
+    by: u32,
     serial: u32,
     slot: Option<usize>,
 }
@@ -93,7 +99,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let (Some(slot), true) = (self.slot, self.pid == std::process::id()) else {
+        let (Some(slot), true) = (self.slot, self.by == std::process::id()) else {
             return;
         };
         let pid = u64::from(self.pid);

@@ -24,6 +24,7 @@ use std::time::Duration;
 use kymograph_backends::annotate::{itt, nvtx};
 use kymograph_backends::nvidia;
 
+use crate::collect;
 use crate::config::Config;
 use crate::control;
 use crate::guard::guard;
@@ -45,6 +46,8 @@ extern "C" fn on_load() {
         let set = |name: &CStr| unsafe { !libc::getenv(name.as_ptr()).is_null() };
         if set(c"KYMOGRAPH_CONTROL") || set(c"KYMOGRAPH_WAIT") {
             let config = WANTED.get_or_init(|| Config::from_env().0);
+            // While the process may still do all that this takes.
+            collect::join(config);
             levelzero::prepare(config);
             python::watch(config);
         }
@@ -64,6 +67,12 @@ fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
+        if collect::join(&config) {
+            if recording::joined::start(config).is_ok() {
+                python::state_facts();
+            }
+            return;
+        }
         // Best effort: it can be recorded all the same.
         let _ = control::arm(config.clone());
         // Not started by `kymo`, but with a daemon: as Kineto, it is there to be asked.

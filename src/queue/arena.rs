@@ -41,6 +41,8 @@ struct Header {
     limit: AtomicU32,
     /// Not 0: nobody reads what is recorded from now on.
     closing: AtomicU32,
+    /// The highest number that a member has had.
+    members: AtomicU32,
     counters: Counters,
 }
 
@@ -268,6 +270,7 @@ impl Arena {
                         .is_ok()
             })
         })?;
+        self.header().members.fetch_max(number, Ordering::AcqRel);
         let member = self.member(number)?;
         member.pid.store(pid, Ordering::Relaxed);
         member.parent.store(parent, Ordering::Relaxed);
@@ -277,6 +280,11 @@ impl Arena {
         member.ended.store(0, Ordering::Relaxed);
         member.life.store(Life::Records as u32, Ordering::Release);
         Some(number)
+    }
+
+    /// The highest number that a member has had so far.
+    pub fn highest(&self) -> u32 {
+        self.header().members.load(Ordering::Acquire).min(MEMBERS as u32)
     }
 
     /// What the member with this number says of itself, from 1.

@@ -296,6 +296,11 @@ impl Pool {
         fresh.min(self.size.load(Ordering::Acquire))
     }
 
+    /// Whether a thread has recorded on one of its lanes that is not given back.
+    pub fn has_records(&self) -> bool {
+        (0..self.lanes_used()).any(|index| super::Reader::open(self, index).is_some())
+    }
+
     /// All chunks ever handed out have an index below this.
     fn chunks_used(&self) -> u32 {
         let fresh = self.counters().fresh_chunks.load(Ordering::Acquire);

@@ -263,6 +263,10 @@ impl Producer {
         let lane = unsafe { &*self.lane.get() };
         // What was lost is told before what comes next, if there is room for both: an end
         // has one slot of its own and no more.
+        if super::arena().is_some_and(super::Arena::is_closing) {
+            crate::recording::joined::closed();
+            return None;
+        }
         let lost = self.lost.get();
         if lost > 0 && self.try_room(pool, lane, need + 1, more) {
             self.lost.set(0);

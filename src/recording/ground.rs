@@ -1,6 +1,6 @@
 //! The common ground of the engine and everybody else in a recording.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const LONGEST: u32 = 10;
 pub(crate) struct Shared {
     pub(crate) config: Config,
     /// The process that is recorded, which may be another one.
-    pub(super) pid: u32,
+    pid: AtomicU32,
     pub(crate) host: Box<dyn Host>,
     pub(super) ending: AtomicBool,
     pub(super) paused: AtomicBool,
@@ -77,7 +77,7 @@ impl Shared {
     pub(crate) fn new(config: Config, window: Window, pid: u32, host: Box<dyn Host>) -> Shared {
         Shared {
             config,
-            pid,
+            pid: AtomicU32::new(pid),
             host,
             ending: AtomicBool::new(false),
             paused: AtomicBool::new(false),
@@ -92,6 +92,21 @@ impl Shared {
             moved: AtomicU64::new(0),
             page: OnceLock::new(),
         }
+    }
+
+    /// The process that is recorded.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid.load(Ordering::Relaxed)
+    }
+
+    /// Whether that is this process, and not one that it was forked from.
+    pub(super) fn is_ours(&self) -> bool {
+        self.pid() == std::process::id()
+    }
+
+    /// In a forked child that goes on with its parent's recording.
+    pub(super) fn now_of_this_process(&self) {
+        self.pid.store(std::process::id(), Ordering::Relaxed);
     }
 
     /// Engine: it has done something, and who waits for its end may wait on.
@@ -222,6 +237,12 @@ impl Shared {
         self.recording_ends();
         let mut inbox = lock(&self.inbox);
         inbox.close = true;
+        self.wake.notify_one();
+    }
+
+    /// Has the engine end now: its process is dead.
+    pub(crate) fn process_died(&self) {
+        lock(&self.inbox).stop = true;
         self.wake.notify_one();
     }
 

@@ -1,0 +1,426 @@
+//! In `kymo`: takes the arenas of processes that join, and starts an engine for each process
+//! that has recorded something.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::death::Process;
+use super::join::{SOCKET, address};
+use super::letter;
+use super::member::{Member, Subject};
+use super::names::Names;
+use crate::config::Config;
+use crate::control::{Page, State};
+use crate::queue::{About, Arena, Life, Pool};
+use crate::recording;
+
+/// How often arenas are looked at: by how much the engine of a process starts late at most.
+const LOOK: Duration = Duration::from_millis(10);
+/// Names of dead processes that are kept for children that they may have left.
+const MOST_NAMES: usize = 64;
+
+/// Collects what processes record. Made before the command starts, so that nobody joins too
+/// soon; set to work afterwards, since a process with threads forks badly.
+#[derive(Debug)]
+pub struct Collector {
+    shared: Arc<Shared>,
+    socket: PathBuf,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread of a [`Collector`] and who holds it have in common.
+#[derive(Debug)]
+struct Shared {
+    listener: OwnedFd,
+    finish: AtomicBool,
+    /// Whether a process that joined runs.
+    alive: AtomicBool,
+    /// The command's pid in the upper half, and the signal that it died of.
+    command: AtomicI64,
+    state: Mutex<Outcome>,
+}
+
+/// What became of the processes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// Processes that joined.
+    pub joined: u64,
+    /// Processes that had recorded something and still ran when the recording ended: pid and
+    /// name.
+    pub outlived: Vec<(u32, String)>,
+    /// Why processes could not be recorded that tried to join.
+    pub refused: Vec<String>,
+}
+
+impl Collector {
+    /// Listens in `folder`.
+    ///
+    /// # Errors
+    /// No socket can be made there.
+    pub fn create(folder: &Path) -> io::Result<Collector> {
+        let (address, length) = address(folder)?;
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: takes numbers; the descriptor is new and ours. `address` lives through the
+        // call and is as long as is said.
+        let listener = unsafe {
+            let fd = libc::socket(libc::AF_UNIX, kind, 0);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let socket = OwnedFd::from_raw_fd(fd);
+            if libc::bind(fd, (&raw const address).cast(), length) != 0
+                || libc::listen(fd, 4096) != 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            socket
+        };
+        let shared = Shared {
+            listener,
+            finish: AtomicBool::new(false),
+            alive: AtomicBool::new(false),
+            command: AtomicI64::new(0),
+            state: Mutex::default(),
+        };
+        Ok(Collector { shared: Arc::new(shared), socket: folder.join(SOCKET), thread: None })
+    }
+
+    /// Sets it to work.
+    ///
+    /// # Errors
+    /// There can be no further thread.
+    pub fn start(&mut self, config: &Config, page: &Arc<Page>) -> io::Result<()> {
+        recording::choose_clock(config);
+        let work = Work {
+            shared: self.shared.clone(),
+            config: config.clone(),
+            page: page.clone(),
+            homes: Vec::new(),
+        };
+        let builder = std::thread::Builder::new().name("kymo collector".to_owned());
+        self.thread = Some(builder.spawn(move || work.run())?);
+        Ok(())
+    }
+
+    /// The command, which had this pid, is over; `signal`: what killed it, or 0.
+    pub fn command_ended(&self, pid: u32, signal: i32) {
+        self.shared.command.store(i64::from(pid) << 32 | i64::from(signal), Ordering::Release);
+    }
+
+    /// Whether any process that joined still runs.
+    pub fn anybody_runs(&self) -> bool {
+        self.shared.alive.load(Ordering::Acquire)
+    }
+
+    /// Ends all engines, each when it has encoded what its process recorded so far.
+    pub fn finish(mut self) -> Outcome {
+        self.shared.finish.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.shared.state().clone()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> std::sync::MutexGuard<'_, Outcome> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A process that joined, with the children that it forked: all that record into one arena.
+struct Home {
+    arena: Arc<Arena>,
+    facts: Arc<Vec<(String, String)>>,
+    /// The process that made it, as `kymo` sees it, and as it sees itself.
+    pid: (u32, u32),
+    residents: Vec<Resident>,
+}
+
+/// A process that records into an arena.
+struct Resident {
+    number: u32,
+    about: About,
+    pid: u32,
+    process: Arc<Process>,
+    names: Arc<Names>,
+    replaced: Arc<AtomicBool>,
+    /// Once it has recorded something.
+    member: Option<Member>,
+    over: bool,
+}
+
+/// What the collector's thread does.
+struct Work {
+    shared: Arc<Shared>,
+    config: Config,
+    page: Arc<Page>,
+    homes: Vec<Home>,
+}
+
+impl Work {
+    fn run(mut self) {
+        let mut closed = false;
+        loop {
+            // Read before anything is looked at: what came before it is seen.
+            let finish = self.shared.finish.load(Ordering::Acquire);
+            self.accept();
+            self.look();
+            let alive = self.homes.iter().any(Home::is_alive);
+            self.shared.alive.store(alive, Ordering::Release);
+            if !closed && self.page.state() != State::Recording {
+                closed = true;
+                self.homes.iter().for_each(|home| home.arena.close());
+            }
+            if finish {
+                return self.finish();
+            }
+            self.wait();
+        }
+    }
+
+    /// Waits for a process that joins, or one that dies.
+    fn wait(&self) {
+        let residents = self.homes.iter().flat_map(|home| &home.residents);
+        let running = residents.filter(|resident| !resident.process.was_seen_dead());
+        let descriptors = running.filter_map(|resident| resident.process.descriptor());
+        let poll = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut polled: Vec<_> =
+            [self.shared.listener.as_raw_fd()].into_iter().chain(descriptors).map(poll).collect();
+        let time = LOOK.as_millis() as libc::c_int;
+        // SAFETY: as many pollfds as are said.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, time) };
+    }
+
+    /// Takes in who has joined.
+    fn accept(&mut self) {
+        loop {
+            let (fd, none) = (self.shared.listener.as_raw_fd(), std::ptr::null_mut());
+            // SAFETY: no pointers but null; the descriptor is new and ours.
+            let socket = unsafe {
+                let fd = libc::accept4(fd, none.cast(), none.cast(), libc::SOCK_CLOEXEC);
+                if fd < 0 {
+                    return;
+                }
+                OwnedFd::from_raw_fd(fd)
+            };
+            match take_in(&socket) {
+                Ok(home) => {
+                    self.shared.state().joined += 1;
+                    // The program whose place this one has taken records no more.
+                    for old in self.homes.iter().flat_map(|home| &home.residents) {
+                        if old.pid == home.pid.0 {
+                            old.replaced.store(true, Ordering::Release);
+                        }
+                    }
+                    self.homes.push(home);
+                }
+                Err(why) => {
+                    let mut state = self.shared.state();
+                    let why = why.to_string();
+                    if !state.refused.contains(&why) && state.refused.len() < 8 {
+                        state.refused.push(why);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts engines, and lets go of those that have ended.
+    fn look(&mut self) {
+        let command = self.shared.command.load(Ordering::Acquire);
+        for home in &mut self.homes {
+            home.settle();
+            for resident in &mut home.residents {
+                if command != 0 && i64::from(resident.pid) == command >> 32 {
+                    resident.process.died_of((command & 0x7f) as i32);
+                }
+                let dead = resident.process.is_dead() || resident.replaced.load(Ordering::Acquire);
+                if resident.member.is_none() && !resident.over {
+                    if resident.names.pool.has_records() {
+                        resident.start(&home.arena, &home.facts, &self.config, &self.page);
+                    } else if dead {
+                        resident.over = true;
+                        resident.names.refresh();
+                        resident.names.pool.reclaim();
+                        home.arena.release(resident.number);
+                    }
+                } else if let Some(member) = resident.member.take_if(|member| member.is_done()) {
+                    member.wait();
+                    resident.over = true;
+                }
+            }
+            home.forget();
+        }
+        self.homes.retain(|home| !home.residents.iter().all(|resident| resident.over));
+    }
+
+    /// Everything that was recorded until now is encoded; then it is over.
+    fn finish(mut self) {
+        self.page.set_state(State::Closing);
+        let residents = self.homes.iter_mut().flat_map(|home| &mut home.residents);
+        let members: Vec<_> = residents
+            .filter_map(|resident| Some((resident.member.take()?, resident.pid)))
+            .collect();
+        members.iter().for_each(|(member, _)| member.end());
+        for (member, pid) in members {
+            if !member.process.is_dead() {
+                let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                self.shared.state().outlived.push((pid, name.trim_end().to_owned()));
+            }
+            member.wait();
+        }
+        self.homes.iter().for_each(|home| home.arena.close());
+        // Whatever was recorded in between is counted where it is.
+    }
+}
+
+/// Receives what a process sends that joins.
+fn take_in(socket: &OwnedFd) -> io::Result<Home> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+    let peer = peer(socket)?;
+    // SAFETY: no arguments, cannot fail.
+    let me = unsafe { libc::geteuid() };
+    if peer.uid != me && peer.uid != 0 && me != 0 {
+        return Err(wrong("a process of another user tried to join"));
+    }
+    // It has sent before it went on; should it be somebody else, it is not waited for.
+    let time = libc::timeval { tv_sec: 1, tv_usec: 0 };
+    // SAFETY: `time` lives through the call and is as long as is said.
+    unsafe {
+        let (option, value) = (libc::SO_RCVTIMEO, (&raw const time).cast());
+        let fd = socket.as_raw_fd();
+        libc::setsockopt(fd, libc::SOL_SOCKET, option, value, size_of_val(&time) as u32);
+    }
+    let (message, file) = letter::receive(socket.as_fd())?;
+    let facts = letter::read(&message);
+    let facts = facts.ok_or_else(|| wrong("a process has a library of another release"))?;
+    let arena = Arena::open(file.ok_or_else(|| wrong("a process sent no memory"))?)?;
+    let inside = arena.about(1).map_or(0, |about| about.pid);
+    let (arena, facts) = (Arc::new(arena), Arc::new(facts));
+    let mut home = Home { arena, facts, pid: (peer.pid as u32, inside), residents: Vec::new() };
+    home.settle();
+    Ok(home)
+}
+
+fn peer(socket: &OwnedFd) -> io::Result<libc::ucred> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of_val(&peer) as libc::socklen_t;
+    // SAFETY: `peer` is as long as is said.
+    let answer = unsafe {
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut peer).cast(), &mut length)
+    };
+    if answer == 0 { Ok(peer) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Home {
+    /// Takes in the processes that have begun to record since the last time.
+    fn settle(&mut self) {
+        for number in 1..=self.arena.highest() {
+            let known = |resident: &Resident| resident.number == number && !resident.over;
+            if self.residents.iter().any(known) {
+                continue;
+            }
+            let Some(about) = self.arena.about(number) else { continue };
+            if matches!(about.life, Life::Free | Life::Entering) {
+                continue;
+            }
+            let names = self.names_of(number, &about);
+            let (pid, process) = self.process_of(&about);
+            self.residents.push(Resident {
+                number,
+                about,
+                pid,
+                process,
+                names: Arc::new(names),
+                replaced: Arc::default(),
+                member: None,
+                over: false,
+            });
+        }
+    }
+
+    /// Who records as this member. Of the children of a process in a pid namespace of its own
+    /// the pids mean nothing here: they are taken to live as long as it does.
+    fn process_of(&self, about: &About) -> (u32, Arc<Process>) {
+        let (outside, inside) = self.pid;
+        let maker = || self.residents.first().map(|maker| maker.process.clone());
+        match maker() {
+            Some(maker) if outside != inside => (about.pid, maker),
+            _ if about.pid == inside => (outside, Arc::new(Process::open(outside))),
+            _ => (about.pid, Arc::new(Process::open(about.pid))),
+        }
+    }
+
+    fn names_of(&self, number: u32, about: &About) -> Names {
+        let pool = Arc::new(Pool::view(self.arena.clone(), number));
+        let parent = about.parent.and_then(|parent| {
+            // The newest of those that have had the number, and were there when it forked.
+            let all = self.residents.iter().rev();
+            all.into_iter().find(|r| r.number == parent && r.about.began.0 <= about.began.0)
+        });
+        if let Some(parent) = parent {
+            parent.names.refresh();
+        }
+        Names::new(pool, parent.map(|parent| &*parent.names), about.names)
+    }
+
+    fn is_alive(&self) -> bool {
+        self.residents.iter().any(|resident| !resident.over && !resident.process.is_dead())
+    }
+
+    /// Lets go of processes that are over; of some only later, as their children have their
+    /// names from them. The first is kept as long as there is any.
+    fn forget(&mut self) {
+        let over = self.residents.iter().filter(|resident| resident.over).count();
+        let mut surplus = over.saturating_sub(MOST_NAMES);
+        self.residents.retain(|resident| {
+            let goes = resident.over && resident.number != 1 && surplus > 0;
+            surplus -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
+impl Resident {
+    fn start(
+        &mut self,
+        arena: &Arc<Arena>,
+        facts: &Arc<Vec<(String, String)>>,
+        config: &Config,
+        page: &Arc<Page>,
+    ) {
+        let subject = Subject {
+            arena: arena.clone(),
+            number: self.number,
+            about: self.about,
+            pid: self.pid,
+            facts: facts.clone(),
+            names: self.names.clone(),
+            process: self.process.clone(),
+            replaced: self.replaced.clone(),
+        };
+        match Member::start(subject, config, page) {
+            Ok(member) => self.member = Some(member),
+            Err(error) => {
+                // How much that is, nobody can know.
+                page.add(0, 1, 0);
+                page.note(&format!("process {} is not recorded: {error}", self.pid));
+                self.over = true;
+            }
+        }
+    }
+}

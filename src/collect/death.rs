@@ -1,0 +1,115 @@
+//! Notices that a process is dead, and of what it died.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A process, by a descriptor that stands for it and for no later one with its number.
+#[derive(Debug)]
+pub(super) struct Process {
+    pid: u32,
+    descriptor: Option<OwnedFd>,
+    dead: AtomicBool,
+    /// The signal that it died of; 0 if it is not known.
+    signal: AtomicI32,
+}
+
+impl Process {
+    /// The process that has this number now.
+    pub fn open(pid: u32) -> Process {
+        // SAFETY: takes numbers; the descriptor is new and ours. Linux 5.3.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) } as RawFd;
+        // SAFETY: just opened.
+        let descriptor = (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) });
+        Process { pid, descriptor, dead: AtomicBool::new(false), signal: AtomicI32::new(0) }
+    }
+
+    /// Readable once the process is dead; `None` where the kernel has no such thing.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Whether it is dead. A zombie is. Who sees that first also looks what it died of, which
+    /// the kernel tells until the parent has waited for it.
+    pub fn is_dead(&self) -> bool {
+        if self.dead.load(Ordering::Acquire) {
+            return true;
+        }
+        if !self.looks_dead() {
+            return false;
+        }
+        if let Some(('Z', status)) = state(self.pid) {
+            self.died_of(status & 0x7f);
+        }
+        self.dead.store(true, Ordering::Release);
+        true
+    }
+
+    /// Whether somebody has noticed that it is dead.
+    pub fn was_seen_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    fn looks_dead(&self) -> bool {
+        match self.descriptor() {
+            Some(fd) => {
+                let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+                // SAFETY: one pollfd.
+                unsafe { libc::poll(&mut polled, 1, 0) == 1 }
+            }
+            None => match state(self.pid) {
+                Some((state, _)) => matches!(state, 'Z' | 'X'),
+                None => !exists(self.pid),
+            },
+        }
+    }
+
+    /// The signal that killed it, if anybody has seen it.
+    pub fn signal(&self) -> Option<i32> {
+        Some(self.signal.load(Ordering::Acquire)).filter(|signal| *signal != 0)
+    }
+
+    /// Who has waited for it knows: it died of this signal, or (0) of none.
+    pub fn died_of(&self, signal: i32) {
+        self.signal.store(signal, Ordering::Release);
+    }
+}
+
+/// State, and status as wait(2) says it, of a process: proc(5).
+fn state(pid: u32) -> Option<(char, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    // Field 52; the state is field 3.
+    let status = fields.nth(48).and_then(|field| field.parse().ok()).unwrap_or(0);
+    Some((state, status))
+}
+
+fn exists(pid: u32) -> bool {
+    // SAFETY: no pointers; signal 0 only asks.
+    let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
+    answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_dead_before_anybody_waits_for_it() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::open(child.id());
+        assert!(!process.is_dead());
+        assert_eq!(process.signal(), None);
+        child.kill().unwrap();
+        while !process.is_dead() {
+            std::thread::yield_now();
+        }
+        assert_eq!(process.signal(), Some(libc::SIGKILL));
+        child.wait().unwrap();
+        assert!(process.is_dead());
+        assert_eq!(process.signal(), Some(libc::SIGKILL), "somebody has looked in time");
+    }
+}

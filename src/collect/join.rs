@@ -1,0 +1,90 @@
+//! In the recorded process: makes an arena and sends it to `kymo`.
+
+use std::ffi::OsStr;
+use std::io;
+use std::mem::{MaybeUninit, offset_of};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use super::letter;
+use crate::config::Config;
+use crate::engine::Origin;
+use crate::intern::INTERNER;
+use crate::queue::{self, Arena};
+use crate::recording;
+
+/// Where `kymo` listens, in the folder of the control page.
+pub(super) const SOCKET: &str = "collect";
+/// How long a `kymo` that has too many messages before it is waited for, in milliseconds.
+const PATIENCE_MILLIS: libc::suseconds_t = 500;
+
+/// Joins the recording that `config` names, once. Returns whether this process is part of
+/// it: if not, nothing has changed.
+///
+/// Makes about twenty system calls, and does not wait for `kymo`.
+pub(crate) fn join(config: &Config) -> bool {
+    static JOINED: OnceLock<bool> = OnceLock::new();
+    *JOINED.get_or_init(|| try_join(config).is_ok())
+}
+
+fn try_join(config: &Config) -> io::Result<()> {
+    let folder = config.control.as_deref().and_then(Path::parent).ok_or(io::ErrorKind::NotFound)?;
+    let socket = connect(folder)?;
+    let (arena, file) = Arena::create(config.buffer as usize)?;
+    let arena: &Arena = Box::leak(Box::new(arena));
+    recording::choose_clock(config);
+    if !queue::share(arena) {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
+    if !queue::enter() || !INTERNER.publish() {
+        arena.close();
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    queue::watch_threads();
+    let facts = Origin::of_this_process(config).to_facts();
+    letter::send(socket.as_fd(), &letter::write(&facts), file.as_fd()).inspect_err(|_| {
+        arena.close();
+    })
+}
+
+/// Connects to the `kymo` whose control page lies in `folder`.
+fn connect(folder: &Path) -> io::Result<OwnedFd> {
+    let (address, length) = address(folder)?;
+    // SAFETY: takes numbers; the descriptor is new and ours.
+    let socket = unsafe {
+        let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(fd)
+    };
+    let time = libc::timeval { tv_sec: 0, tv_usec: PATIENCE_MILLIS * 1000 };
+    // SAFETY: `time` and `address` live through the calls, and are as long as is said.
+    let connected = unsafe {
+        use std::os::fd::AsRawFd;
+        let fd = socket.as_raw_fd();
+        let (option, value) = (libc::SO_SNDTIMEO, (&raw const time).cast());
+        libc::setsockopt(fd, libc::SOL_SOCKET, option, value, size_of_val(&time) as u32);
+        libc::connect(fd, (&raw const address).cast(), length)
+    };
+    if connected == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The address of the socket in `folder`.
+pub(super) fn address(folder: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+    // SAFETY: a plain struct, for which zeros are "nothing".
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let path = folder.join(OsStr::new(SOCKET));
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= address.sun_path.len() {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    let length = offset_of!(libc::sockaddr_un, sun_path) + bytes.len() + 1;
+    Ok((address, length as libc::socklen_t))
+}

@@ -1,0 +1,138 @@
+//! The engine of one recorded process: a thread of `kymo`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::death::Process;
+use super::names::Names;
+use crate::clock::{self, Anchor, Converter};
+use crate::config::{CategoryFilter, Config};
+use crate::control::{self, Page, State};
+use crate::engine::{Ending, Engine, Origin};
+use crate::error::Error;
+use crate::queue::{About, Arena, Life};
+use crate::recording::host::Host;
+use crate::recording::{Request, Shared, Window};
+use crate::sink;
+
+/// A process whose records are to be encoded.
+pub(super) struct Subject {
+    pub arena: Arc<Arena>,
+    pub number: u32,
+    pub about: About,
+    /// Its pid, as `kymo` sees it.
+    pub pid: u32,
+    pub facts: Arc<Vec<(String, String)>>,
+    pub names: Arc<Names>,
+    pub process: Arc<Process>,
+    /// Another program has taken its place.
+    pub replaced: Arc<AtomicBool>,
+}
+
+/// A process whose records are encoded.
+pub(super) struct Member {
+    pub process: Arc<Process>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Member {
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// The output cannot be opened, or there can be no further thread.
+    pub fn start(subject: Subject, config: &Config, page: &Arc<Page>) -> Result<Member, Error> {
+        let sink = sink::open_shared(config, page.clone())?;
+        let host = Box::new(Elsewhere);
+        let shared = Shared::new(config.clone(), Window::all(), subject.pid, host);
+        let shared = Arc::new(shared);
+        let process = subject.process.clone();
+        let entry = page.register_for(subject.pid);
+        let theirs = shared.clone();
+        let builder = std::thread::Builder::new().name(format!("kymo {}", subject.pid));
+        let run = move || run(&subject, theirs, sink, entry);
+        let thread = builder.spawn(run).map_err(|source| Error::Thread { source })?;
+        Ok(Member { process, shared, thread: Some(thread) })
+    }
+
+    /// Whether everything is encoded.
+    pub fn is_done(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Has the engine end: its process is dead, or what it records from now on is not wanted.
+    pub fn end(&self) {
+        self.shared.process_died();
+    }
+
+    /// Waits for the end of the engine, which was told to.
+    pub fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic is counted as what was not written.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The engine's whole life.
+fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry: control::Process) {
+    let Subject { arena, number, about, names, .. } = subject;
+    let page = entry.page().clone();
+    let origin = Origin::from_facts(subject.pid, &subject.facts, names.clone());
+    let origin = if about.parent.is_some() { origin.forked(about.began.1) } else { origin };
+    let first = Anchor { ticks: about.began.0, nanos: about.began.1 };
+    let converter = Converter::calibrate(first, origin.counter);
+    let mut engine = Engine::new(shared.clone(), origin, sink, Some(entry), first, converter);
+    engine.begin();
+    let (ending, at) = loop {
+        let request = shared.wait(engine.nap());
+        if let Some(ending) = subject.ending() {
+            break (ending, Some(clock::system(libc::CLOCK_BOOTTIME)));
+        }
+        let over = page.state() != State::Recording;
+        if over || matches!(request, Request::Stop | Request::Close) {
+            break (Ending::Stopped, None);
+        }
+        engine.tick(request);
+    };
+    engine.end(ending, at);
+    if ending != Ending::Stopped {
+        names.pool.reclaim();
+        arena.release(*number);
+    }
+}
+
+impl Subject {
+    /// How the process has ended, if it has.
+    fn ending(&self) -> Option<Ending> {
+        let dead = self.process.is_dead();
+        if !dead && !self.replaced.load(Ordering::Acquire) {
+            return None;
+        }
+        let life = self.arena.about(self.number).map(|about| about.life);
+        Some(match (life, self.process.signal()) {
+            (Some(Life::Becomes), _) => Ending::Exec,
+            (_, Some(signal)) if dead => Ending::Killed { signal: Some(signal) },
+            (Some(Life::Ends), _) => Ending::Exited,
+            _ if dead => Ending::Killed { signal: None },
+            _ => Ending::Unknown,
+        })
+    }
+}
+
+/// A process that is recorded from here. It looks by itself whether anybody still reads.
+struct Elsewhere;
+
+impl Host for Elsewhere {
+    fn record(&self, _: Option<&CategoryFilter>) {}
+
+    fn flush_sources(&self, _: Duration) {}
+
+    fn thread_name(&self, _: u32) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn over(&self) {}
+}

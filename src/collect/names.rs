@@ -1,0 +1,43 @@
+//! The names of a recorded process, as far as they have been read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kymograph_protos::StrId;
+use kymograph_protos::packet::{Strings, Text};
+
+use crate::intern::Interner;
+use crate::queue::{NameLog, Named, Pool};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Names {
+    pub(super) pool: Arc<Pool>,
+    pub(super) interner: Arc<Interner>,
+    log: Mutex<NameLog>,
+}
+
+impl Names {
+    /// Those of the member that `pool` is a view of, which took over `inherited` from the
+    /// process that it was forked from.
+    pub(super) fn new(pool: Arc<Pool>, parent: Option<&Names>, inherited: u32) -> Names {
+        let interner = Interner::new();
+        for id in (1..=inherited).map(StrId) {
+            let Text { bytes: text, category, arg } = match parent {
+                Some(parent) => parent.interner.text(id),
+                // The parent is long gone. What these names were nobody knows any more.
+                None => Text { bytes: b"?", ..Text::default() },
+            };
+            interner.define(Named { id, category, arg, text });
+        }
+        Names { pool, interner: Arc::new(interner), log: Mutex::default() }
+    }
+
+    /// Reads what names have come. Every name that a record says which was read before this
+    /// call is known after it.
+    pub(crate) fn refresh(&self) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.read(&self.pool, |name| {
+            self.interner.define(name);
+        });
+    }
+}

@@ -1,0 +1,87 @@
+//! Recording into an arena that `kymo` reads: see [`crate::collect`].
+//!
+//! There is no engine in this process, and nothing to write when it ends. What is left to do
+//! here is what only this process can: switch categories, and have its sources push what they
+//! still hold.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::active::{activate, active};
+use super::host::ThisProcess;
+use super::{Changing, GENERATION, Shared, Window};
+use crate::config::{Config, ForkPolicy};
+use crate::error::Error;
+use crate::queue::{self, Life};
+use crate::{category, recorder, sources};
+
+/// Whether this process, or the one that it was forked from, records into an arena.
+static JOINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process records into an arena that `kymo` reads.
+pub(crate) fn is_joined() -> bool {
+    JOINED.load(Ordering::Acquire)
+}
+
+/// Starts to record, after [`crate::collect::join`].
+///
+/// # Errors
+/// A recording is running.
+pub(crate) fn start(config: Config) -> Result<(), Error> {
+    let _changing = Changing::begin()?;
+    super::get_ready(&config);
+    let shared = Shared::new(config, Window::all(), std::process::id(), Box::new(ThisProcess));
+    let shared = Arc::new(shared);
+    JOINED.store(true, Ordering::Release);
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    activate(shared.clone());
+    recorder::forget_categories();
+    category::switch(|name| shared.config.categories.matches(name.as_bytes()));
+    sources::start(&shared.config);
+    Ok(())
+}
+
+/// The process ends: its sources push what they have. What is recorded after this, by static
+/// destructors for instance, is read as well.
+pub(super) fn process_ends(shared: &Shared, patience: Duration) {
+    if shared.is_ours() {
+        sources::stop(patience);
+        queue::live(Life::Ends);
+    }
+}
+
+/// The process is about to become another program.
+pub(super) fn before_exec(shared: &Shared, patience: Duration) {
+    if shared.is_ours() {
+        sources::flush(patience);
+        queue::live(Life::Becomes);
+    }
+}
+
+/// It did not become one.
+#[cfg(feature = "inject")]
+pub(crate) fn exec_failed() {
+    if is_joined() && active().is_some_and(|shared| shared.is_ours()) {
+        queue::live(Life::Records);
+    }
+}
+
+/// In a forked child, on its only thread: it records into the same arena, or nothing. Returns
+/// whether there is a recording that it could take part in. Takes no lock.
+pub(crate) fn in_child() -> bool {
+    let Some(shared) = active().filter(|_| is_joined()) else { return false };
+    shared.now_of_this_process();
+    if shared.config.fork == ForkPolicy::Silent {
+        drop(shared);
+        closed();
+    }
+    true
+}
+
+/// Nobody reads any more what this process records. Takes no lock and allocates nothing.
+pub(crate) fn closed() {
+    if let Some(shared) = active().filter(|_| is_joined()) {
+        shared.recording_ends();
+    }
+}
