@@ -92,6 +92,7 @@ impl Engine {
             let drained = thread.reader.drain(pool, scratch, batch);
             if !scratch.is_empty() {
                 self.shared.moves();
+                self.origin.learn_names();
             }
             let pass = if drained == Drained::Ended { Pass::Last } else { pass };
             thread.process(scratch, pass, &mut self.context());

@@ -1,5 +1,5 @@
-//! The engine: one background thread that empties the queues, turns records into packets
-//! and writes them.
+//! The engine: it empties the queues of a process, turns records into packets and writes
+//! them.
 //!
 //! ```text
 //!  Reader ─slots─► Thread ──────► packets ─► out ─flush─► Sink
@@ -20,6 +20,7 @@ mod counters;
 mod device;
 mod drain;
 mod edges;
+mod ending;
 mod facts;
 pub(crate) mod identity;
 pub(crate) mod job;
@@ -30,8 +31,11 @@ mod parts;
 mod process;
 mod ranges;
 mod record;
+mod run;
 mod sequences;
 mod spans;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod watch;
 
@@ -44,14 +48,13 @@ use kymograph_protos::packet;
 use kymograph_protos::record::Slot;
 
 use crate::clock::{self, Anchor, Converter};
-use crate::control::{self, State};
+use crate::control;
 use crate::queue::Losses;
-use crate::recording::{Request, Shared, Summary, ThreadStats};
+use crate::recording::{Shared, Summary, ThreadStats};
 use crate::sink::Sink;
-use crate::sources;
 use context::{Context, Totals};
+pub(crate) use ending::Ending;
 use keep::Flight;
-use nesting::Pass;
 pub(crate) use origin::Origin;
 use parts::Parts;
 use process::Process;
@@ -63,8 +66,6 @@ use watch::Watch;
 const BATCH: usize = 1 << 15;
 /// Bytes of packets at which they are written without waiting for the flush interval.
 const FULL: usize = 1 << 20;
-/// How long sources may take when others close the recording.
-const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of packets kept for a sink that fails.
 const MAX_KEPT: usize = 16 << 20;
 
@@ -88,6 +89,8 @@ pub(crate) struct Engine {
     started: u64,
     anchored: Instant,
     flushed: Instant,
+    /// When names of threads were looked up last.
+    named: Instant,
     totals: Totals,
     /// Losses of threads that ended.
     gone: Losses,
@@ -153,6 +156,7 @@ impl Engine {
             started: first.ticks,
             anchored: now,
             flushed: now,
+            named: now,
             totals: Totals::default(),
             gone: Losses::default(),
             lossy: BTreeSet::new(),
@@ -173,122 +177,6 @@ impl Engine {
             told_page: (0, 0, 0, 0),
             origin,
             shared,
-        }
-    }
-
-    /// Runs until it is told to stop.
-    ///
-    /// `attend` is called every few milliseconds: what else its thread has to look after.
-    pub(crate) fn run(mut self, attend: &mut dyn FnMut()) {
-        self.begin();
-        // A small buffer fills sooner.
-        let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
-        let mut closing_since = None;
-        loop {
-            let busy = self.behind || self.is_dumping();
-            let nap = if busy { Duration::ZERO } else { nap.min(self.flush) };
-            let request = self.shared.wait(nap);
-            attend();
-            let page = self.member.as_ref().map(control::Process::page);
-            let closing = matches!(request, Request::Close)
-                || page.is_some_and(|page| page.state() != State::Recording);
-            // What sources still have comes through the queues that are emptied here.
-            let since: Instant = *closing_since.get_or_insert_with(Instant::now);
-            let closed =
-                closing && (sources::stop(Duration::ZERO) || since.elapsed() > CLOSING_PATIENCE);
-            if matches!(request, Request::Stop) || closed {
-                break;
-            }
-            if !closing {
-                closing_since = None;
-            }
-            let due = self.flushed.elapsed() >= self.flush;
-            if due && identity::is_alone() {
-                self.end();
-                // As the system does when the last thread ends.
-                // SAFETY: no locks are held.
-                unsafe { libc::exit(0) };
-            }
-            let asked = matches!(request, Request::Flush(_));
-            if due || asked {
-                if asked {
-                    self.pass_all();
-                    self.leaves(Pass::Flush);
-                } else {
-                    self.pass(Pass::Due);
-                    self.leaves(Pass::Due);
-                }
-                self.write();
-                self.rotate();
-            } else {
-                self.pass(Pass::Normal);
-            }
-            self.dump();
-            if let Request::Flush(ticket) = request {
-                self.shared.flushed(ticket);
-            }
-        }
-        self.end();
-    }
-
-    fn begin(&mut self) {
-        self.shared.moves();
-        if self.parts.as_ref().is_some_and(Parts::is_before_the_first) {
-            self.rotate();
-        }
-        self.describe();
-        self.introduce();
-        self.write();
-    }
-
-    fn end(mut self) {
-        self.shared.recording_ends();
-        self.pass(Pass::Last);
-        self.shared.moves();
-        self.leaves(Pass::Last);
-        self.context().settle_spans(true);
-        self.state_the_rest();
-        self.shared.moves();
-        if self.common.is_none() {
-            let sequence = self.process.sequence.id();
-            packet::clock_snapshot(&mut self.out, sequence, &clock::snapshot());
-        }
-        self.totals.unmatched_ends += self.process.unmatched_ranges();
-        self.state_facts();
-        self.write();
-        if self.flight.is_some() {
-            self.keep_last();
-        }
-        if let Err(error) = self.sink.finish() {
-            self.failed(error);
-        }
-        // What the sink has not taken by now it never will.
-        self.given_up = true;
-        self.tell_page(self.lost());
-        let summary = self.summary();
-        let edges = self.shared.window.bounds(&self.converter).nanos(&self.converter);
-        let shared = self.shared.clone();
-        // Before anybody hears that it is over: files closed, page left.
-        drop(self);
-        shared.ended(summary, edges);
-    }
-
-    /// At the end: losses and names after which their thread recorded nothing more.
-    fn state_the_rest(&mut self) {
-        self.clocks = clock::snapshot();
-        self.describe();
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
-                thread.refresh_name(&mut self.context());
-                let losses = thread.reader.losses();
-                let untold = thread.untold(losses.events());
-                if untold > 0 {
-                    thread.lost(untold, &mut self.context());
-                    self.loss_marked = true;
-                }
-                thread.describe_if_due(&mut self.context());
-                self.threads[index] = Some(thread);
-            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! What cannot be asked of a process that has ended is collected while it runs, by
 //! [`Origin::of_this_process`], and travels as [`Origin::to_facts`].
 
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use kymograph_protos::StrId;
 use super::{identity, job};
 use crate::config::Config;
 use crate::intern::{INTERNER, Interner};
-use crate::queue::{POOL, Pool};
+use crate::queue::{NameLog, POOL, Pool};
 use crate::{clock, control};
 
 /// Queues or names of the recorded process.
@@ -66,6 +67,8 @@ pub(crate) struct Origin {
     pub words: Words,
     /// What `/proc` says of it.
     proc: PathBuf,
+    /// Where another process tells the names that it gives ids to.
+    names: Option<RefCell<NameLog>>,
 }
 
 /// Texts of the engine's own, by their ids in the names of the process: an engine adds no
@@ -125,11 +128,13 @@ impl Origin {
             place: job::place(),
             words: Words::of(&INTERNER, config),
             proc,
+            names: None,
         }
     }
 
     /// Another process, from what it said of itself by [`Origin::to_facts`]. What is missing
-    /// or makes no sense is left empty.
+    /// or makes no sense is left empty. The engine adds to `strings` the names that the
+    /// process publishes in `pool`.
     #[allow(dead_code, reason = "for engines that run beside the recorded process")]
     pub(crate) fn from_facts(
         pid: u32,
@@ -149,6 +154,7 @@ impl Origin {
             place: Vec::new(),
             words: Words::default(),
             proc: format!("/proc/{pid}").into(),
+            names: Some(RefCell::default()),
         };
         for (key, value) in facts {
             origin.learn(key, value);
@@ -199,12 +205,26 @@ impl Origin {
         facts
     }
 
+    /// After records were read and before they are encoded: learns their names.
+    #[inline]
+    pub(super) fn learn_names(&self) {
+        if let Some(log) = &self.names {
+            log.borrow_mut().read(&self.pool, |name| {
+                self.strings.define(name);
+            });
+        }
+    }
+
+    pub(super) fn is_this_process(&self) -> bool {
+        matches!(self.pool, Memory::Own(_))
+    }
+
     /// What the kernel calls a thread, while it lives.
     pub(super) fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {
         let name = identity::thread_name(&self.proc, tid)?;
         // Once the process is gone, another one may have its number.
         let is_it = || identity::process_start(&self.proc) == self.started;
-        (matches!(self.pool, Memory::Own(_)) || is_it()).then_some(name)
+        (self.is_this_process() || is_it()).then_some(name)
     }
 }
 

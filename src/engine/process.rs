@@ -414,6 +414,13 @@ impl Context<'_> {
         self.took(name, time.saturating_sub(range.begun.time));
     }
 
+    /// The process is gone: ranges that are open end at this time.
+    pub fn close_ranges(&mut self, at: u64, decoded: &Decoded, sequence: &mut Sequence) {
+        for id in self.process.ranges.ids() {
+            self.range_end(id, at, decoded, sequence);
+        }
+    }
+
     fn emit(
         &mut self,
         ty: EventType,

@@ -60,6 +60,13 @@ impl Ranges {
         self.running.values()
     }
 
+    /// Their ids, in the order in which they began.
+    pub fn ids(&self) -> Vec<u64> {
+        let mut ids: Vec<_> = self.running.iter().map(|(id, it)| (it.begun.time, *id)).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(_, id)| id).collect()
+    }
+
     /// Places a range that begins as `begun` says on the track `track`. Returns the uuid of its
     /// lane, which `lane_uuid` makes from the lane's number on the track.
     pub fn begin(

@@ -149,6 +149,14 @@ impl Decoded {
         self.flows.append(&mut self.flow_ends);
     }
 
+    /// Takes the place of a record that has a text for its only argument.
+    pub fn say(&mut self, name: StrId, text: &[u8]) {
+        *self = Decoded::default();
+        self.bytes.extend_from_slice(text);
+        self.bytes_arg = (!name.is_none()).then_some(name);
+        self.dirty = true;
+    }
+
     /// The value of the argument called `name`, as bits.
     pub fn number(&self, name: &[u8], strings: &impl Strings) -> Option<u64> {
         self.args.iter().find(|(id, ..)| strings.text(*id).bytes == name).map(|arg| arg.2)

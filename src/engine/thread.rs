@@ -29,8 +29,9 @@ pub struct Thread {
     pub reader: Reader,
     pub sequence: Sequence,
     pub tid: u32,
-    /// Events written.
+    /// Events written, and how many there were at the last [`Thread::has_recorded`].
     pub events: u64,
+    asked: u64,
     /// Whether it told of what devices did.
     pub devices: bool,
     uuid: u64,
@@ -64,6 +65,7 @@ impl Thread {
         Thread {
             tid: reader.tid(),
             events: 0,
+            asked: 0,
             devices: false,
             reader,
             sequence: Sequence::new(sequence),
@@ -139,6 +141,7 @@ impl Thread {
             && self.reader.peek_leaf(&cx.origin.pool, leaf)
         {
             let head: Record = bytemuck::cast(leaf[0]);
+            cx.origin.learn_names();
             cx.look();
             if !cx.is_inside(&head) {
                 // It will be drained some day; at the end it may reach into the window.
@@ -259,6 +262,26 @@ impl Thread {
     /// Slices open on the thread's own track.
     pub fn open(&self) -> &[Open] {
         &self.stack
+    }
+
+    /// When it recorded last, as far as is known.
+    pub fn last_time(&self) -> u64 {
+        self.last_time
+    }
+
+    /// Whether it wrote anything since this was last asked.
+    pub fn has_recorded(&mut self) -> bool {
+        std::mem::replace(&mut self.asked, self.events) != self.events
+    }
+
+    /// The process is gone: what is open ends at this time.
+    pub fn close(&mut self, at: u64, decoded: &Decoded, cx: &mut Context<'_>) {
+        let time = at.max(self.last_time);
+        let mut sides: Vec<_> = self.sides.drain().collect();
+        sides.sort_unstable_by_key(|(stack, _)| stack.0);
+        let aside = sides.into_iter().flat_map(|(_, open)| open.into_iter().rev());
+        let open: Vec<Open> = aside.chain(self.stack.drain(..).rev()).collect();
+        open.iter().for_each(|open| self.emit_end(open, time, decoded, cx));
     }
 
     /// The leaf that was peeked at is none of this recording's.

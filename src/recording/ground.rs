@@ -73,6 +73,17 @@ pub(crate) enum Request {
     Stop,
 }
 
+impl Inbox {
+    fn request(&self) -> Request {
+        match self {
+            Inbox { stop: true, .. } => Request::Stop,
+            Inbox { close: true, .. } => Request::Close,
+            Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
+            _ => Request::None,
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn new(config: Config, window: Window, pid: u32, host: Box<dyn Host>) -> Shared {
         Shared {
@@ -141,16 +152,16 @@ impl Shared {
     /// Engine: waits for a request, or for `time`.
     pub(crate) fn wait(&self, time: Duration) -> Request {
         let mut inbox = lock(&self.inbox);
-        let request = |inbox: &Inbox| match inbox {
-            Inbox { stop: true, .. } => Request::Stop,
-            Inbox { close: true, .. } => Request::Close,
-            Inbox { wanted, done, .. } if wanted > done => Request::Flush(*wanted),
-            _ => Request::None,
-        };
-        if request(&inbox) == Request::None && inbox.orders.is_empty() {
+        if inbox.request() == Request::None && inbox.orders.is_empty() {
             inbox = wait(&self.wake, inbox, time);
         }
-        request(&inbox)
+        inbox.request()
+    }
+
+    /// Engine: what it is asked to do at this moment.
+    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    pub(crate) fn request(&self) -> Request {
+        lock(&self.inbox).request()
     }
 
     /// Engine: the dumps that were asked for since the last time.

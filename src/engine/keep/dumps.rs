@@ -275,22 +275,21 @@ impl Engine {
     }
 
     /// The recording ends: dumps that were asked for are written to their end, and then
-    /// what is left goes into the output, if it is to.
-    pub(in crate::engine) fn keep_last(&mut self) {
+    /// what is left goes into the output, if it is `wanted`.
+    pub(in crate::engine) fn keep_last(&mut self, wanted: bool) {
         while self.is_dumping() {
             self.dump();
         }
         let now = clock::system(libc::CLOCK_BOOTTIME);
         self.seal(now);
         let lost = self.lost();
-        let exit = self.shared.config.dump_on.exit;
         let Some(flight) = &mut self.flight else { return };
         let missing = flight.reach(now).missing;
         let kept: u64 = flight.ring.segments().map(|segment| segment.events).sum();
         let mut segments = flight.ring.segments().peekable();
         let before = segments.peek().map_or(lost, |first| first.lost_before);
         let (mut plain, mut first, mut result) = (Vec::new(), true, Ok(()));
-        for segment in segments.take_while(|_| exit) {
+        for segment in segments.take_while(|_| wanted) {
             plain.clear();
             result = segment.unpack(first, &mut plain).and_then(|()| self.sink.write(&plain));
             first = false;
@@ -298,13 +297,13 @@ impl Engine {
                 break;
             }
         }
-        flight.last = if exit { (kept, lost - before) } else { (0, 0) };
+        flight.last = if wanted { (kept, lost - before) } else { (0, 0) };
         let mut words = Vec::new();
-        if exit && !missing.is_zero() {
+        if wanted && !missing.is_zero() {
             self.state_short(missing, &mut words);
         }
         // Of several processes `kymo` says how much they lost together.
-        if exit && lost > before && self.member.is_none() {
+        if wanted && lost > before && self.member.is_none() {
             let sequence = self.process.sequence.id();
             packet::trace_stats(&mut words, sequence, self.buffer, lost - before, &[]);
         }
@@ -313,7 +312,7 @@ impl Engine {
         }
         let Some(flight) = &mut self.flight else { return };
         match result {
-            Ok(()) if exit => self.events_written = kept,
+            Ok(()) if wanted => self.events_written = kept,
             Ok(()) => flight.ring.gone_events += kept,
             Err(error) => self.failed(error),
         }

@@ -1,0 +1,124 @@
+//! How an engine runs: by itself on the background thread of the process that it records, or
+//! step by step by a thread that drives many engines:
+//!
+//! ```text
+//!  begin ──► tick, tick, … ──► end
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::nesting::Pass;
+use super::parts::Parts;
+use super::{Ending, Engine, identity};
+use crate::control::{self, State};
+use crate::recording::Request;
+use crate::sources;
+
+/// How long sources may take when others close the recording.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
+/// How often names of threads are looked up while another process is recorded: it may be
+/// gone when it ends.
+const NAMES: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Records this process until it is told to stop.
+    ///
+    /// `attend` is called every few milliseconds: what else its thread has to look after.
+    pub(crate) fn run(mut self, attend: &mut dyn FnMut()) {
+        self.begin();
+        let mut closing_since = None;
+        loop {
+            let request = self.shared.wait(self.nap());
+            attend();
+            let page = self.member.as_ref().map(control::Process::page);
+            let closing = matches!(request, Request::Close)
+                || page.is_some_and(|page| page.state() != State::Recording);
+            // What sources still have comes through the queues that are emptied here.
+            let since: Instant = *closing_since.get_or_insert_with(Instant::now);
+            let closed =
+                closing && (sources::stop(Duration::ZERO) || since.elapsed() > CLOSING_PATIENCE);
+            if matches!(request, Request::Stop) || closed {
+                break;
+            }
+            if !closing {
+                closing_since = None;
+            }
+            if self.is_due() && identity::is_alone() {
+                self.end(Ending::Stopped, None);
+                // As the system does when the last thread ends.
+                // SAFETY: no locks are held.
+                unsafe { libc::exit(0) };
+            }
+            self.tick(request);
+        }
+        self.end(Ending::Stopped, None);
+    }
+
+    /// Writes what comes first.
+    pub(crate) fn begin(&mut self) {
+        self.shared.moves();
+        if self.parts.as_ref().is_some_and(Parts::is_before_the_first) {
+            self.rotate();
+        }
+        self.describe();
+        self.introduce();
+        self.write();
+    }
+
+    /// Empties the queues; writes to the sink if that is due or asked for, goes on to the
+    /// next file, and begins and continues dumps of the flight recorder. That the recording
+    /// is to end is the caller's to see.
+    pub(crate) fn tick(&mut self, request: Request) {
+        let asked = matches!(request, Request::Flush(_));
+        if asked || self.is_due() {
+            if asked {
+                self.pass_all();
+                self.leaves(Pass::Flush);
+            } else {
+                self.pass(Pass::Due);
+                self.leaves(Pass::Due);
+            }
+            self.look_at_names();
+            self.write();
+            self.rotate();
+        } else {
+            self.pass(Pass::Normal);
+        }
+        self.dump();
+        if let Request::Flush(ticket) = request {
+            self.shared.flushed(ticket);
+        }
+    }
+
+    /// How long to wait before the next [`Engine::tick`].
+    pub(crate) fn nap(&self) -> Duration {
+        if self.behind || self.is_dumping() {
+            return Duration::ZERO;
+        }
+        // A small buffer fills sooner.
+        let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
+        nap.min(self.flush)
+    }
+
+    /// Whether the sink is to be written to now.
+    fn is_due(&self) -> bool {
+        self.flushed.elapsed() >= self.flush
+    }
+
+    /// The names that threads of another process have given themselves, as long as they can
+    /// be asked for.
+    fn look_at_names(&mut self) {
+        if self.origin.is_this_process() || self.named.elapsed() < NAMES {
+            return;
+        }
+        self.named = Instant::now();
+        for index in 0..self.threads.len() {
+            if let Some(mut thread) = self.threads[index].take() {
+                if thread.has_recorded() {
+                    thread.refresh_name(&mut self.context());
+                }
+                self.threads[index] = Some(thread);
+            }
+        }
+    }
+}
