@@ -1,0 +1,86 @@
+//! Programs that do unusual things print the same, end the same and take as long under
+//! `kymo record` as alone, and what they recorded is in the trace.
+
+mod guest;
+mod kymo;
+
+use guest::{Guest, count};
+
+#[test]
+fn it_ends_by_return_and_by_exit() {
+    let guest = Guest::compiled("ends.c");
+    for way in ["return", "_exit", "execv without an environment"] {
+        let trace = guest.behaves_as_alone(&[way]).trace();
+        assert_eq!(count(&trace, "before the end"), 100, "{way}");
+    }
+}
+
+#[test]
+fn it_is_killed() {
+    let guest = Guest::compiled("ends.c");
+    for way in ["quick_exit", "execle", "abort", "SIGKILL", "SIGTERM", "SIGSEGV"] {
+        guest.behaves_as_alone(&[way]).trace();
+    }
+}
+
+#[test]
+fn it_makes_children() {
+    let guest = Guest::compiled("children.c");
+    for way in ["posix_spawn", "fork"] {
+        let trace = guest.behaves_as_alone(&[way, "exit"]).trace();
+        assert_eq!(count(&trace, "after"), 1000, "{way}");
+        let expected = if way == "fork" { 1000 } else { 0 };
+        assert_eq!(count(&trace, "in the child"), expected, "{way}");
+    }
+    let trace = guest.behaves_as_alone(&["fork", "_exit"]).trace();
+    assert_eq!((count(&trace, "after"), count(&trace, "in the child")), (1000, 1000));
+}
+
+#[test]
+fn it_forks_often() {
+    let trace = Guest::compiled("forks_often.c").behaves_as_alone(&["60"]).trace();
+    assert_eq!(count(&trace, "child"), 60);
+}
+
+#[test]
+fn it_closes_all_descriptors() {
+    let guest = Guest::compiled("closes_all_descriptors.c");
+    for way in ["close", "closefrom"] {
+        guest.behaves_as_alone(&[way]);
+    }
+}
+
+#[test]
+fn it_records_nothing_before_its_filter() {
+    let guest = Guest::compiled("filters_system_calls.c");
+    for action in ["refuse", "kill"] {
+        for of in ["thread", "process"] {
+            guest.behaves_as_alone(&[action, of]);
+        }
+    }
+}
+
+#[test]
+fn it_records_in_destructors() {
+    let guest = Guest::compiled("records_in_destructors.cc");
+    let trace = guest.behaves_as_alone(&[]).trace();
+    for (name, expected) in [("body", 400), ("thread-local destructor", 400)] {
+        assert_eq!(count(&trace, name), expected, "{name}");
+    }
+}
+
+#[test]
+fn it_loads_and_unloads_the_library() {
+    let trace = Guest::compiled("loads_the_tool_itself.c").behaves_as_alone(&[]).trace();
+    assert_eq!(count(&trace, "after"), 100);
+}
+
+#[test]
+fn it_ends_in_a_signal_handler() {
+    let guest = Guest::compiled("ends_in_a_signal_handler.c");
+    for (what, milliseconds) in [("malloc", "20"), ("names", "27"), ("printf", "34")] {
+        for end in ["_exit", "exec", "abort"] {
+            guest.behaves_as_alone(&[milliseconds, what, end]).trace();
+        }
+    }
+}
