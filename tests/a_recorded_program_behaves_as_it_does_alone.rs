@@ -4,6 +4,8 @@
 mod guest;
 mod kymo;
 
+use std::os::unix::fs::PermissionsExt;
+
 use guest::{Guest, count};
 
 #[test]
@@ -83,4 +85,16 @@ fn it_ends_in_a_signal_handler() {
             guest.behaves_as_alone(&[milliseconds, what, end]).trace();
         }
     }
+}
+
+#[test]
+fn its_constructors_become_other_programs_before_ours_ran() {
+    let guest = Guest::linked("uses_a_library.c", "constructor_starts_programs.c");
+    let script = guest.folder().join("script-without-interpreter");
+    std::fs::write(&script, "echo \"$0: $1\"\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = guest.behaves_as_alone(&[]);
+    assert!(!ran.recorded.stderr.contains("not implemented"), "{}", ran.recorded.stderr);
+    let ran = Guest::linked("uses_a_library.c", "becomes_itself_in_a_constructor.c");
+    assert_eq!(ran.behaves_as_alone(&[]).recorded.stdout, "main again\n");
 }

@@ -14,7 +14,7 @@ type Arguments = *const *const c_char;
 macro_rules! interpose {
     ($($name:ident = $symbol:literal ($first:ident: $of:ty $(, $arg:ident: $ty:ty)*);)*) => {
         /// The C library's own functions. Looked up when the library is loaded, since
-        /// the child of a `vfork` must not.
+        /// the child of a `vfork` should not; and by constructors that run before that.
         #[allow(non_upper_case_globals, reason = "named after the functions")]
         mod real {
             use super::{AtomicPtr, ptr};
@@ -22,11 +22,7 @@ macro_rules! interpose {
         }
 
         pub(super) fn find_real() {
-            $(
-                // SAFETY: the name is a C string.
-                let found = unsafe { libc::dlsym(libc::RTLD_NEXT, $symbol.as_ptr()) };
-                real::$name.store(found, Ordering::Relaxed);
-            )*
+            $(find(&real::$name, $symbol);)*
         }
 
         $(
@@ -37,7 +33,8 @@ macro_rules! interpose {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($first: $of $(, $arg: $ty)*) -> c_int {
                 guard((), || recording::before_exec(|| Names::may_run($first), EXEC_PATIENCE));
-                let real = real::$name.load(Ordering::Relaxed);
+                let known = real::$name.load(Ordering::Relaxed);
+                let real = if known.is_null() { find(&real::$name, $symbol) } else { known };
                 type Real = Option<unsafe extern "C" fn($of $(, $ty)*) -> c_int>;
                 // SAFETY: what `dlsym` found under this name has this type; null is `None`.
                 let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
@@ -53,6 +50,13 @@ macro_rules! interpose {
             }
         )*
     };
+}
+
+fn find(real: &AtomicPtr<libc::c_void>, symbol: &CStr) -> *mut libc::c_void {
+    // SAFETY: the name is a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) };
+    real.store(found, Ordering::Relaxed);
+    found
 }
 
 /// Which program an `exec` is about.

@@ -62,6 +62,16 @@ impl Guest {
         Guest::of(folder, vec![program])
     }
 
+    /// A program linked with a library, both of `programs/`.
+    pub(crate) fn linked(source: &str, library: &str) -> Guest {
+        let folder = tempfile::tempdir().unwrap();
+        let [program, object] = ["program", "libguest.so"].map(|name| folder.path().join(name));
+        compile("cc", library, &object, &["-shared", "-fPIC"]);
+        let search = format!("-Wl,-rpath,{}", folder.path().display());
+        compile("cc", source, &program, &[object.to_str().unwrap(), &search]);
+        Guest::of(folder, vec![program])
+    }
+
     /// A program of `programs/` that Python runs.
     pub(crate) fn python(source: &str) -> Guest {
         let python = judge::venv_python();
@@ -76,13 +86,6 @@ impl Guest {
     fn of(folder: TempDir, words: Vec<PathBuf>) -> Guest {
         let (environment, options) = Default::default();
         Guest { folder, words, environment, options, library: kymo::library() }
-    }
-
-    /// Compiles a library of `programs/` into the program's folder.
-    pub(crate) fn library(&self, source: &str) -> PathBuf {
-        let library = self.folder().join("libguest.so");
-        compile(compiler(source), source, &library, &["-shared", "-fPIC"]);
-        library
     }
 
     /// Where the program lies and runs.
