@@ -1,5 +1,6 @@
 //! The one way in for foreign callers: nothing unwinds into the host.
 
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,4 +19,36 @@ pub(crate) fn guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
             otherwise
         }
     }
+}
+
+/// As [`guard`], for what may open files, start threads or wait: see [`uncancelled`].
+pub(crate) fn slow_guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    guard(otherwise, || uncancelled(body))
+}
+
+/// Runs `body` so that a `pthread_cancel` of the host's waits until after it. Many functions
+/// of the C library are points at which a thread is cancelled, by unwinding that must not be
+/// caught; what an event usually does has none of them.
+pub(crate) fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
+    /// `PTHREAD_CANCEL_DISABLE` of glibc and musl.
+    const DISABLE: c_int = 1;
+    unsafe extern "C" {
+        fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    }
+    /// Puts back what was before.
+    struct Restore(c_int);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            // SAFETY: a state that this thread had.
+            unsafe { pthread_setcancelstate(self.0, &mut 0) };
+        }
+    }
+    if cfg!(miri) {
+        return body();
+    }
+    let mut before = 0;
+    // SAFETY: `before` is writable. Neither call is a point of cancellation.
+    unsafe { pthread_setcancelstate(DISABLE, &mut before) };
+    let _restore = Restore(before);
+    body()
 }

@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 use kymograph_protos::StrId;
 use kymograph_protos::packet::{Strings, Text};
 
+use crate::guard::uncancelled;
+
 /// Ids at most, and bytes of text at most.
 const MAX_ENTRIES: u32 = if cfg!(miri) { 200 } else { (1 << 16) - 1 };
 /// Of these, ids for the names that a program's code contains: of categories, call sites
@@ -207,7 +209,7 @@ impl Interner {
     fn lock_within(&self, patience: Duration) -> bool {
         let since = Instant::now();
         while since.elapsed() < patience && self.busy.load(Ordering::Relaxed) != me() {
-            std::thread::sleep(Duration::from_micros(20));
+            uncancelled(|| std::thread::sleep(Duration::from_micros(20)));
             if self.lock() {
                 return true;
             }

@@ -98,3 +98,13 @@ fn its_constructors_become_other_programs_before_ours_ran() {
     let ran = Guest::linked("uses_a_library.c", "becomes_itself_in_a_constructor.c");
     assert_eq!(ran.behaves_as_alone(&[]).recorded.stdout, "main again\n");
 }
+
+#[test]
+fn its_threads_are_cancelled_after_their_first_events() {
+    let guest = Guest::compiled("is_cancelled.c");
+    for arguments in [&[][..], &["main first"]] {
+        let ran = guest.behaves_as_alone(arguments);
+        assert!(!ran.alone.stdout.contains("within"), "{}", ran.alone.stdout);
+        assert_eq!(count(&ran.trace(), "still here"), 20);
+    }
+}
