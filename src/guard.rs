@@ -26,6 +26,35 @@ pub(crate) fn slow_guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     guard(otherwise, || uncancelled(body))
 }
 
+/// As [`uncancelled`], and no signal handler runs meanwhile: one that records, or leaves by
+/// `siglongjmp`, would leave a set-up half done that is done once only. Signals of a fault are
+/// not held back, since the system would end the process for them.
+pub(crate) fn uninterrupted<T>(body: impl FnOnce() -> T) -> T {
+    /// Puts back what was before.
+    struct Restore(libc::sigset_t);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            // SAFETY: a mask that this thread had.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+        }
+    }
+    if cfg!(miri) {
+        return body();
+    }
+    // SAFETY: both sets are initialised before they are read.
+    let before = unsafe {
+        let (mut most, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut most);
+        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
+            libc::sigdelset(&mut most, fault);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &most, &mut before);
+        before
+    };
+    let _restore = Restore(before);
+    uncancelled(body)
+}
+
 /// Runs `body` so that a `pthread_cancel` of the host's waits until after it. Many functions
 /// of the C library are points at which a thread is cancelled, by unwinding that must not be
 /// caught; what an event usually does has none of them.

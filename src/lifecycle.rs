@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::clock::Anchor;
 use crate::config::Config;
-use crate::guard::{guard, slow_guard, uncancelled};
+use crate::guard::{guard, slow_guard, uninterrupted};
 use crate::intern::INTERNER;
 use crate::{category, control, queue, recorder, recording};
 
@@ -95,7 +95,7 @@ pub(crate) fn arm_if_inherited() {
     let config = ARMED.swap(ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null, or a config that the child inherited, which is never freed in it.
     if let Some(config) = unsafe { config.as_ref() } {
-        let _ = uncancelled(|| control::arm(config.clone()));
+        let _ = uninterrupted(|| control::arm(config.clone()));
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn before_first_event() {
     };
     // SAFETY: a config that the child inherited is never freed in it.
     let config = unsafe { &*config };
-    if uncancelled(|| recording::start_in_child(config, forked)).is_err() {
+    if uninterrupted(|| recording::start_in_child(config, forked)).is_err() {
         stay_silent();
     }
 }

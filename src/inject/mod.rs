@@ -26,7 +26,7 @@ use kymograph_backends::nvidia;
 
 use crate::config::Config;
 use crate::control;
-use crate::guard::{guard, slow_guard, uncancelled};
+use crate::guard::{guard, slow_guard, uninterrupted};
 use crate::lifecycle::EXIT_PATIENCE;
 use crate::recorder::PIPELINE;
 use crate::recording::{self, Recording};
@@ -62,7 +62,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// that cannot be recorded runs as if we were not there.
 fn start() {
     static STARTED: Once = Once::new();
-    STARTED.call_once(|| uncancelled(start_once));
+    if !STARTED.is_completed() {
+        uninterrupted(|| STARTED.call_once(start_once));
+    }
 }
 
 fn start_once() {
