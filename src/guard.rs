@@ -4,6 +4,8 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::stack::on_own_stack;
+
 /// Panics that were stopped at the border. Always zero, unless Kymograph has a bug.
 static CAUGHT: AtomicU64 = AtomicU64::new(0);
 
@@ -26,9 +28,9 @@ pub(crate) fn slow_guard<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     guard(otherwise, || uncancelled(body))
 }
 
-/// As [`uncancelled`], and no signal handler runs meanwhile: one that records, or leaves by
-/// `siglongjmp`, would leave a set-up half done that is done once only. Signals of a fault are
-/// not held back, since the system would end the process for them.
+/// Runs a set-up: as [`uncancelled`], on a stack of its own, and no signal handler runs
+/// meanwhile. One that records, or leaves by `siglongjmp`, would leave half done what is done
+/// once only. Signals of a fault are not held back: the system would end the process for them.
 pub(crate) fn uninterrupted<T>(body: impl FnOnce() -> T) -> T {
     /// Puts back what was before.
     struct Restore(libc::sigset_t);
@@ -52,7 +54,7 @@ pub(crate) fn uninterrupted<T>(body: impl FnOnce() -> T) -> T {
         before
     };
     let _restore = Restore(before);
-    uncancelled(body)
+    uncancelled(|| on_own_stack(body))
 }
 
 /// Runs `body` so that a `pthread_cancel` of the host's waits until after it. Many functions

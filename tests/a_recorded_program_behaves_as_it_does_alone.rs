@@ -108,3 +108,25 @@ fn its_threads_are_cancelled_after_their_first_events() {
         assert_eq!(count(&ran.trace(), "still here"), 20);
     }
 }
+
+/// The smallest on which NVTX itself records anything.
+#[test]
+fn its_first_event_is_on_a_small_stack() {
+    let guest = Guest::compiled("records_on_a_small_stack.c");
+    for arguments in [
+        &["thread", "32768"][..],
+        &["thread", "16384", "after"],
+        &["forked", "32768"],
+        &["forked", "16384", "after"],
+        &["handler", "32768"],
+        &["handler", "16384", "after"],
+    ] {
+        let trace = guest.behaves_as_alone(arguments).judged();
+        if arguments[0] == "handler" {
+            assert!(count(&trace, "in the handler") > 0, "{arguments:?}");
+        } else {
+            assert_eq!(count(&trace, "range"), 100, "{arguments:?}");
+            assert_eq!(count(&trace, "with a payload"), 2, "{arguments:?}");
+        }
+    }
+}
