@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use kymograph_protos::StrId;
 use kymograph_protos::packet::{Strings, Text};
 
+use crate::guard::uncancelled;
 use crate::queue::{self, Named};
 
 /// Ids at most, and bytes of text at most.
@@ -243,7 +244,7 @@ impl Interner {
     fn lock_within(&self, patience: Duration) -> bool {
         let since = Instant::now();
         while since.elapsed() < patience && self.busy.load(Ordering::Relaxed) != me() {
-            std::thread::sleep(Duration::from_micros(20));
+            uncancelled(|| std::thread::sleep(Duration::from_micros(20)));
             if self.lock() {
                 return true;
             }

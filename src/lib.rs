@@ -27,6 +27,7 @@ mod recording;
 pub mod session;
 pub mod sink;
 mod sources;
+mod stack;
 
 pub(crate) use api::category;
 pub use api::{

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::clock::Anchor;
 use crate::config::Config;
+use crate::guard::{guard, slow_guard, uninterrupted};
 use crate::intern::INTERNER;
 use crate::{category, control, queue, recorder, recording};
 
@@ -44,13 +45,13 @@ pub(crate) fn watch_process() {
 }
 
 extern "C" fn at_exit() {
-    crate::guard::guard((), || control::process_ends(EXIT_PATIENCE));
+    slow_guard((), || control::process_ends(EXIT_PATIENCE));
 }
 
 /// In the child of a fork, on its only thread. Takes no lock and allocates nothing: other
 /// threads of the parent may have held any lock there is.
 extern "C" fn in_child() {
-    crate::guard::guard((), || {
+    guard((), || {
         queue::after_fork();
         INTERNER.after_fork();
         if recording::joined::in_child() {
@@ -97,7 +98,7 @@ pub(crate) fn arm_if_inherited() {
     let config = ARMED.swap(ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null, or a config that the child inherited, which is never freed in it.
     if let Some(config) = unsafe { config.as_ref() } {
-        let _ = control::arm(config.clone());
+        let _ = uninterrupted(|| control::arm(config.clone()));
     }
 }
 
@@ -117,7 +118,8 @@ pub(crate) fn before_first_event() {
         nanos: FORKED[1].load(Ordering::Relaxed),
     };
     // SAFETY: a config that the child inherited is never freed in it.
-    if recording::start_in_child(unsafe { &*config }, forked).is_err() {
+    let config = unsafe { &*config };
+    if uninterrupted(|| recording::start_in_child(config, forked)).is_err() {
         stay_silent();
     }
 }

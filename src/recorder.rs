@@ -7,6 +7,7 @@ use kymograph_protos::packet::Strings;
 use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
 
 use crate::clock;
+use crate::guard::uncancelled;
 use crate::intern::INTERNER;
 use crate::queue::{POOL, with_producer};
 use crate::{control, recording};
@@ -119,7 +120,7 @@ impl Recorder for Pipeline {
 fn remember(head: &Record, name: &[u8]) {
     if let Some(desk) = control::desk() {
         let name = if name.is_empty() { INTERNER.text(head.site).bytes } else { name };
-        desk.names.say(head, name);
+        uncancelled(|| desk.names.say(head, name));
     }
 }
 

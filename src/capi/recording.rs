@@ -11,7 +11,7 @@ use super::header::{CSummary, bytes, name};
 use crate::Config;
 use crate::error::Error;
 use crate::flight::Target;
-use crate::guard::guard;
+use crate::guard::{guard, slow_guard};
 use crate::recording::{self, Recording};
 
 /// The recording that `kymo_start` started.
@@ -25,7 +25,7 @@ static ADOPTED: AtomicBool = AtomicBool::new(false);
 /// `options` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kymo_start(options: *const c_char) -> bool {
-    guard(false, || {
+    slow_guard(false, || {
         // SAFETY: the caller's promise.
         say(start(unsafe { bytes(options) }, Recording::start))
     })
@@ -113,7 +113,7 @@ fn with(f: impl FnOnce(&Recording)) -> bool {
 /// `options` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kymo_prepare(options: *const c_char) -> bool {
-    guard(false, || {
+    slow_guard(false, || {
         // SAFETY: the caller's promise.
         say(start(unsafe { bytes(options) }, Recording::prepare))
     })
@@ -121,24 +121,24 @@ pub unsafe extern "C" fn kymo_prepare(options: *const c_char) -> bool {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_open() -> bool {
-    guard(false, || ADOPTED.load(Ordering::Relaxed) || with(Recording::open))
+    slow_guard(false, || ADOPTED.load(Ordering::Relaxed) || with(Recording::open))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_pause() -> bool {
-    guard(false, || with(Recording::pause))
+    slow_guard(false, || with(Recording::pause))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_resume() -> bool {
-    guard(false, || with(Recording::resume))
+    slow_guard(false, || with(Recording::resume))
 }
 
 /// # Safety
 /// `key` and `value` are null or C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kymo_metadata(key: *const c_char, value: *const c_char) -> bool {
-    guard(false, || {
+    slow_guard(false, || {
         // SAFETY: the caller's promise.
         let [key, value] = [key, value].map(|text| unsafe { name(text) });
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn kymo_metadata(key: *const c_char, value: *const c_char)
 /// `summary` is null or points to a `kymo_summary` whose size is set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
-    guard(false, || {
+    slow_guard(false, || {
         let ours = take();
         if ours.is_null() && ADOPTED.swap(false, Ordering::Relaxed) {
             let done = recording::flush_active(recording::PATIENCE);
@@ -181,14 +181,14 @@ pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_flush(milliseconds: u32) -> bool {
-    guard(false, || recording::flush_active(Duration::from_millis(milliseconds.into())))
+    slow_guard(false, || recording::flush_active(Duration::from_millis(milliseconds.into())))
 }
 
 /// # Safety
 /// `path` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kymo_dump(path: *const c_char, milliseconds: u32) -> bool {
-    guard(false, || {
+    slow_guard(false, || {
         // SAFETY: the caller's promise.
         let path = unsafe { bytes(path) };
         let target = path.map_or(Target::Next, |path| Target::Path(OsStr::from_bytes(path).into()));

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::header::{CSummary, bytes};
 use super::recording::{config, is_adopted, say};
-use crate::guard::guard;
+use crate::guard::slow_guard;
 use crate::recording::{Ready, Session};
 use crate::session::Schedule;
 use crate::{api, control};
@@ -50,7 +50,7 @@ fn session() -> MutexGuard<'static, Option<Session>> {
 /// `options` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kymo_arm(options: *const c_char) -> bool {
-    guard(false, || {
+    slow_guard(false, || {
         // SAFETY: the caller's promise.
         let config = config(unsafe { bytes(options) });
         say(config.and_then(|config| control::arm(config).map_err(|error| error.to_string())))
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn kymo_arm(options: *const c_char) -> bool {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_step() {
-    guard((), || {
+    slow_guard((), || {
         if !IN_SESSION.load(Ordering::Acquire) {
             return api::step();
         }
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn kymo_session_start(
     on_trace_ready: OnTraceReady,
     user: *mut c_void,
 ) -> bool {
-    guard(false, || {
+    slow_guard(false, || {
         // SAFETY: the caller's promise.
         let (options, schedule) = unsafe { (bytes(options), read(schedule)) };
         let user = User(user);
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn kymo_session_start(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_session_finish() -> u64 {
-    guard(0, || {
+    slow_guard(0, || {
         IN_SESSION.store(false, Ordering::Release);
         let session = session().take();
         session.map_or(0, Session::finish)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::death::Process;
 use super::join::{SOCKET, address};
@@ -207,10 +207,11 @@ impl Work {
     /// Takes in who has joined.
     fn accept(&mut self) {
         loop {
-            let (fd, none) = (self.shared.listener.as_raw_fd(), std::ptr::null_mut());
+            let fd = self.shared.listener.as_raw_fd();
             // SAFETY: no pointers but null; the descriptor is new and ours.
             let socket = unsafe {
-                let fd = libc::accept4(fd, none.cast(), none.cast(), libc::SOCK_CLOEXEC);
+                let none = std::ptr::null_mut();
+                let fd = libc::accept4(fd, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC);
                 if fd < 0 {
                     return;
                 }

@@ -11,15 +11,15 @@ use crate::queue::{NameLog, Named, Pool};
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Names {
-    pub(super) pool: Arc<Pool>,
-    pub(super) interner: Arc<Interner>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) interner: Arc<Interner>,
     log: Mutex<NameLog>,
 }
 
 impl Names {
     /// Those of the member that `pool` is a view of, which took over `inherited` from the
     /// process that it was forked from.
-    pub(super) fn new(pool: Arc<Pool>, parent: Option<&Names>, inherited: u32) -> Names {
+    pub(crate) fn new(pool: Arc<Pool>, parent: Option<&Names>, inherited: u32) -> Names {
         let interner = Interner::new();
         for id in (1..=inherited).map(StrId) {
             let Text { bytes: text, category, arg } = match parent {

@@ -11,6 +11,8 @@ use std::io;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+use crate::guard::uncancelled;
+
 /// Above what programs use for themselves, below the usual limit of 1024.
 const FIRST: libc::c_int = 700;
 
@@ -129,7 +131,7 @@ impl Pipe {
 
     /// Makes it readable. If it is full, it is.
     pub fn wake(&self) {
-        let _ = self.writer.write(&[0]);
+        let _ = uncancelled(|| self.writer.write(&[0]));
     }
 
     /// Empties it; whether there was anything in it.

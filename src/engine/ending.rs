@@ -12,7 +12,6 @@ use crate::recording::Summary;
 
 /// How a recording comes to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(dead_code, reason = "for engines that run beside the recorded process")]
 pub(crate) enum Ending {
     /// The recording was stopped; the process runs on.
     Stopped,

@@ -4,7 +4,6 @@
 //! What cannot be asked of a process that has ended is collected while it runs, by
 //! [`Origin::of_this_process`], and travels as [`Origin::to_facts`].
 
-use std::cell::RefCell;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +13,8 @@ use kymograph_protos::StrId;
 use super::{identity, job};
 use crate::config::Config;
 use crate::intern::{INTERNER, Interner};
-use crate::queue::{NameLog, POOL, Pool};
+use crate::collect::Names;
+use crate::queue::{POOL, Pool};
 use crate::{clock, control};
 
 /// Queues or names of the recorded process.
@@ -23,7 +23,6 @@ pub(crate) enum Memory<T: 'static> {
     /// Of this process.
     Own(&'static T),
     /// Of another one, mapped here.
-    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
     Mapped(Arc<T>),
 }
 
@@ -68,7 +67,7 @@ pub(crate) struct Origin {
     /// What `/proc` says of it.
     proc: PathBuf,
     /// Where another process tells the names that it gives ids to.
-    names: Option<RefCell<NameLog>>,
+    names: Option<Arc<Names>>,
 }
 
 /// Texts of the engine's own, by their ids in the names of the process: an engine adds no
@@ -97,7 +96,6 @@ impl Words {
         }
     }
 
-    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
     fn by_key(&mut self) -> [(&'static str, &mut StrId); 5] {
         [
             ("straddles", &mut self.straddles),
@@ -133,18 +131,15 @@ impl Origin {
     }
 
     /// Another process, from what it said of itself by [`Origin::to_facts`]. What is missing
-    /// or makes no sense is left empty. The engine adds to `strings` the names that the
-    /// process publishes in `pool`.
-    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    /// or makes no sense is left empty.
     pub(crate) fn from_facts(
         pid: u32,
         facts: &[(String, String)],
-        pool: Arc<Pool>,
-        strings: Arc<Interner>,
+        names: Arc<Names>,
     ) -> Origin {
         let mut origin = Origin {
-            pool: Memory::Mapped(pool),
-            strings: Memory::Mapped(strings),
+            pool: Memory::Mapped(names.pool.clone()),
+            strings: Memory::Mapped(names.interner.clone()),
             pid,
             name: Vec::new(),
             command: Vec::new(),
@@ -154,7 +149,7 @@ impl Origin {
             place: Vec::new(),
             words: Words::default(),
             proc: format!("/proc/{pid}").into(),
-            names: Some(RefCell::default()),
+            names: Some(names),
         };
         for (key, value) in facts {
             origin.learn(key, value);
@@ -162,7 +157,16 @@ impl Origin {
         origin
     }
 
-    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
+    /// A child that was forked from the process that said the facts, and which began to record
+    /// at this time of `CLOCK_BOOTTIME`.
+    pub(crate) fn forked(mut self, began: u64) -> Origin {
+        self.started = match identity::process_start(&self.proc) {
+            0 => began,
+            started => started,
+        };
+        self
+    }
+
     fn learn(&mut self, key: &str, value: &str) {
         match key.split_once('/') {
             None => match key {
@@ -188,7 +192,6 @@ impl Origin {
     /// What [`Origin::from_facts`] needs to know: keys, of which one may come several times,
     /// and values. Their order counts. Bytes that are no text are replaced, as they are in
     /// the trace.
-    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
     pub(crate) fn to_facts(&self) -> Vec<(String, String)> {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let mut facts = vec![("name".to_owned(), text(&self.name))];
@@ -208,10 +211,8 @@ impl Origin {
     /// After records were read and before they are encoded: learns their names.
     #[inline]
     pub(super) fn learn_names(&self) {
-        if let Some(log) = &self.names {
-            log.borrow_mut().read(&self.pool, |name| {
-                self.strings.define(name);
-            });
+        if let Some(names) = &self.names {
+            names.refresh();
         }
     }
 
@@ -243,8 +244,8 @@ mod tests {
             ..Origin::of_this_process(&Config::default())
         };
         let facts = it.to_facts();
-        let (pool, strings) = (Arc::new(Pool::new()), Arc::new(Interner::new()));
-        let same = Origin::from_facts(7, &facts, pool.clone(), strings.clone());
+        let names = Arc::new(Names::new(Arc::new(Pool::new()), None, 0));
+        let same = Origin::from_facts(7, &facts, names.clone());
         assert_eq!((same.pid, same.name.as_slice()), (7, &b"it"[..]));
         assert_eq!(same.command, [&b"a b"[..], "\u{fffd}x".as_bytes(), b"", b"k=v/w"]);
         assert_eq!((same.started, same.counter), (it.started, it.counter));
@@ -254,7 +255,7 @@ mod tests {
 
         let nonsense = ["place/rank", "word/end", "word/other", "started", "a/b/c", ""];
         let nonsense = nonsense.map(|key| (key.to_owned(), "often".to_owned()));
-        let nobody = Origin::from_facts(7, &nonsense, pool, strings);
+        let nobody = Origin::from_facts(7, &nonsense, names);
         assert_eq!((nobody.started, nobody.place.len(), nobody.words), (0, 0, Words::default()));
     }
 }

@@ -8,6 +8,7 @@ use kymograph_protos::record::{ArgType, Kind, Record};
 
 use super::*;
 use crate::config::{CategoryFilter, Config};
+use crate::collect::Names;
 use crate::intern::Interner;
 use crate::queue::{Pool, Producer};
 use crate::recording::host::Host;
@@ -49,6 +50,7 @@ fn this_thread() -> u32 {
 struct Other {
     pool: Arc<Pool>,
     strings: Arc<Interner>,
+    names: Arc<Names>,
     began: u64,
 }
 
@@ -57,7 +59,8 @@ impl Other {
         let pool = Pool::new();
         assert!(pool.provide(1 << 20));
         let began = clock::system(libc::CLOCK_BOOTTIME) - 1000 * MILLI;
-        Other { pool: Arc::new(pool), strings: Arc::new(Interner::new()), began }
+        let names = Arc::new(Names::new(Arc::new(pool), None, 0));
+        Other { pool: names.pool.clone(), strings: names.interner.clone(), names, began }
     }
 
     fn name(&self, category: StrId, text: &str) -> StrId {
@@ -110,8 +113,7 @@ impl Other {
     /// Its engine, which has begun, and where it writes to.
     fn engine(&self, config: Config, asked: &Asked) -> (Engine, Memory) {
         let shared = Shared::new(config, Window::all(), PID, Box::new(asked.clone()));
-        let (pool, strings) = (self.pool.clone(), self.strings.clone());
-        let origin = Origin::from_facts(PID, &self.facts(), pool, strings);
+        let origin = Origin::from_facts(PID, &self.facts(), self.names.clone());
         let first = Anchor { ticks: self.began, nanos: self.began };
         let converter = Converter::calibrate(first, origin.counter);
         let sink = Memory::new();

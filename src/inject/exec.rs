@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::EXEC_PATIENCE;
-use crate::guard::guard;
+use crate::guard::slow_guard;
 use crate::recording;
 
 type Arguments = *const *const c_char;
@@ -14,7 +14,7 @@ type Arguments = *const *const c_char;
 macro_rules! interpose {
     ($($name:ident = $symbol:literal ($first:ident: $of:ty $(, $arg:ident: $ty:ty)*);)*) => {
         /// The C library's own functions. Looked up when the library is loaded, since
-        /// the child of a `vfork` must not.
+        /// the child of a `vfork` should not; and by constructors that run before that.
         #[allow(non_upper_case_globals, reason = "named after the functions")]
         mod real {
             use super::{AtomicPtr, ptr};
@@ -22,11 +22,7 @@ macro_rules! interpose {
         }
 
         pub(super) fn find_real() {
-            $(
-                // SAFETY: the name is a C string.
-                let found = unsafe { libc::dlsym(libc::RTLD_NEXT, $symbol.as_ptr()) };
-                real::$name.store(found, Ordering::Relaxed);
-            )*
+            $(find(&real::$name, $symbol);)*
         }
 
         $(
@@ -36,14 +32,19 @@ macro_rules! interpose {
             /// As exec(3) says.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($first: $of $(, $arg: $ty)*) -> c_int {
-                guard((), || recording::before_exec(|| Names::may_run($first), EXEC_PATIENCE));
-                let real = real::$name.load(Ordering::Relaxed);
+                slow_guard((), || recording::before_exec(|| Names::may_run($first), EXEC_PATIENCE));
+                let known = real::$name.load(Ordering::Relaxed);
+                let real = if known.is_null() { find(&real::$name, $symbol) } else { known };
                 type Real = Option<unsafe extern "C" fn($of $(, $ty)*) -> c_int>;
                 // SAFETY: what `dlsym` found under this name has this type; null is `None`.
                 let real = unsafe { std::mem::transmute::<*mut libc::c_void, Real>(real) };
                 match real {
-                    // SAFETY: the caller's own arguments.
-                    Some(real) => unsafe { real($first $(, $arg)*) },
+                    Some(real) => {
+                        // SAFETY: the caller's own arguments.
+                        let result = unsafe { real($first $(, $arg)*) };
+                        recording::joined::exec_failed();
+                        result
+                    }
                     None => {
                         // SAFETY: errno is this thread's.
                         unsafe { *libc::__errno_location() = libc::ENOSYS };
@@ -53,6 +54,13 @@ macro_rules! interpose {
             }
         )*
     };
+}
+
+fn find(real: &AtomicPtr<libc::c_void>, symbol: &CStr) -> *mut libc::c_void {
+    // SAFETY: the name is a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) };
+    real.store(found, Ordering::Relaxed);
+    found
 }
 
 /// Which program an `exec` is about.

@@ -27,7 +27,7 @@ use kymograph_backends::nvidia;
 use crate::collect;
 use crate::config::Config;
 use crate::control;
-use crate::guard::guard;
+use crate::guard::{guard, slow_guard, uninterrupted};
 use crate::lifecycle::EXIT_PATIENCE;
 use crate::recorder::PIPELINE;
 use crate::recording::{self, Recording};
@@ -65,27 +65,31 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// that cannot be recorded runs as if we were not there.
 fn start() {
     static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
-        let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
-        if collect::join(&config) {
-            if recording::joined::start(config).is_ok() {
-                python::state_facts();
-            }
-            return;
-        }
-        // Best effort: it can be recorded all the same.
-        let _ = control::arm(config.clone());
-        // Not started by `kymo`, but with a daemon: as Kineto, it is there to be asked.
-        let asked = config.control.is_none() && !config.daemon.name.is_empty();
-        if config.wait || asked {
-            return;
-        }
-        if let Ok(recording) = Recording::start(config) {
-            // It ends with the process.
-            std::mem::forget(recording);
+    if !STARTED.is_completed() {
+        uninterrupted(|| STARTED.call_once(start_once));
+    }
+}
+
+fn start_once() {
+    let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
+    if collect::join(&config) {
+        if recording::joined::start(config).is_ok() {
             python::state_facts();
         }
-    });
+        return;
+    }
+    // Best effort: it can be recorded all the same.
+    let _ = control::arm(config.clone());
+    // Not started by `kymo`, but with a daemon: as Kineto, it is there to be asked.
+    let asked = config.control.is_none() && !config.daemon.name.is_empty();
+    if config.wait || asked {
+        return;
+    }
+    if let Ok(recording) = Recording::start(config) {
+        // It ends with the process.
+        std::mem::forget(recording);
+        python::state_facts();
+    }
 }
 
 pub(crate) use python::state_facts;
@@ -132,7 +136,7 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::Ext
 /// documentation calls the function so).
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> c_int {
-    guard(1, || {
+    slow_guard(1, || {
         nvidia::injected(|| {
             start();
             recording::start_sources();
@@ -157,7 +161,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    guard((), || control::process_ends(EXIT_PATIENCE));
+    slow_guard((), || control::process_ends(EXIT_PATIENCE));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

@@ -7,6 +7,9 @@
 //! **Room for ends is reserved.** A begin is accepted only while the slots left in the
 //! thread's chunks suffice for the ends of all slices then open, so an accepted slice is
 //! always exact: under pressure whole slices are lost, never half of one.
+//!
+//! The ways of a push are inlined where the build is optimised. Elsewhere all that they keep
+//! on the stack would add up, and not fit on one of 16 KiB.
 
 use std::cell::Cell;
 use std::ptr;
@@ -86,7 +89,7 @@ impl Producer {
 
     /// Records the beginning of a slice in nesting stack `stack`. If this returns false
     /// the slice is counted as lost and its end must not be recorded.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn begin(
         &self,
         pool: &Pool,
@@ -119,7 +122,7 @@ impl Producer {
 
     /// Records the end of the innermost slice of `stack`, which [`Producer::begin`]
     /// accepted.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn end(&self, pool: &Pool, head: Record, stack: u32, extras: &[Extra]) -> bool {
         if !self.enter(pool) {
             return false;
@@ -154,7 +157,7 @@ impl Producer {
     }
 
     /// Records anything else. Returns whether there was room.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn event(&self, pool: &Pool, head: Record, extras: &[Extra], bytes: &[u8]) -> bool {
         if !self.enter(pool) {
             return false;
@@ -169,7 +172,7 @@ impl Producer {
     }
 
     /// Writes and publishes a record for which there is room.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn append(&self, chunk: &Chunk, head: Record, tail: u32, extras: &[Extra], bytes: &[u8]) {
         let pos = self.pos.get();
         let end = pos + 1 + tail;

@@ -158,12 +158,6 @@ impl Shared {
         inbox.request()
     }
 
-    /// Engine: what it is asked to do at this moment.
-    #[allow(dead_code, reason = "for engines that run beside the recorded process")]
-    pub(crate) fn request(&self) -> Request {
-        lock(&self.inbox).request()
-    }
-
     /// Engine: the dumps that were asked for since the last time.
     pub(crate) fn take_orders(&self) -> Vec<Order> {
         std::mem::take(&mut lock(&self.inbox).orders)

@@ -63,7 +63,13 @@ pub(super) fn before_exec(shared: &Shared, patience: Duration) {
 #[cfg(feature = "inject")]
 pub(crate) fn exec_failed() {
     if is_joined() && active().is_some_and(|shared| shared.is_ours()) {
+        // SAFETY: errno is this thread's, and the caller's to look at.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        let why = unsafe { *errno };
         queue::live(Life::Records);
+        // SAFETY: as above.
+        unsafe { *errno = why };
     }
 }
 

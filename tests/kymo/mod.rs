@@ -14,6 +14,10 @@ pub(crate) fn library() -> PathBuf {
     folder.join("deps/libkymograph.so")
 }
 
+/// Variables by which libraries are loaded, or told which one is to collect.
+pub(crate) const COLLECTORS: [&str; 4] =
+    ["LD_PRELOAD", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
+
 /// `kymo` without arguments, and with no options in its environment.
 pub(crate) fn kymo() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
@@ -22,9 +26,7 @@ pub(crate) fn kymo() -> Command {
             command.env_remove(name);
         }
     }
-    for name in
-        ["LD_PRELOAD", "NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"]
-    {
+    for name in COLLECTORS {
         command.env_remove(name);
     }
     command.env("KYMOGRAPH_LIBRARY", library());

@@ -98,14 +98,20 @@ impl Session {
     /// Sends an event named `name`, at the present time, without arguments.
     #[inline(always)]
     pub(crate) fn send_plain(&self, kind: Kind, category: StrId, name: &[u8]) -> bool {
-        if name.is_empty() || name.len() > MAX_INTERNED {
-            return self.send(kind, category, &Text::Borrowed(name), 0, &mut Args::new());
-        }
-        let site = self.intern(category, name);
+        let interned = !name.is_empty() && name.len() <= MAX_INTERNED;
+        let site = if interned { self.intern(category, name) } else { StrId::NONE };
         if site.is_none() {
-            return self.send(kind, category, &Text::Borrowed(name), 0, &mut Args::new());
+            return self.send_unknown(kind, category, name);
         }
         self.push(Record { time: self.now(), site, kind: kind as u8, ..Record::default() }, &[])
+    }
+
+    /// As [`Session::send_plain`], of a name without an id. Apart, since what it needs of the
+    /// stack would be every event's.
+    #[cold]
+    #[inline(never)]
+    fn send_unknown(&self, kind: Kind, category: StrId, name: &[u8]) -> bool {
+        self.send(kind, category, &Text::Borrowed(name), 0, &mut Args::new())
     }
 
     /// Sends an event at the present time. The clock is read last: what we do before it

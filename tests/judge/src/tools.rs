@@ -40,6 +40,19 @@ pub fn readers_python() -> PathBuf {
     directory().join("readers/bin/python")
 }
 
+/// The include directory with NVTX's C and C++ headers (`nvtx3/nvToolsExt.h`).
+///
+/// # Panics
+///
+/// When they are missing and cannot be fetched, with setup's one line about it.
+#[track_caller]
+pub fn nvtx_headers() -> PathBuf {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let ready = DONE.get_or_init(|| setup("nvtx")).clone();
+    ready.unwrap_or_else(|error| panic!("{error}"));
+    directory().join("nvtx")
+}
+
 /// The directory that holds trace_processor.
 pub(crate) fn trace_processor() -> Result<PathBuf, String> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();

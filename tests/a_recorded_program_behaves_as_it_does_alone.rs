@@ -1,0 +1,132 @@
+//! Programs that do unusual things print the same, end the same and take as long under
+//! `kymo record` as alone, and what they recorded is in the trace.
+
+mod guest;
+mod kymo;
+
+use std::os::unix::fs::PermissionsExt;
+
+use guest::{Guest, count};
+
+#[test]
+fn it_ends_by_return_and_by_exit() {
+    let guest = Guest::compiled("ends.c");
+    for way in ["return", "_exit", "execv without an environment"] {
+        let trace = guest.behaves_as_alone(&[way]).trace();
+        assert_eq!(count(&trace, "before the end"), 100, "{way}");
+    }
+}
+
+#[test]
+fn it_is_killed() {
+    let guest = Guest::compiled("ends.c");
+    for way in ["quick_exit", "execle", "abort", "SIGKILL", "SIGTERM", "SIGSEGV"] {
+        guest.behaves_as_alone(&[way]).trace();
+    }
+}
+
+#[test]
+fn it_makes_children() {
+    let guest = Guest::compiled("children.c");
+    for way in ["posix_spawn", "fork"] {
+        let trace = guest.behaves_as_alone(&[way, "exit"]).trace();
+        assert_eq!(count(&trace, "after"), 1000, "{way}");
+        let expected = if way == "fork" { 1000 } else { 0 };
+        assert_eq!(count(&trace, "in the child"), expected, "{way}");
+    }
+    let trace = guest.behaves_as_alone(&["fork", "_exit"]).trace();
+    assert_eq!((count(&trace, "after"), count(&trace, "in the child")), (1000, 1000));
+}
+
+#[test]
+fn it_forks_often() {
+    let trace = Guest::compiled("forks_often.c").behaves_as_alone(&["60"]).trace();
+    assert_eq!(count(&trace, "child"), 60);
+}
+
+#[test]
+fn it_closes_all_descriptors() {
+    let guest = Guest::compiled("closes_all_descriptors.c");
+    for way in ["close", "closefrom"] {
+        guest.behaves_as_alone(&[way]);
+    }
+}
+
+#[test]
+fn it_records_nothing_before_its_filter() {
+    let guest = Guest::compiled("filters_system_calls.c");
+    for action in ["refuse", "kill"] {
+        for of in ["thread", "process"] {
+            guest.behaves_as_alone(&[action, of]);
+        }
+    }
+}
+
+#[test]
+fn it_records_in_destructors() {
+    let guest = Guest::compiled("records_in_destructors.cc");
+    let trace = guest.behaves_as_alone(&[]).trace();
+    for (name, expected) in [("body", 400), ("thread-local destructor", 400)] {
+        assert_eq!(count(&trace, name), expected, "{name}");
+    }
+}
+
+#[test]
+fn it_loads_and_unloads_the_library() {
+    let trace = Guest::compiled("loads_the_tool_itself.c").behaves_as_alone(&[]).trace();
+    assert_eq!(count(&trace, "after"), 100);
+}
+
+#[test]
+fn it_ends_in_a_signal_handler() {
+    let guest = Guest::compiled("ends_in_a_signal_handler.c");
+    for (what, milliseconds) in [("malloc", "20"), ("names", "27"), ("printf", "34")] {
+        for end in ["_exit", "exec", "abort"] {
+            guest.behaves_as_alone(&[milliseconds, what, end]).trace();
+        }
+    }
+}
+
+#[test]
+fn its_constructors_become_other_programs_before_ours_ran() {
+    let guest = Guest::linked("uses_a_library.c", "constructor_starts_programs.c");
+    let script = guest.folder().join("script-without-interpreter");
+    std::fs::write(&script, "echo \"$0: $1\"\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = guest.behaves_as_alone(&[]);
+    assert!(!ran.recorded.stderr.contains("not implemented"), "{}", ran.recorded.stderr);
+    let ran = Guest::linked("uses_a_library.c", "becomes_itself_in_a_constructor.c");
+    assert_eq!(ran.behaves_as_alone(&[]).recorded.stdout, "main again\n");
+}
+
+#[test]
+fn its_threads_are_cancelled_after_their_first_events() {
+    let guest = Guest::compiled("is_cancelled.c");
+    for arguments in [&[][..], &["main first"]] {
+        let ran = guest.behaves_as_alone(arguments);
+        assert!(!ran.alone.stdout.contains("within"), "{}", ran.alone.stdout);
+        assert_eq!(count(&ran.trace(), "still here"), 20);
+    }
+}
+
+/// The smallest on which NVTX itself records anything.
+#[test]
+fn its_first_event_is_on_a_small_stack() {
+    let guest = Guest::compiled("records_on_a_small_stack.c");
+    for arguments in [
+        &["thread", "32768"][..],
+        &["thread", "16384", "after"],
+        &["forked", "32768"],
+        &["forked", "16384", "after"],
+        &["handler", "32768"],
+        &["handler", "16384", "after"],
+    ] {
+        let trace = guest.behaves_as_alone(arguments).judged();
+        if arguments[0] == "handler" {
+            assert!(count(&trace, "in the handler") > 0, "{arguments:?}");
+        } else {
+            assert_eq!(count(&trace, "range"), 100, "{arguments:?}");
+            assert_eq!(count(&trace, "with a payload"), 2, "{arguments:?}");
+        }
+    }
+}
