@@ -1,8 +1,8 @@
 //! Notices that a process is dead, and of what it died.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// A process, by a descriptor that stands for it and for no later one with its number.
 #[derive(Debug)]

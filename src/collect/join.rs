@@ -43,6 +43,7 @@ fn try_join(config: &Config) -> io::Result<()> {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     queue::watch_threads();
+    crate::lifecycle::watch_process();
     let facts = Origin::of_this_process(config).to_facts();
     letter::send(socket.as_fd(), &letter::write(&facts), file.as_fd()).inspect_err(|_| {
         arena.close();

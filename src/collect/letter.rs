@@ -57,28 +57,27 @@ pub(super) fn send(socket: BorrowedFd<'_>, message: &[u8], file: BorrowedFd<'_>)
 /// Receives a message, and the descriptor that came with it.
 pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let mut message = vec![0; LONGEST];
-    let (read, file) =
-        with_header(message.as_mut_ptr(), LONGEST, |header, control| {
-            // SAFETY: as in `send`. A descriptor that arrives is new and ours.
-            unsafe {
-                let flags = libc::MSG_CMSG_CLOEXEC;
-                let read = libc::recvmsg(socket.as_raw_fd(), header, flags);
-                if read < 0 {
-                    return Err(io::Error::last_os_error());
-                }
-                let first: *mut libc::cmsghdr = control.cast();
-                let one = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as usize;
-                let rights = header.msg_controllen as usize >= one
-                    && (*first).cmsg_level == libc::SOL_SOCKET
-                    && (*first).cmsg_type == libc::SCM_RIGHTS
-                    && (*first).cmsg_len as usize >= one;
-                let file = rights.then(|| {
-                    let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
-                    OwnedFd::from_raw_fd(data.read_unaligned())
-                });
-                Ok((read as usize, file))
+    let (read, file) = with_header(message.as_mut_ptr(), LONGEST, |header, control| {
+        // SAFETY: as in `send`. A descriptor that arrives is new and ours.
+        unsafe {
+            let flags = libc::MSG_CMSG_CLOEXEC;
+            let read = libc::recvmsg(socket.as_raw_fd(), header, flags);
+            if read < 0 {
+                return Err(io::Error::last_os_error());
             }
-        })?;
+            let first: *mut libc::cmsghdr = control.cast();
+            let one = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as usize;
+            let rights = header.msg_controllen as usize >= one
+                && (*first).cmsg_level == libc::SOL_SOCKET
+                && (*first).cmsg_type == libc::SCM_RIGHTS
+                && (*first).cmsg_len as usize >= one;
+            let file = rights.then(|| {
+                let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
+                OwnedFd::from_raw_fd(data.read_unaligned())
+            });
+            Ok((read as usize, file))
+        }
+    })?;
     message.truncate(read);
     Ok((message, file))
 }

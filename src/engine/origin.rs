@@ -11,9 +11,9 @@ use std::sync::Arc;
 use kymograph_protos::StrId;
 
 use super::{identity, job};
+use crate::collect::Names;
 use crate::config::Config;
 use crate::intern::{INTERNER, Interner};
-use crate::collect::Names;
 use crate::queue::{POOL, Pool};
 use crate::{clock, control};
 
@@ -132,11 +132,7 @@ impl Origin {
 
     /// Another process, from what it said of itself by [`Origin::to_facts`]. What is missing
     /// or makes no sense is left empty.
-    pub(crate) fn from_facts(
-        pid: u32,
-        facts: &[(String, String)],
-        names: Arc<Names>,
-    ) -> Origin {
+    pub(crate) fn from_facts(pid: u32, facts: &[(String, String)], names: Arc<Names>) -> Origin {
         let mut origin = Origin {
             pool: Memory::Mapped(names.pool.clone()),
             strings: Memory::Mapped(names.interner.clone()),

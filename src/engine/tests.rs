@@ -7,8 +7,8 @@ use kymograph_protos::StrId;
 use kymograph_protos::record::{ArgType, Kind, Record};
 
 use super::*;
-use crate::config::{CategoryFilter, Config};
 use crate::collect::Names;
+use crate::config::{CategoryFilter, Config};
 use crate::intern::Interner;
 use crate::queue::{Pool, Producer};
 use crate::recording::host::Host;

@@ -125,6 +125,7 @@ pub fn arena() -> Option<&'static Arena> {
 /// allocates nothing. Returns false if there is no room for it.
 pub fn enter() -> bool {
     let Some(arena) = arena() else { return true };
+    notice_fork();
     if POOL.member() != 0 {
         return true;
     }
@@ -169,23 +170,31 @@ fn take_lane(pool: &Pool) -> Option<&Lane> {
 /// To be called in a forked child, on its only thread, before it records anything. Takes no
 /// lock and allocates nothing.
 pub fn after_fork() {
-    if arena().is_none() || fork_guard::process() == 0 {
-        renew_after_fork();
+    if arena().is_none() {
         POOL.reset_after_fork();
+        INTERNER.after_fork();
     }
+    notice_fork();
     PRODUCER.with(Producer::forget);
 }
 
+/// In a forked child that has not noticed yet: it is no member of the arena.
+fn notice_fork() {
+    if arena().is_some() && fork_guard::process() == 0 {
+        renew_after_fork();
+    }
+}
+
 /// This process is another than the one that it was forked from.
+#[cold]
 fn renew_after_fork() {
     match POOL.member() {
         0 => {}
         member => PARENT.store(member, Ordering::Relaxed),
     }
-    if arena().is_some() {
-        fork_guard::renew();
-    }
+    POOL.reset_after_fork();
     INTERNER.after_fork();
+    fork_guard::renew();
 }
 
 /// Returns the calling thread's lane now, as its end would.

@@ -196,7 +196,7 @@ impl Producer {
         self.busy.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         if self.process.get() != fork_guard::process() {
-            self.change_process(pool);
+            self.change_process();
         }
         true
     }
@@ -205,11 +205,8 @@ impl Producer {
     /// that no handler hears of (`_Fork`, `clone`).
     #[cold]
     #[inline(never)]
-    fn change_process(&self, pool: &Pool) {
-        if fork_guard::process() == 0 {
-            super::renew_after_fork();
-            pool.reset_after_fork();
-        }
+    fn change_process(&self) {
+        super::notice_fork();
         let process = fork_guard::process();
         if self.process.replace(process) != 0 {
             self.forget();
