@@ -26,7 +26,7 @@ fn check(output: &Output, folder: &Path) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{said}");
     assert!(said.contains("damaged") && !said.contains("nothing was recorded"), "{said}");
-    let trace = judge::Trace::open(&folder.join("t.pftrace"));
+    let trace = judge::Trace::open(folder.join("t.pftrace"));
     assert_eq!(trace.one_i64("SELECT COUNT(*) FROM slice"), 10, "{said}");
 }
 
