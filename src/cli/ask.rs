@@ -1,22 +1,35 @@
 //! Talks to processes that can be asked for traces.
+//!
+//! None of them is trusted: for root they may be another user's. All are asked at once, and
+//! one that says nothing, or too much, costs [`PATIENCE`] and no memory to speak of.
 
 use super::Refusal;
+use super::shown::printable;
+use super::sockets::{self, Socket};
 use kymograph::Config;
 use kymograph::control;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How long a process may take to answer what needs no waiting. It may be stopped.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+/// What is read of a process at a time, and what it may say at all, apart from how far it is.
+const LONGEST: usize = 64 << 10;
+/// What it may say of that, a second.
+const PROGRESS: usize = 64 << 10;
 
 /// A process that can be asked for traces.
 #[derive(Debug)]
 pub(super) struct Process {
     pub pid: u32,
+    /// Fit to be printed.
     pub command: String,
-    path: std::path::PathBuf,
+    /// Whether it runs as another user than `kymo`.
+    pub foreign: bool,
+    socket: Socket,
 }
 
 /// All of them. Sockets that processes left behind when they were killed are removed.
@@ -25,88 +38,219 @@ pub(super) fn processes() -> Result<Vec<Process>, Refusal> {
     if let Some(problem) = problems.first() {
         return Err(problem.into());
     }
+    more_descriptors();
+    // SAFETY: no arguments, cannot fail.
+    let me = unsafe { libc::geteuid() };
     let mut processes = Vec::new();
-    for (pid, path) in control::sockets(&config) {
-        match UnixStream::connect(&path) {
-            Ok(_) => processes.push(Process { pid, command: command(pid), path }),
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let _ = std::fs::remove_file(&path);
+    for socket in sockets::find(&control::folders(&config)) {
+        processes.extend(match socket.connect() {
+            // Not the pid of the name, which is that of the process's own namespace.
+            Ok((_, peer)) => {
+                let pid = if peer.pid == 0 { socket.pid() } else { peer.pid };
+                let command = if peer.pid == 0 { "?".to_owned() } else { command(pid) };
+                Some(Process { pid, command, foreign: peer.uid != me, socket })
             }
-            Err(_) => {}
+            // It is there, but takes no connections: it may be stopped. Nobody knows whose.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Some(Process { pid: socket.pid(), command: "?".to_owned(), foreign: true, socket })
+            }
+            Err(_) => None,
+        });
+    }
+    processes.sort_by_key(|process| process.pid);
+    Ok(processes)
+}
+
+/// Each conversation needs one.
+fn more_descriptors() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct lives through both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max.min(65_536);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
-    Ok(processes)
 }
 
 fn command(pid: u32) -> String {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let command = command.strip_suffix(&[0]).unwrap_or(&command);
     let words = command.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-    words.collect::<Vec<_>>().join(" ").replace(|c: char| c.is_control(), "?")
+    printable(&words.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+impl Process {
+    /// Begins a conversation; `lines` say what is asked.
+    pub(super) fn ask(&self, lines: &str) -> Conversation {
+        Conversation {
+            socket: self.socket.clone(),
+            foreign: self.foreign,
+            stream: None,
+            to_say: format!("{lines}\n\n").into_bytes(),
+            received: Vec::new(),
+            heard: [0; 2],
+            asked: Instant::now(),
+            last: Instant::now(),
+            end: None,
+        }
+    }
+}
+
+/// How they are, in their order; nothing of those that do not say so in time.
+pub(super) fn statuses(processes: &[Process]) -> Vec<Option<BTreeMap<String, String>>> {
+    let mut asked: Vec<_> = processes.iter().map(|process| process.ask("status")).collect();
+    let mut said = vec![BTreeMap::new(); asked.len()];
+    while asked.iter().any(|conversation| conversation.end.is_none()) {
+        for (conversation, said) in asked.iter_mut().zip(&mut said) {
+            for line in conversation.lines() {
+                if let Some((key, value)) = line.split_once('=') {
+                    said.insert(key.to_owned(), value.to_owned());
+                }
+            }
+            conversation.expect_an_answer();
+        }
+        wait(&asked.iter().collect::<Vec<_>>());
+    }
+    let ended = asked.iter().map(|conversation| matches!(conversation.end, Some(End::HungUp)));
+    said.into_iter()
+        .zip(ended)
+        .map(|(said, whole)| (whole && !said.is_empty()).then_some(said))
+        .collect()
+}
+
+/// Waits until one of them says something, or a moment.
+pub(super) fn wait(conversations: &[&Conversation]) {
+    let open = conversations.iter().filter(|conversation| conversation.end.is_none());
+    let mut polled: Vec<_> = open
+        .filter_map(|conversation| {
+            let fd = conversation.stream.as_ref()?.as_raw_fd();
+            Some(libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
+        })
+        .collect();
+    // SAFETY: as many pollfds as it is told, which live through the call.
+    unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 20) };
 }
 
 /// An answer that comes line by line.
 #[derive(Debug)]
 pub(super) struct Conversation {
-    stream: UnixStream,
+    socket: Socket,
+    foreign: bool,
+    /// None while the process takes no connections.
+    stream: Option<UnixStream>,
+    to_say: Vec<u8>,
     received: Vec<u8>,
-    ended: bool,
+    /// Bytes it said: of how far it is, and of everything else.
+    heard: [usize; 2],
+    asked: Instant,
+    last: Instant,
+    end: Option<End>,
 }
 
-impl Process {
-    /// Asks; `lines` say what.
-    pub(super) fn ask(&self, lines: &str) -> io::Result<Conversation> {
-        let mut stream = UnixStream::connect(&self.path)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.write_all(lines.as_bytes())?;
-        stream.write_all(b"\n\n")?;
-        Ok(Conversation { stream, received: Vec::new(), ended: false })
-    }
+/// How a conversation ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The process has hung up: it said everything, or it ended.
+    HungUp,
+    /// It did not say anything for too long.
+    Silent,
+    /// It says more than there can be to say.
+    TooMuch,
+    /// It cannot be reached.
+    Failed(io::Error),
+}
 
-    /// How it is; nothing if it does not answer in time.
-    pub(super) fn status(&self) -> BTreeMap<String, String> {
-        let mut status = BTreeMap::new();
-        let Ok(mut conversation) = self.ask("status") else {
-            return status;
-        };
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            // Before it reads, so that what has come is read however late it is.
-            let late = Instant::now() >= deadline;
-            for line in conversation.lines(Duration::from_millis(50)) {
-                if let Some((key, value)) = line.split_once('=') {
-                    status.insert(key.to_owned(), value.to_owned());
-                }
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            End::HungUp => f.write_str("the process ended before it could finish the trace"),
+            End::Silent => {
+                write!(f, "it has not answered for {} s; is it stopped?", PATIENCE.as_secs())
             }
-            if late || conversation.ended {
-                break;
-            }
+            End::TooMuch => f.write_str("it answers nonsense, and is not listened to any more"),
+            End::Failed(error) => write!(f, "it does not answer: {error}"),
         }
-        status
     }
 }
 
 impl Conversation {
-    /// What it says next, after `time` at most.
-    pub(super) fn lines(&mut self, time: Duration) -> Vec<String> {
-        let _ = self.stream.set_read_timeout(Some(time.max(Duration::from_millis(1))));
-        let mut buffer = [0; 4096];
-        match self.stream.read(&mut buffer) {
-            Ok(0) => self.ended = true,
-            Ok(n) => self.received.extend_from_slice(&buffer[..n]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => self.ended = true,
+    /// What it has said since; does not wait.
+    pub(super) fn lines(&mut self) -> Vec<String> {
+        if self.end.is_some() {
+            return Vec::new();
+        }
+        match self.exchange() {
+            Ok(()) => {}
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => {}
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                    self.end = Some(End::HungUp);
+                }
+                _ => self.end = Some(End::Failed(error)),
+            },
         }
         let Some(end) = self.received.iter().rposition(|byte| *byte == b'\n') else {
             return Vec::new();
         };
+        self.last = Instant::now();
         let said: Vec<u8> = self.received.drain(..=end).collect();
-        String::from_utf8_lossy(&said).lines().map(str::to_owned).collect()
+        let lines: Vec<_> = String::from_utf8_lossy(&said).lines().map(str::to_owned).collect();
+        for line in &lines {
+            self.heard[usize::from(!line.starts_with("progress "))] += line.len() + 1;
+        }
+        let most = PROGRESS * (self.asked.elapsed().as_secs() as usize + 1);
+        if self.heard[0] > most || self.heard[1] > LONGEST {
+            self.end = Some(End::TooMuch);
+        }
+        lines
     }
 
-    /// Whether the process has hung up: it said everything, or it ended.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended
+    /// Says what is to be said, and reads what there is, up to a limit.
+    fn exchange(&mut self) -> io::Result<()> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(self.socket.connect()?.0),
+        };
+        while !self.to_say.is_empty() {
+            let said = stream.write(&self.to_say)?;
+            self.to_say.drain(..said);
+        }
+        let mut buffer = [0; 4096];
+        while self.received.len() < LONGEST {
+            match stream.read(&mut buffer) {
+                Ok(0) => {
+                    self.end = Some(End::HungUp);
+                    return Ok(());
+                }
+                Ok(n) => self.received.extend_from_slice(&buffer[..n]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !self.received.contains(&b'\n') {
+            self.end = Some(End::TooMuch);
+        }
+        Ok(())
+    }
+
+    /// Gives up on a process that should have answered by now.
+    pub(super) fn expect_an_answer(&mut self) {
+        if self.end.is_none() && self.asked.elapsed() >= PATIENCE {
+            self.end = Some(End::Silent);
+        }
+    }
+
+    /// Gives up on another user's process that has fallen silent, though it says now and then
+    /// that it is still there. One's own is waited for: it may be stopped, and go on.
+    pub(super) fn expect_news(&mut self) {
+        if self.end.is_none() && self.foreign && self.last.elapsed() >= PATIENCE {
+            self.end = Some(End::Silent);
+        }
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn end(&self) -> Option<&End> {
+        self.end.as_ref()
     }
 }

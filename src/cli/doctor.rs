@@ -2,7 +2,7 @@
 //!
 //! Whatever loads a foreign library happens in child processes ([`super::probe`]).
 
-use super::{Refusal, library, probe};
+use super::{Refusal, library, print, probe};
 use clap::Args;
 use kymograph::Config;
 use kymograph::control::{Place, dynolog};
@@ -36,11 +36,6 @@ impl Doctor {
         }
         Ok(ExitCode::from(u8::from(bad)))
     }
-}
-
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// The library in a child process, and with it annotations and drivers.

@@ -1,7 +1,8 @@
 //! `kymo info`: what is in a trace.
 
 use super::files::{describe, read};
-use super::{Refusal, status};
+use super::shown::printable as one;
+use super::{Refusal, print, status};
 use clap::Args;
 use kymograph_converters::format::Format;
 use kymograph_converters::trace::{ClockSummary, Nanos, ProcessSummary, Summary};
@@ -24,16 +25,19 @@ impl Info {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
         let trace = read(&self.input, None::<Format>)?;
         let summary = Summary::of(&trace);
-        let text = if self.json { summary.to_json() } else { page(&summary) };
-        // A closed stdout is no reason to fail.
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        if self.json {
+            // A closed stdout is no reason to fail.
+            let _ = std::io::stdout().write_all(summary.to_json().as_bytes());
+        } else {
+            print(&page(&summary));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 fn page(summary: &Summary) -> String {
     let mut lines = Vec::new();
-    let mut line = |name: &str, value: String| lines.push(format!("{name:<12}{value}"));
+    let mut line = |name: &str, value: String| lines.push(format!("{name:<12}{}", one(&value)));
     if !summary.producer.is_empty() {
         line("producer", summary.producer.clone());
     }
@@ -56,6 +60,7 @@ fn page(summary: &Summary) -> String {
     let mut section = |title: &str, rows: Vec<(String, String)>| {
         if !rows.is_empty() {
             lines.push(format!("\n{title}"));
+            let rows: Vec<_> = rows.iter().map(|(name, value)| (one(name), one(value))).collect();
             let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
             lines.extend(rows.iter().map(|(name, value)| format!("  {name:<width$}  {value}")));
         }
@@ -88,7 +93,8 @@ fn page(summary: &Summary) -> String {
     section("lost", grouped(&summary.losses));
     if !summary.warnings.is_empty() {
         lines.push("\nwarnings".to_owned());
-        lines.extend(summary.warnings.iter().map(|warning| format!("  {}", describe(warning))));
+        let warnings = summary.warnings.iter().map(describe);
+        lines.extend(warnings.map(|warning| format!("  {}", one(&warning))));
     }
     lines.push(String::new());
     lines.join("\n")

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 pub(super) struct Inherited {
     closed: [bool; 3],
     mask: libc::sigset_t,
-    handlers: [(libc::c_int, libc::sighandler_t); 2],
+    handlers: [(libc::c_int, libc::sighandler_t); 3],
 }
 
 static INHERITED: OnceLock<Inherited> = OnceLock::new();
@@ -37,7 +37,7 @@ impl Inherited {
             let closed = [0, 1, 2].map(|fd| libc::fcntl(fd, libc::F_GETFD) == -1);
             let mut mask = MaybeUninit::zeroed();
             libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
-            let handlers = [libc::SIGPIPE, libc::SIGCHLD].map(|signal| {
+            let handlers = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGBUS].map(|signal| {
                 let mut action = MaybeUninit::<libc::sigaction>::zeroed();
                 libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
                 (signal, action.assume_init().sa_sigaction)

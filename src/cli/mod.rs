@@ -26,6 +26,8 @@ mod probe;
 mod progress;
 mod ps;
 mod record;
+mod shown;
+mod sockets;
 mod status;
 mod trigger;
 mod workload;
@@ -96,6 +98,7 @@ impl<E: fmt::Display> From<E> for Refusal {
 }
 
 pub(crate) fn main() -> ExitCode {
+    kymograph::control::survive_truncation();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -133,10 +136,16 @@ pub(crate) fn main() -> ExitCode {
     })
 }
 
-/// One line on stderr. A closed stderr is no reason to fail.
+/// One line on stderr, whatever is in it. A closed stderr is no reason to fail.
 fn say(line: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "kymo: {line}");
+    let _ = writeln!(std::io::stderr(), "kymo: {}", shown::printable(line));
+}
+
+/// Lines on stdout. A closed stdout is no reason to fail.
+fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(shown::printable_lines(text).as_bytes());
 }
 
 /// clap's several lines as one: the error itself, its tips, and where the help is.

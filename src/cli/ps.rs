@@ -1,9 +1,10 @@
 //! `kymo ps` and `kymo status`: the processes that can be asked for traces.
 
 use super::ask::{self, Process};
-use super::{Refusal, say};
+use super::shown::printable;
+use super::{Refusal, print, say};
 use clap::Args;
-use std::io::Write;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Lists the processes that can be asked for traces.
@@ -27,10 +28,11 @@ impl Ps {
         }
         let mut table =
             format!("{:>8} {:>5} {:<15} {:>8}  COMMAND\n", "PID", "RANK", "STATE", "STEPS");
-        for process in &processes {
-            table += &row(process);
+        for (process, status) in processes.iter().zip(ask::statuses(&processes)) {
+            table += &row(process, status);
         }
-        print(&table)
+        print(&table);
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -38,16 +40,16 @@ impl Ps {
 pub(super) const NONE: &str = "no process can be asked for traces: start one with \
                                `kymo record --wait -- COMMAND`";
 
-fn row(process: &Process) -> String {
-    let status = process.status();
-    let field = |key: &str| status.get(key).map_or("?", String::as_str);
-    let rank = status.get("rank").map_or("-", String::as_str);
+fn row(process: &Process, status: Option<BTreeMap<String, String>>) -> String {
+    let silent = if status.is_none() { "no answer" } else { "?" };
+    let status = status.unwrap_or_default();
+    let field = |key: &str, otherwise| status.get(key).map_or(otherwise, String::as_str);
     format!(
         "{:>8} {:>5} {:<15} {:>8}  {}\n",
         process.pid,
-        rank,
-        field("state"),
-        field("steps"),
+        printable(field("rank", "-")),
+        printable(field("state", silent)),
+        printable(field("steps", "?")),
         process.command
     )
 }
@@ -60,17 +62,22 @@ impl Status {
             return Err(Refusal(NONE.to_owned()));
         }
         let mut text = String::new();
-        for process in &processes {
+        for (process, status) in processes.iter().zip(ask::statuses(&processes)) {
             text += &format!("{} {}\n", process.pid, process.command);
-            for (key, value) in process.status() {
+            let Some(status) = status else {
+                text += &format!("  it has not answered for {} s\n", ask::PATIENCE.as_secs());
+                continue;
+            };
+            for (key, value) in status {
                 match &*key {
                     "pid" => {}
                     "progress" => text += &progress(&value).unwrap_or_default(),
-                    _ => text += &format!("  {key}: {value}\n"),
+                    _ => text += &format!("  {}: {}\n", printable(&key), printable(&value)),
                 }
             }
         }
-        print(&text)
+        print(&text);
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -87,10 +94,4 @@ fn progress(said: &str) -> Option<String> {
         }
         _ => Some(format!("  progress: {done} of {of} iterations\n")),
     }
-}
-
-/// A closed stdout is no reason to fail.
-fn print(text: &str) -> Result<ExitCode, Refusal> {
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
 }

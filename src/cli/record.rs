@@ -35,6 +35,9 @@ const COLLECTORS: [(&str, Setting); 4] = [
     ("HABANA_PROFILE", Setting::Default("profile_api_light")),
 ];
 
+/// Numbered files that are listed at most: a process can write any number into the page.
+const NUMBERED: usize = 10_000;
+
 /// What a variable is set to.
 enum Setting {
     /// The path of the library.
@@ -283,6 +286,12 @@ impl Record {
     /// After the command and the engines: closes the output. Returns how long that is.
     fn finish(&self, config: &Config, page: &std::sync::Arc<Page>, outcome: Outcome) -> u64 {
         let totals = page.totals();
+        if !page.is_intact() {
+            // Not sealed: how much of the output is whole was said there.
+            let length = config.output.metadata().map_or(0, |file| file.len());
+            say(&status::damaged(&config.output, length));
+            return length;
+        }
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
             self.tell_of_numbered(what, config, page);
@@ -319,7 +328,7 @@ impl Record {
     /// The numbered files that were written meanwhile.
     fn tell_of_numbered(&self, what: &str, config: &Config, page: &Page) {
         let kept = config.keep.map_or(0, |keep| page.files().saturating_sub(keep));
-        for number in kept + 1..=page.files() {
+        for number in (kept + 1..=page.files()).take(NUMBERED) {
             let path = config.numbered_path(number);
             match sink::numbered(page, number) {
                 Some(totals) if !self.quiet => {

@@ -29,7 +29,7 @@ impl Line {
             return;
         }
         let now = page.totals();
-        let rate = (now.events - before.events) as f64 / elapsed.as_secs_f64();
+        let rate = now.events.saturating_sub(before.events) as f64 / elapsed.as_secs_f64();
         self.last = (Instant::now(), now);
         self.drawn = true;
         let mut line = format!(
@@ -113,6 +113,16 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
         ));
     }
     lines
+}
+
+/// What can be said of an output whose control page a process has damaged.
+pub(super) fn damaged(path: &Path, length: u64) -> String {
+    format!(
+        "a process of the recording damaged the page by which kymo counts: how much was recorded, \
+         and what was lost, is not known; {} ({}) may lack its end",
+        path.display(),
+        size(length)
+    )
 }
 
 /// What processes want to be known, line by line.

@@ -1,10 +1,11 @@
 //! `kymo trigger` and `kymo stop`: asks processes for traces, and waits for them.
 
 use super::ask::{self, Conversation, Process};
-use super::{Refusal, ps, say};
+use super::shown::printable;
+use super::{Refusal, print, ps, say};
 use clap::Args;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -110,11 +111,11 @@ impl Which {
         let missing = |pid: &&u32| processes.iter().all(|process| process.pid != **pid);
         let missing: Vec<u32> = self.pid.iter().filter(missing).copied().collect();
         let others = processes.len();
-        let ranked = |process: &Process| {
-            let rank = || process.status().get("rank")?.parse().ok();
-            !self.rank.is_empty() && rank().is_some_and(|rank| self.rank.contains(&rank))
-        };
-        processes.retain(|p| self.all || self.pid.contains(&p.pid) || ranked(p));
+        let mut ranked = self.ranked(&processes);
+        processes.retain(|process| {
+            let ranked = ranked.next().unwrap_or(false);
+            self.all || self.pid.contains(&process.pid) || ranked
+        });
         if processes.is_empty() && missing.is_empty() {
             return Err(Refusal(match self.rank.is_empty() || others == 0 {
                 true => ps::NONE.to_owned(),
@@ -122,6 +123,19 @@ impl Which {
             }));
         }
         Ok((processes, missing))
+    }
+}
+
+impl Which {
+    /// Whether each process has one of the ranks; nobody is asked if that does not matter.
+    fn ranked(&self, processes: &[Process]) -> std::vec::IntoIter<bool> {
+        if self.rank.is_empty() || self.all {
+            return Vec::new().into_iter();
+        }
+        let rank = |status: Option<BTreeMap<String, String>>| status?.get("rank")?.parse().ok();
+        let ranks = ask::statuses(processes).into_iter().map(rank);
+        let wanted = ranks.map(|rank| rank.is_some_and(|rank| self.rank.contains(&rank)));
+        wanted.collect::<Vec<_>>().into_iter()
     }
 }
 
@@ -249,6 +263,7 @@ struct Asked<'p> {
     conversation: Conversation,
     facts: BTreeMap<String, String>,
     progress: String,
+    is_accepted: bool,
     /// How it ended: the path, or why there is none.
     end: Option<Result<String, String>>,
 }
@@ -265,30 +280,26 @@ fn conduct(
         good = false;
         say(&format!("{pid}: {}", why_not(*pid)));
     }
-    let mut asked = Vec::new();
-    for process in processes {
-        match process.ask(lines) {
-            Ok(conversation) => asked.push(Asked {
-                process,
-                conversation,
-                facts: BTreeMap::new(),
-                progress: String::new(),
-                end: None,
-            }),
-            Err(error) => {
-                good = false;
-                say(&format!("{}: it does not answer: {error}", process.pid));
-            }
-        }
-    }
+    let begin = |process| Asked {
+        process,
+        conversation: Process::ask(process, lines),
+        facts: BTreeMap::new(),
+        progress: String::new(),
+        is_accepted: false,
+        end: None,
+    };
+    let mut asked: Vec<_> = processes.iter().map(begin).collect();
     let bar = !quiet && std::io::stderr().is_terminal();
-    while asked.iter().any(|one| one.end.is_none()) {
-        let wait = Duration::from_millis(50);
-        asked.iter_mut().filter(|one| one.end.is_none()).for_each(|one| one.listen(wait));
+    loop {
+        asked.iter_mut().filter(|one| one.end.is_none()).for_each(Asked::listen);
         if bar {
             let line = asked.iter().map(Asked::picture).collect::<Vec<_>>().join("  ");
             eprint!("\r\x1b[K{}", line.chars().take(100).collect::<String>());
         }
+        if asked.iter().all(|one| one.end.is_some()) {
+            break;
+        }
+        ask::wait(&asked.iter().map(|one| &one.conversation).collect::<Vec<_>>());
     }
     if bar {
         eprint!("\r\x1b[K");
@@ -300,9 +311,11 @@ fn conduct(
 }
 
 impl Asked<'_> {
-    fn listen(&mut self, time: Duration) {
-        for line in self.conversation.lines(time) {
-            if let Some(progress) = line.strip_prefix("progress ") {
+    fn listen(&mut self) {
+        for line in self.conversation.lines() {
+            if line == "accepted" {
+                self.is_accepted = true;
+            } else if let Some(progress) = line.strip_prefix("progress ") {
                 self.progress = progress.to_owned();
             } else if let Some(why) = line.strip_prefix("refused ") {
                 self.end = Some(Err(without_line(why).to_owned()));
@@ -315,8 +328,12 @@ impl Asked<'_> {
                 self.facts.insert(key.to_owned(), value.to_owned());
             }
         }
-        if self.conversation.has_ended() && self.end.is_none() {
-            self.end = Some(Err("the process ended before it could finish the trace".to_owned()));
+        match self.is_accepted {
+            true => self.conversation.expect_news(),
+            false => self.conversation.expect_an_answer(),
+        }
+        if let (None, Some(end)) = (&self.end, self.conversation.end()) {
+            self.end = Some(Err(end.to_string()));
         }
     }
 
@@ -343,7 +360,7 @@ impl Asked<'_> {
             (None, "WaitForRequest") => "waits for its start".to_owned(),
             (None, "Warmup") => "warms up".to_owned(),
             (None, "ProcessTrace") => "writes".to_owned(),
-            (None, phase) => phase.to_lowercase(),
+            (None, phase) => printable(phase).to_lowercase(),
         };
         format!("{} {state}", self.process.pid)
     }
@@ -354,7 +371,7 @@ impl Asked<'_> {
         let fact = |key: &str| self.facts.get(key).map_or("0", String::as_str);
         match &self.end {
             Some(Ok(path)) => {
-                let _ = writeln!(std::io::stdout(), "{path}");
+                print(&format!("{}\n", printable(path)));
                 if let Some(failure) = self.facts.get("failure") {
                     say(&format!("{pid}: the trace is not complete: {failure}"));
                     return false;

@@ -16,6 +16,10 @@ use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
 const LONGEST: usize = 64 << 10;
 /// How long it may take to say it, and to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take where others wait for its place.
+const CROWDED: Duration = Duration::from_millis(250);
+/// How often it hears that we are still there, if there is nothing else to tell.
+const SIGN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 enum State {
@@ -37,6 +41,7 @@ pub(super) struct Client {
     input: Vec<u8>,
     output: Vec<u8>,
     last_news: String,
+    told: Instant,
 }
 
 impl Client {
@@ -48,6 +53,7 @@ impl Client {
             input: Vec::new(),
             output: Vec::new(),
             last_news: String::new(),
+            told: Instant::now(),
         }
     }
 
@@ -76,15 +82,22 @@ impl Client {
                 self.tell_news(desk);
             }
         }
-        if let State::Dumping(ordered) = &self.state
-            && let Some(line) = dump_lines(ordered)
-        {
-            self.leave(&line);
+        if let State::Dumping(ordered) = &self.state {
+            match dump_lines(ordered) {
+                Some(line) => self.leave(&line),
+                None if news => self.tell("progress ProcessTrace 0 0".to_owned()),
+                None => {}
+            }
         }
         let sent = self.send();
         let waits = !matches!(self.state, State::Leaving);
         let patient = waits || self.since.elapsed() < PATIENCE;
         sent && patient && (waits || !self.output.is_empty())
+    }
+
+    /// Whether it could have said what it wants by now.
+    pub fn is_silent(&self) -> bool {
+        matches!(self.state, State::Speaking) && self.since.elapsed() > CROWDED
     }
 
     /// Reads what there is; whether the client is still there.
@@ -166,12 +179,17 @@ impl Client {
     fn tell_news(&mut self, desk: &Desk) {
         let status = desk.status();
         let (done, of) = status.progress.unwrap_or_default();
-        let news = format!("progress {:?} {done} {of}", status.phase);
-        // Nobody is interested in hearing it twice, and a client that does not read is not
-        // worth much memory.
-        if news != self.last_news && self.output.len() < LONGEST {
+        self.tell(format!("progress {:?} {done} {of}", status.phase));
+    }
+
+    /// Tells news, and what is none now and then: who waits must be able to tell that from
+    /// silence. A client that does not read is not worth much memory.
+    fn tell(&mut self, news: String) {
+        let is_due = news != self.last_news || self.told.elapsed() >= SIGN;
+        if is_due && self.output.len() < LONGEST {
             self.say(&news);
             self.last_news = news;
+            self.told = Instant::now();
         }
     }
 

@@ -1,12 +1,13 @@
 //! Where processes that can be asked for traces are found: a socket for each, named after
 //! its pid, in a folder that only their user can enter.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::reach;
 use crate::config::Config;
 
 /// The folder of the user who runs this process. Made if it is not there.
@@ -33,41 +34,57 @@ pub(super) fn create(config: &Config) -> io::Result<PathBuf> {
 /// see each other's processes.
 pub(super) fn sweep(folder: &Path) {
     const SOME: usize = 16;
-    let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let sockets = entries.map(|entry| entry.path()).filter(|path| pid(path).is_some());
+    let sockets = entries.map(|entry| entry.path()).filter(|path| {
+        // Links are not followed, and connections to what is no socket are refused as well.
+        let is_socket = path.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
+        is_socket && path.file_name().and_then(pid).is_some()
+    });
     for path in sockets.take(SOME) {
-        if UnixStream::connect(&path).is_err_and(refused) {
+        let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        if reach::connect(&path).is_err_and(refused) {
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// The sockets of all processes that this user may ask; for root, those of every user.
-pub fn sockets(config: &Config) -> Vec<(u32, PathBuf)> {
-    let mut folders = vec![path(config, me())];
-    if me() == 0 && config.sockets.is_none() {
-        let users = fs::read_dir("/run/user").into_iter().flatten().flatten();
-        folders.extend(users.map(|user| user.path().join("kymograph")));
-        let temporary = fs::read_dir("/tmp").into_iter().flatten().flatten();
-        let ours = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("kymograph-");
-        folders.extend(temporary.filter(|e| ours(&e.file_name())).map(|e| e.path()));
+/// A folder in which sockets may be, and the user it must belong to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Folder {
+    /// Where it is, if it is there.
+    pub path: PathBuf,
+    /// Whose it must be; none: anybody's who may be asked.
+    pub owner: Option<u32>,
+}
+
+/// Where sockets may be of processes that this user may ask; for root, of every user.
+/// Nothing in them can be trusted, nor that they are folders.
+pub fn folders(config: &Config) -> Vec<Folder> {
+    let all = me() == 0;
+    if let Some(path) = &config.sockets {
+        return vec![Folder { path: path.clone(), owner: (!all).then(me) }];
     }
-    folders.sort();
-    folders.dedup();
-    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
-    let mut found: Vec<_> = entries
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some((pid(&entry.path())?, entry.path())))
-        .collect();
+    let mut found = vec![Folder { path: path(config, me()), owner: Some(me()) }];
+    if all {
+        let names = |folder| fs::read_dir(folder).into_iter().flatten().flatten();
+        found.extend(names("/run/user").filter_map(|entry| {
+            let owner = Some(entry.file_name().to_str()?.parse().ok()?);
+            Some(Folder { path: entry.path().join("kymograph"), owner })
+        }));
+        found.extend(names("/tmp").filter_map(|entry| {
+            let name = entry.file_name();
+            let owner = Some(name.to_str()?.strip_prefix("kymograph-")?.parse().ok()?);
+            Some(Folder { path: entry.path(), owner })
+        }));
+    }
     found.sort();
+    found.dedup();
     found
 }
 
 /// Whose socket this is, by its name.
-fn pid(path: &Path) -> Option<u32> {
-    path.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok()
+pub fn pid(name: &OsStr) -> Option<u32> {
+    name.to_str()?.strip_suffix(".sock")?.parse().ok()
 }
 
 /// `/run/user/<uid>` goes when the user has logged out of everything, and so do the

@@ -30,6 +30,7 @@
 //! `magic`, `version` and `refused` stay where they are in every version, so that a
 //! library of another release can say that it refused.
 
+use super::mapped;
 use super::notes::{NOTES, Note};
 use super::slots::Slot;
 use crate::clock;
@@ -227,8 +228,9 @@ impl Page {
             return Err(io::Error::last_os_error());
         }
         let layout = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let path = std::path::absolute(path)?;
-        Ok(Page { layout, path })
+        let page = Page { layout, path: std::path::absolute(path)? };
+        mapped::enter(page.layout.as_ptr() as usize, BYTES);
+        Ok(page)
     }
 
     pub(super) fn layout(&self) -> &Layout {
@@ -346,6 +348,17 @@ impl Page {
         }
     }
 
+    /// Whether nobody has cut the page's file short or written over what never changes, as
+    /// far as the `kymo` that made it can tell. If somebody has, nothing in it counts.
+    pub fn is_intact(&self) -> bool {
+        let layout = self.layout();
+        let same = layout.magic.load(Acquire) == MAGIC
+            && layout.version.load(Relaxed) == VERSION
+            && layout.owner.load(Relaxed) == std::process::id();
+        // Looked at last: reading finds it out.
+        same && !mapped::was_truncated()
+    }
+
     /// The pid of the `kymo` that made the page.
     pub fn owner(&self) -> u32 {
         self.layout().owner.load(Relaxed)
@@ -354,6 +367,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
+        mapped::leave(self.layout.as_ptr() as usize);
         // SAFETY: mapped by `map` with this length; no reference outlives `self`.
         unsafe { libc::munmap(self.layout.as_ptr().cast(), BYTES) };
     }

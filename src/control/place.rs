@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,8 +82,9 @@ impl Drop for Place {
 }
 
 /// Removes the places of `kymo`s that were killed, once nobody records into them. Only
-/// one's own can be opened, so that others' stay. A lock tells the dead from the living,
-/// not a pid: containers may share `/dev/shm` and yet not see each other's processes.
+/// those of the same user: root leaves others' alone, whatever they have put there. A lock
+/// tells the dead from the living, not a pid: containers may share `/dev/shm` and yet not see
+/// each other's processes.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -92,14 +94,25 @@ fn sweep(parent: &Path) {
             continue;
         }
         let folder = entry.path();
+        let Some(lock) = own(&folder) else {
+            continue;
+        };
         let Ok(page) = Page::open(&folder.join(PAGE)) else {
             continue;
         };
-        let orphan = File::open(&folder).is_ok_and(|lock| try_lock(&lock));
-        if orphan && page.recording().is_empty() {
+        if try_lock(&lock) && page.recording().is_empty() {
             remove(&folder);
         }
     }
+}
+
+/// A folder of this user's, not a link to one: nobody else can put another in its place.
+fn own(path: &Path) -> Option<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let folder = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    // SAFETY: no arguments, cannot fail.
+    let me = unsafe { libc::geteuid() };
+    folder.metadata().is_ok_and(|it| it.uid() == me).then_some(folder)
 }
 
 fn try_lock(file: &File) -> bool {

@@ -1,7 +1,7 @@
 //! Requests of `kymo ps`, `kymo trigger` and `kymo stop`: see [`Socket`].
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use super::client::Client;
 use super::desk::Desk;
 use super::folder;
 use super::held::Held;
+use super::reach;
 use super::trigger::Trigger;
 use crate::config::Config;
 
@@ -116,6 +117,10 @@ impl Trigger for Socket {
             self.news = now;
         }
         self.clients.retain_mut(|client| client.attend(desk, news));
+        if self.clients.len() == MOST {
+            // Somebody may wait behind those who have nothing to say.
+            self.clients.retain(|client| !client.is_silent());
+        }
     }
 
     fn end(&mut self, desk: &Desk) -> bool {
@@ -135,19 +140,7 @@ impl Drop for Socket {
 
 /// Whether the other end is this user or root.
 fn is_trusted(socket: &OwnedFd) -> bool {
-    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `peer` is writable for `length` bytes.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &mut length,
-        )
-    };
     // SAFETY: no arguments, cannot fail.
     let me = unsafe { libc::geteuid() };
-    result == 0 && (peer.uid == me || peer.uid == 0)
+    reach::peer(socket).is_ok_and(|peer| peer.uid == me || peer.uid == 0)
 }

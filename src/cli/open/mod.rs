@@ -5,15 +5,19 @@
 //!
 //! * name it as their host: a page whose name was pointed at 127.0.0.1 names itself;
 //! * come from the UI's origin: the browser says so, and a page cannot make it lie;
-//! * know the path, which is random, and told to nobody but the UI.
+//! * know the path, which is random, and told to the UI;
+//! * come from a process of the same user, as the kernel says: others can read the path in
+//!   the arguments of the command that starts the browser ([`Audience`]).
 //!
-//! [`Site`] decides that, without a socket; [`serve`] has the sockets. The port is 9001
+//! [`Site`] decides the first three, without a socket; [`serve`] has the sockets. The port is 9001
 //! because the UI's content security policy allows no other.
 
+mod audience;
 mod serve;
 mod site;
 
 use super::{Refusal, say, status};
+use audience::Audience;
 use clap::Args;
 use kymograph::Config;
 use site::Site;
@@ -77,6 +81,8 @@ impl Open {
         if let Some(connection) = remote {
             let tunnel = tunnel(&connection, std::env::var("USER").ok(), port);
             say(&format!("on your own machine run `{tunnel}`, and open the link there"));
+        } else if !self.no_browser && !Audience::can_be_told() {
+            say("other users could read the link in a browser's arguments; open it yourself");
         } else if !self.no_browser && !browse(&link) {
             say("there is no browser to open here; open the link yourself");
         }

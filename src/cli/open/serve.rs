@@ -3,6 +3,7 @@
 //! A thread each because browsers open connections in advance and say nothing on them.
 
 use super::super::say;
+use super::audience::Audience;
 use super::site::{Answer, Request, Site};
 use kymograph_converters::packed::{Limits, Packing, Unpacked};
 use std::fs::File;
@@ -25,6 +26,7 @@ const CONNECTIONS: usize = 32;
 
 struct Server {
     site: Site,
+    audience: Audience,
     file: File,
     packing: Packing,
     /// Connections there are, and those of them that send the trace.
@@ -39,6 +41,7 @@ pub(super) fn once(listener: TcpListener, site: Site, file: File, patience: Dura
     let (fetched, done) = mpsc::sync_channel(1);
     let server = Arc::new(Server {
         site,
+        audience: Audience::here(),
         packing: packing(&file),
         file,
         connections: AtomicUsize::new(0),
@@ -109,7 +112,11 @@ impl Server {
             Packing::Zstd => None,
             _ => Some(self.file.metadata()?.len()),
         };
-        let whole = match self.site.answer(asked, length) {
+        let answer = match self.audience.includes(&stream) {
+            Ok(()) => self.site.answer(asked, length),
+            Err(whose) => Answer::Refuse(whose),
+        };
+        let whole = match answer {
             Answer::Trace { head, range } => match length {
                 Some(length) => self.send(&mut stream, head, range, length)?,
                 None => self.send_unpacked(&mut stream, head)?,
@@ -130,9 +137,12 @@ impl Server {
             Answer::Refuse(why) => {
                 let origin = self.site.origin();
                 if !self.warned.swap(true, Ordering::Relaxed) {
-                    say(&format!("refused a request {why}: only {origin} gets the trace"));
+                    say(&format!(
+                        "refused a request {why}: only {origin} in your own browser gets the trace"
+                    ));
                 }
-                let body = format!("Only pages of {origin} get this trace.\n");
+                let body =
+                    format!("Only pages of {origin} get this trace, in its user's browser.\n");
                 format!(
                     "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
                      Connection: close\r\n\r\n{body}",
