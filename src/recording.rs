@@ -275,6 +275,9 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
         return Err(Error::Memory { bytes: config.buffer });
     }
     get_ready(&config);
+    if config.flight.is_some() {
+        crate::flight::alarm::arm(&config.dump_on);
+    }
     let host = Box::new(host::ThisProcess);
     let shared = Arc::new(Shared::new(config, window, std::process::id(), host));
     // Before the engine runs, which may end at once and then takes all this back.
@@ -294,9 +297,6 @@ fn get_ready(config: &Config) {
     queue::watch_threads();
     crate::lifecycle::watch_process();
     crate::lifecycle::forget_inherited();
-    if config.flight.is_some() {
-        crate::flight::alarm::arm(&config.dump_on);
-    }
 }
 
 /// The engine's whole life, on the background thread.
@@ -360,7 +360,15 @@ pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
 /// Does not wait for it.
 pub(crate) fn order_dump(why: &str, patience: Duration) -> Result<Ordered, Error> {
     let ours = active().filter(|shared| shared.is_ours());
-    let shared = ours.ok_or(Error::NoFlight)?;
+    order_dump_of(&*ours.ok_or(Error::NoFlight)?, why, patience)
+}
+
+/// As [`order_dump`], of a process that is recorded from this one.
+pub(crate) fn order_dump_of(
+    shared: &Shared,
+    why: &str,
+    patience: Duration,
+) -> Result<Ordered, Error> {
     let asked = shared.ask(Instant::now() + patience)?;
     shared.order(Order::new(Target::Next, why, asked))
 }

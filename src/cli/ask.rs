@@ -46,7 +46,8 @@ pub(super) fn processes() -> Result<Vec<Process>, Refusal> {
         processes.extend(match socket.connect() {
             // Not the pid of the name, which is that of the process's own namespace.
             Ok((_, peer)) => {
-                let pid = if peer.pid == 0 { socket.pid() } else { peer.pid };
+                let named = peer.pid == 0 || socket.is_answered_for();
+                let pid = if named { socket.pid() } else { peer.pid };
                 let command = if peer.pid == 0 { "?".to_owned() } else { command(pid) };
                 Some(Process { pid, command, foreign: peer.uid != me, socket })
             }

@@ -155,7 +155,7 @@ impl Record {
         }
         let running = launch::start(&self.words()?, &environment.into_c())?;
         // Not before: the child of a process with threads could do little before `exec`.
-        collector.start(&config, page)?;
+        collector.start(&config, page, running.pid())?;
         let follow = |to| Follow::start(to, &config.output, page);
         let follow = destinations.into_iter().map(follow).collect::<Result<Vec<_>, _>>()?;
         let mut line = Line::new(self.quiet);

@@ -59,6 +59,11 @@ impl Opened {
 
 impl Socket {
     /// The process, by the socket's name, which its user can choose.
+    /// Whether `kymo` answers on it in the place of that process.
+    pub(super) fn is_answered_for(&self) -> bool {
+        control::is_answered_for(&self.name)
+    }
+
     pub(super) fn pid(&self) -> u32 {
         control::pid_of_socket(&self.name).unwrap_or_default()
     }

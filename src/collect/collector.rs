@@ -22,6 +22,8 @@ use crate::recording;
 
 /// How often arenas are looked at: by how much the engine of a process starts late at most.
 const LOOK: Duration = Duration::from_millis(10);
+/// In what is known of the command: it is over.
+const OVER: i32 = 1 << 8;
 /// Names of dead processes that are kept for children that they may have left.
 const MOST_NAMES: usize = 64;
 
@@ -41,7 +43,7 @@ struct Shared {
     finish: AtomicBool,
     /// Whether a process that joined runs.
     alive: AtomicBool,
-    /// The command's pid in the upper half, and the signal that it died of.
+    /// The command's pid in the upper half, and, once it is over, what `wait` said of it.
     command: AtomicI64,
     state: Mutex<Outcome>,
 }
@@ -91,11 +93,12 @@ impl Collector {
         Ok(Collector { shared: Arc::new(shared), socket: folder.join(SOCKET), thread: None })
     }
 
-    /// Sets it to work.
+    /// Sets it to work. The command that was started has the pid `command`.
     ///
     /// # Errors
     /// There can be no further thread.
-    pub fn start(&mut self, config: &Config, page: &Arc<Page>) -> io::Result<()> {
+    pub fn start(&mut self, config: &Config, page: &Arc<Page>, command: u32) -> io::Result<()> {
+        self.shared.command.store(i64::from(command) << 32, Ordering::Release);
         recording::choose_clock(config);
         let work = Work {
             shared: self.shared.clone(),
@@ -108,9 +111,10 @@ impl Collector {
         Ok(())
     }
 
-    /// The command, which had this pid, is over; `signal`: what killed it, or 0.
+    /// The command, which has this pid, is over; `signal`: what killed it, or 0.
     pub fn command_ended(&self, pid: u32, signal: i32) {
-        self.shared.command.store(i64::from(pid) << 32 | i64::from(signal), Ordering::Release);
+        let ended = i64::from(OVER | signal);
+        self.shared.command.store(i64::from(pid) << 32 | ended, Ordering::Release);
     }
 
     /// Whether any process that joined still runs.
@@ -157,6 +161,7 @@ struct Resident {
     process: Arc<Process>,
     names: Arc<Names>,
     replaced: Arc<AtomicBool>,
+    is_command: Arc<AtomicBool>,
     /// Once it has recorded something.
     member: Option<Member>,
     over: bool,
@@ -245,8 +250,11 @@ impl Work {
         for home in &mut self.homes {
             home.settle();
             for resident in &mut home.residents {
-                if command != 0 && i64::from(resident.pid) == command >> 32 {
-                    resident.process.died_of((command & 0x7f) as i32);
+                if i64::from(resident.pid) == command >> 32 {
+                    resident.is_command.store(true, Ordering::Release);
+                    if command as i32 & OVER != 0 {
+                        resident.process.died_of(command as i32 & 0x7f);
+                    }
                 }
                 let dead = resident.process.is_dead() || resident.replaced.load(Ordering::Acquire);
                 if resident.member.is_none() && !resident.over {
@@ -348,6 +356,7 @@ impl Home {
                 process,
                 names: Arc::new(names),
                 replaced: Arc::default(),
+                is_command: Arc::default(),
                 member: None,
                 over: false,
             });
@@ -413,6 +422,7 @@ impl Resident {
             names: self.names.clone(),
             process: self.process.clone(),
             replaced: self.replaced.clone(),
+            is_command: self.is_command.clone(),
         };
         match Member::start(subject, config, page) {
             Ok(member) => self.member = Some(member),

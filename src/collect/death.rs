@@ -10,8 +10,10 @@ pub(super) struct Process {
     pid: u32,
     descriptor: Option<OwnedFd>,
     dead: AtomicBool,
-    /// The signal that it died of; 0 if it is not known.
+    /// The signal that it died of; 0 if it is not known, or if there was none.
     signal: AtomicI32,
+    /// Whether somebody knows what it died of.
+    known: AtomicBool,
 }
 
 impl Process {
@@ -21,7 +23,8 @@ impl Process {
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) } as RawFd;
         // SAFETY: just opened.
         let descriptor = (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) });
-        Process { pid, descriptor, dead: AtomicBool::new(false), signal: AtomicI32::new(0) }
+        let (dead, known) = (AtomicBool::new(false), AtomicBool::new(false));
+        Process { pid, descriptor, dead, signal: AtomicI32::new(0), known }
     }
 
     /// Readable once the process is dead; `None` where the kernel has no such thing.
@@ -72,6 +75,12 @@ impl Process {
     /// Who has waited for it knows: it died of this signal, or (0) of none.
     pub fn died_of(&self, signal: i32) {
         self.signal.store(signal, Ordering::Release);
+        self.known.store(true, Ordering::Release);
+    }
+
+    /// Whether it is known what it died of.
+    pub fn is_known(&self) -> bool {
+        self.known.load(Ordering::Acquire)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The engine of one recorded process: a thread of `kymo`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -9,12 +10,12 @@ use super::death::Process;
 use super::names::Names;
 use crate::clock::{self, Anchor, Converter};
 use crate::config::{CategoryFilter, Config};
-use crate::control::{self, Page, State};
+use crate::control::{self, Page, Proxy, State};
 use crate::engine::{Ending, Engine, Origin};
 use crate::error::Error;
 use crate::queue::{About, Arena, Life};
 use crate::recording::host::Host;
-use crate::recording::{Request, Shared, Window};
+use crate::recording::{self, Request, Shared, Window};
 use crate::sink;
 
 /// A process whose records are to be encoded.
@@ -29,7 +30,12 @@ pub(super) struct Subject {
     pub process: Arc<Process>,
     /// Another program has taken its place.
     pub replaced: Arc<AtomicBool>,
+    /// It is the command that `kymo` has started.
+    pub is_command: Arc<AtomicBool>,
 }
+
+/// How long a dump may take to be ordered.
+const ORDER: Duration = Duration::from_secs(1);
 
 /// A process whose records are encoded.
 pub(super) struct Member {
@@ -84,10 +90,14 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
     let origin = if about.parent.is_some() { origin.forked(about.began.1) } else { origin };
     let first = Anchor { ticks: about.began.0, nanos: about.began.1 };
     let converter = Converter::calibrate(first, origin.counter);
+    let rank = origin.place.iter().find(|(key, _)| key == "rank").map(|(_, rank)| *rank);
+    // Best effort: it is recorded all the same.
+    let mut proxy = Proxy::open(&shared.config, subject.pid, rank, shared.clone()).ok();
     let mut engine = Engine::new(shared.clone(), origin, sink, Some(entry), first, converter);
     engine.begin();
     let (ending, at) = loop {
         let request = shared.wait(engine.nap());
+        proxy.iter_mut().for_each(Proxy::attend);
         if let Some(ending) = subject.ending() {
             break (ending, Some(clock::system(libc::CLOCK_BOOTTIME)));
         }
@@ -97,7 +107,13 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
         }
         engine.tick(request);
     };
+    if let Some(why) = subject.crash(ending, &shared.config) {
+        // Written by the end of the engine, which sees the last of it.
+        drop(recording::order_dump_of(&shared, &why, ORDER));
+    }
     engine.end(ending, at);
+    // Whoever waits for a dump is told what has become of it.
+    proxy.iter_mut().for_each(Proxy::attend);
     if ending != Ending::Stopped {
         names.pool.reclaim();
         arena.release(*number);
@@ -105,6 +121,12 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
 }
 
 impl Subject {
+    /// Why what the flight recorders hold is to be written, if this ending is a reason.
+    fn crash(&self, ending: Ending, config: &Config) -> Option<Cow<'static, str>> {
+        let wanted = config.flight.is_some() && config.dump_on.crash;
+        ending.crash(self.is_command.load(Ordering::Acquire)).filter(|_| wanted)
+    }
+
     /// How the process has ended, if it has.
     fn ending(&self) -> Option<Ending> {
         let dead = self.process.is_dead();
@@ -112,6 +134,10 @@ impl Subject {
             return None;
         }
         let life = self.arena.about(self.number).map(|about| about.life);
+        if self.is_command.load(Ordering::Acquire) && dead && !self.process.is_known() {
+            // `kymo` waits for it itself, and is about to say.
+            return None;
+        }
         Some(match (life, self.process.signal()) {
             (Some(Life::Becomes), _) => Ending::Exec,
             (_, Some(signal)) if dead => Ending::Killed { signal: Some(signal) },

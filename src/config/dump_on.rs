@@ -13,6 +13,8 @@ pub struct DumpOn {
     pub panic: bool,
     /// `abort()`, a failed assertion: SIGABRT.
     pub abort: bool,
+    /// Under `kymo record`: a signal kills the program, or crashes one of its processes.
+    pub crash: bool,
     /// A slice takes too long.
     pub slow: Vec<Slow>,
 }
@@ -49,13 +51,14 @@ impl DumpOn {
                 ("exit", _) => on.exit = true,
                 ("panic", _) => on.panic = true,
                 ("abort", _) => on.abort = true,
+                ("crash", _) => on.crash = true,
                 (_, Some((name, limit))) if !name.trim().is_empty() => on.slow.push(Slow {
                     glob: name.trim().as_bytes().into(),
                     limit: value::duration(limit.trim().as_ref())?,
                 }),
                 _ => {
                     return Err(format!(
-                        "expected exit, panic, abort, none or NAME>DURATION such as \
+                        "expected exit, panic, abort, crash, none or NAME>DURATION such as \
                          ProfilerStep#*>250ms, not {part}"
                     ));
                 }
@@ -72,7 +75,8 @@ mod tests {
     #[test]
     fn names_and_durations() {
         let on = DumpOn::parse("exit, step*>100ms,a>b>2s").unwrap();
-        assert!(on.exit && !on.panic && !on.abort);
+        assert!(on.exit && !on.panic && !on.abort && !on.crash);
+        assert!(DumpOn::parse("crash").unwrap().crash);
         assert!(on.slow[0].names(b"step 7") && !on.slow[0].names(b"a step"));
         assert_eq!(on.slow[0].nanos(), 100_000_000);
         assert!(on.slow[1].names(b"a>b"));

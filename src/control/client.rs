@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::desk::{Desk, Status};
 use super::held::Held;
-use crate::engine::job;
 use crate::flight::Ordered;
-use crate::recording;
 use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
 
 /// How much a client may say.
@@ -160,7 +158,7 @@ impl Client {
                 None => self.leave("refused there is nothing to stop: no trace was asked for"),
             },
             // Into a file whose place the program's own options say: there is no path to check.
-            b"dump" => match recording::order_dump("asked by kymo trigger", PATIENCE) {
+            b"dump" => match desk.order_dump("asked by kymo trigger", PATIENCE) {
                 Ok(ordered) => {
                     self.state = State::Dumping(ordered);
                     self.say("accepted");
@@ -256,15 +254,14 @@ fn status_lines(status: &Status) -> String {
         (None, phase, _) => format!("{phase:?}"),
     };
     let (done, of) = status.progress.unwrap_or_default();
-    let rank = job::place().into_iter().find(|(key, _)| key == "rank");
-    let rank = rank.map_or(String::new(), |(_, rank)| format!("rank={rank}\n"));
+    let rank = status.rank.map_or(String::new(), |rank| format!("rank={rank}\n"));
     let daemon =
         status.daemon.as_ref().map_or(String::new(), |it| format!("\ndaemon={}", flat(it)));
     let problems: String =
         status.problems.iter().map(|problem| format!("problem={}\n", flat(problem))).collect();
     format!(
         "{problems}{rank}pid={}\nstate={state}\nsteps={}\nprogress={done} {of}\nversion={}{daemon}",
-        std::process::id(),
+        status.pid,
         status.steps,
         env!("CARGO_PKG_VERSION")
     )

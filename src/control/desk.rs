@@ -19,7 +19,10 @@ use super::held::Pipe;
 use super::names::Names;
 use crate::clock;
 use crate::config::Config;
-use crate::recording::{Shared, Side};
+use crate::engine::job;
+use crate::error::Error;
+use crate::flight::Ordered;
+use crate::recording::{self, Shared, Side};
 use crate::session::{Action, Done, Machine, Now, Origin, Outcome, Phase, Refusal, Request};
 use crate::session::{Ticket, check_output};
 
@@ -34,6 +37,8 @@ pub struct Desk {
     config: Config,
     /// What was wrong with that, a line each.
     problems: Vec<String>,
+    /// The process that is asked, if that is not this one.
+    other: Option<Other>,
     state: Mutex<State>,
     /// Something changed that somebody may wait for.
     changed: Condvar,
@@ -89,6 +94,17 @@ pub struct Status {
     pub progress: Option<(u64, u64)>,
     /// How it goes with the daemon that is asked for requests, for people.
     pub daemon: Option<String>,
+    /// The process.
+    pub pid: u32,
+    /// Which rank of its job it is.
+    pub rank: Option<i64>,
+}
+
+/// A process that another one answers for.
+struct Other {
+    pid: u32,
+    rank: Option<i64>,
+    recording: Arc<Shared>,
 }
 
 /// What the background thread has to do.
@@ -132,12 +148,26 @@ impl Desk {
         Ok(Desk {
             config,
             problems,
+            other: None,
             state: Mutex::default(),
             changed: Condvar::new(),
             wake: Pipe::new()?,
             awaits_step: AtomicBool::new(false),
             names: Names::default(),
         })
+    }
+
+    /// A desk for another process, which is being recorded from here.
+    pub(super) fn of_another(
+        config: Config,
+        pid: u32,
+        rank: Option<i64>,
+        recording: Arc<Shared>,
+    ) -> std::io::Result<Desk> {
+        let mut desk = Desk::new(config, Vec::new())?;
+        desk.other = Some(Other { pid, rank, recording });
+        desk.lock_as_it_is().machine.program_is(Some(Phase::CollectTrace));
+        Ok(desk)
     }
 
     /// How the process wants to be traced unless a request says otherwise.
@@ -184,6 +214,19 @@ impl Desk {
             steps: machine.steps(),
             progress: machine.progress(now()),
             daemon: state.daemon.clone(),
+            pid: self.other.as_ref().map_or_else(std::process::id, |other| other.pid),
+            rank: match &self.other {
+                Some(other) => other.rank,
+                None => job::place().into_iter().find(|(key, _)| key == "rank").map(|rank| rank.1),
+            },
+        }
+    }
+
+    /// Has the flight recorder write what it holds into the next numbered file.
+    pub(super) fn order_dump(&self, why: &str, patience: Duration) -> Result<Ordered, Error> {
+        match &self.other {
+            Some(other) => recording::order_dump_of(&other.recording, why, patience),
+            None => recording::order_dump(why, patience),
         }
     }
 

@@ -82,9 +82,25 @@ pub fn folders(config: &Config) -> Vec<Folder> {
     found
 }
 
+/// The name of the socket of a process.
+pub(super) fn name(pid: u32) -> String {
+    format!("{pid}.sock")
+}
+
+/// The name of the socket on which `kymo`, which is this process, answers for another.
+pub(super) fn name_for(pid: u32) -> String {
+    format!("{pid}@{}.sock", std::process::id())
+}
+
 /// Whose socket this is, by its name.
 pub fn pid(name: &OsStr) -> Option<u32> {
-    name.to_str()?.strip_suffix(".sock")?.parse().ok()
+    let name = name.to_str()?.strip_suffix(".sock")?;
+    name.split('@').next()?.parse().ok()
+}
+
+/// Whether another process answers on it.
+pub fn is_answered_for(name: &OsStr) -> bool {
+    name.as_encoded_bytes().contains(&b'@')
 }
 
 /// `/run/user/<uid>` goes when the user has logged out of everything, and so do the

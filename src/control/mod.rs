@@ -18,6 +18,7 @@ mod notes;
 mod page;
 mod place;
 mod presence;
+mod proxy;
 mod reach;
 pub(crate) mod signal;
 mod slots;
@@ -27,7 +28,8 @@ mod wishes;
 
 pub(crate) use background::Job;
 pub use desk::{Answer, Desk, Status};
-pub use folder::{Folder, folders, pid as pid_of_socket};
+pub(crate) use proxy::Proxy;
+pub use folder::{Folder, folders, is_answered_for, pid as pid_of_socket};
 pub use held::Held;
 pub(crate) use held::close_inherited;
 pub use mapped::survive_truncation;

@@ -51,12 +51,23 @@ impl Socket {
     /// # Errors
     /// No socket can be made; says where.
     pub fn open(config: &Config) -> io::Result<Socket> {
+        Socket::named(config, &folder::name(std::process::id()))
+    }
+
+    /// As [`Socket::open`], for another process, in whose place this one answers.
+    ///
+    /// # Errors
+    /// As [`Socket::open`].
+    pub fn open_for(config: &Config, pid: u32) -> io::Result<Socket> {
+        Socket::named(config, &folder::name_for(pid))
+    }
+
+    fn named(config: &Config, name: &str) -> io::Result<Socket> {
         let folder = folder::create(config)?;
         folder::sweep(&folder);
-        let pid = std::process::id();
-        let path = folder.join(format!("{pid}.sock"));
+        let path = folder.join(name);
         // Under its name when it listens: one that does not is taken for a dead one.
-        let early = folder.join(format!(".{pid}"));
+        let early = folder.join(format!(".{name}"));
         // Of a process that had our pid.
         let _ = std::fs::remove_file(&early);
         let listener = UnixListener::bind(&early)?;

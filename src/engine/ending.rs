@@ -42,9 +42,17 @@ impl Ending {
         }
     }
 
-    /// Whether the process was killed, for all that is known.
-    fn is_death(self) -> bool {
-        self.cut_short().is_some()
+    /// In words, if that is a crash: any signal, if the process is the program itself (`main`).
+    /// Helpers are ended by signals all the time; of them, only the signals that nobody sends
+    /// for that count, and those that nobody has seen.
+    pub(crate) fn crash(self, main: bool) -> Option<Cow<'static, str>> {
+        const ASKED: [i32; 5] =
+            [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM];
+        match self {
+            Ending::Killed { signal: Some(signal) } if !main && ASKED.contains(&signal) => None,
+            Ending::Killed { .. } => self.cut_short(),
+            _ => None,
+        }
     }
 }
 
@@ -104,7 +112,7 @@ impl Engine {
         self.state_facts();
         self.write();
         if self.flight.is_some() {
-            self.keep_last(ending.is_death() || self.shared.config.dump_on.exit);
+            self.keep_last(self.shared.config.dump_on.exit);
         }
         if let Err(error) = self.sink.finish() {
             self.failed(error);

@@ -242,7 +242,7 @@ fn compile(compiler: &str, source: &str, to: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn without_core_files(command: &mut Command) {
+pub(crate) fn without_core_files(command: &mut Command) {
     // SAFETY: setrlimit is async-signal-safe and reads the struct.
     unsafe {
         command.pre_exec(|| {

@@ -277,6 +277,7 @@ impl Engine {
     /// The recording ends: dumps that were asked for are written to their end, and then
     /// what is left goes into the output, if it is `wanted`.
     pub(in crate::engine) fn keep_last(&mut self, wanted: bool) {
+        self.take_orders();
         while self.is_dumping() {
             self.dump();
         }
