@@ -146,6 +146,7 @@ impl Engine {
     }
 
     /// The process was killed: says so, and ends what it has left open.
+    #[cold]
     fn cut_short(&mut self, what: &str, at: u64) {
         let last = self.threads.iter().flatten().map(|thread| thread.last_time()).max();
         let at = at.max(last.unwrap_or(0));

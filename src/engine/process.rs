@@ -415,6 +415,7 @@ impl Context<'_> {
     }
 
     /// The process is gone: ranges that are open end at this time.
+    #[cold]
     pub fn close_ranges(&mut self, at: u64, decoded: &Decoded, sequence: &mut Sequence) {
         for id in self.process.ranges.ids() {
             self.range_end(id, at, decoded, sequence);

@@ -275,6 +275,7 @@ impl Thread {
     }
 
     /// The process is gone: what is open ends at this time.
+    #[cold]
     pub fn close(&mut self, at: u64, decoded: &Decoded, cx: &mut Context<'_>) {
         let time = at.max(self.last_time);
         let mut sides: Vec<_> = self.sides.drain().collect();
