@@ -96,6 +96,9 @@ impl Recording {
     }
 
     fn begin(config: Config, window: Window) -> Result<Recording, Error> {
+        if config.control.is_some() && crate::collect::join(&config) {
+            return joined::start(config, window);
+        }
         let program = Program::begin()?;
         let _changing = Changing::begin()?;
         let (sink, page) = match &config.control {
@@ -126,6 +129,9 @@ impl Recording {
     /// timestamps. What began before and has not ended does so too, with its own times, and
     /// an argument `straddles` says so.
     pub fn open(&self) {
+        if joined::is_joined() {
+            return self.resume();
+        }
         self.shared.window.decide(|| (Some(Side::Opens), ()));
     }
 
@@ -271,6 +277,10 @@ fn launch(
 
 /// Gets everything ready that producers use. From here on they record.
 fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
+    if queue::arena().is_some() {
+        // Its queues are read by `kymo`, and can be read by one only.
+        return Err(Error::AlreadyRecording);
+    }
     if !queue::POOL.provide(config.buffer as usize) {
         return Err(Error::Memory { bytes: config.buffer });
     }
@@ -421,6 +431,9 @@ pub(crate) fn active_summary() -> Option<Summary> {
 }
 
 fn flush(shared: &Shared, patience: Duration) -> bool {
+    if joined::is_joined() {
+        return joined::flush(patience);
+    }
     let deadline = Instant::now() + patience;
     sources::flush(patience);
     shared.flush(deadline.saturating_duration_since(Instant::now()))
@@ -438,6 +451,9 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
     if pid != std::process::id() {
         // A forked child: the recording is the parent's.
         return Summary::default();
+    }
+    if joined::is_joined() {
+        return joined::stop(shared, patience);
     }
     // Only a window that somebody opened has an end.
     if shared.window.is_limited() {

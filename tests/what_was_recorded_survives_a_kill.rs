@@ -156,7 +156,9 @@ fn survives(signal: i32, name: &str, output: &str, processes: usize, more: &[&st
         assert!(died >= 1, "nobody says that it was killed by {name}: {said}");
         pushed += lines.iter().map(|line| line.pushes).sum::<u64>();
     }
-    println!("{kills} kills by {name}, {output}, {processes} processes: {pushed} ranges, all there");
+    println!(
+        "{kills} kills by {name}, {output}, {processes} processes: {pushed} ranges, all there"
+    );
     drop(said);
 }
 

@@ -105,9 +105,14 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
         if over || matches!(request, Request::Stop | Request::Close) {
             break (Ending::Stopped, None);
         }
-        engine.tick(request);
+        let wish = arena.wanted_flush(*number);
+        engine.tick(wish.map_or(request, |_| Request::Flush(0)));
+        if let Some(wish) = wish {
+            let total = shared.total();
+            arena.flushed(*number, wish, (total.events, total.lost));
+        }
     };
-    if let Some(why) = subject.crash(ending, &shared.config) {
+    if let Some(why) = subject.dump_for(ending, &shared.config) {
         // Written by the end of the engine, which sees the last of it.
         drop(recording::order_dump_of(&shared, &why, ORDER));
     }
@@ -122,9 +127,13 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
 
 impl Subject {
     /// Why what the flight recorders hold is to be written, if this ending is a reason.
-    fn crash(&self, ending: Ending, config: &Config) -> Option<Cow<'static, str>> {
-        let wanted = config.flight.is_some() && config.dump_on.crash;
-        ending.crash(self.is_command.load(Ordering::Acquire)).filter(|_| wanted)
+    fn dump_for(&self, ending: Ending, config: &Config) -> Option<Cow<'static, str>> {
+        let on = config.flight.and(Some(&config.dump_on))?;
+        match ending {
+            Ending::Exec => on.exit.then(|| "the process becomes another program".into()),
+            _ if on.crash => ending.crash(self.is_command.load(Ordering::Acquire)),
+            _ => None,
+        }
     }
 
     /// How the process has ended, if it has.

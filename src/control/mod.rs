@@ -28,7 +28,6 @@ mod wishes;
 
 pub(crate) use background::Job;
 pub use desk::{Answer, Desk, Status};
-pub(crate) use proxy::Proxy;
 pub use folder::{Folder, folders, is_answered_for, pid as pid_of_socket};
 pub use held::Held;
 pub(crate) use held::close_inherited;
@@ -37,6 +36,7 @@ pub use page::{Page, State, Totals};
 pub use place::Place;
 pub use presence::{arm, desk};
 pub(crate) use presence::{leave_to_parent, process_ends};
+pub(crate) use proxy::Proxy;
 pub use reach::{Peer, connect, peer};
 pub use slots::Process;
 pub use trigger::Trigger;

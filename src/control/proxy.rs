@@ -43,8 +43,7 @@ impl Proxy {
         let poll = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
         let mut polled: Vec<_> = self.descriptors.iter().map(poll).collect();
         // SAFETY: as many pollfds as are said.
-        let ready =
-            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) } > 0;
+        let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) } > 0;
         if ready || self.socket.due().is_some_and(|due| due <= Instant::now()) {
             self.socket.attend(&self.desk);
         }

@@ -112,7 +112,8 @@ impl Engine {
         self.state_facts();
         self.write();
         if self.flight.is_some() {
-            self.keep_last(self.shared.config.dump_on.exit);
+            // Before an exec there is a dump of its own.
+            self.keep_last(self.shared.config.dump_on.exit && ending != Ending::Exec);
         }
         if let Err(error) = self.sink.finish() {
             self.failed(error);

@@ -73,7 +73,9 @@ fn start() {
 fn start_once() {
     let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
     if collect::join(&config) {
-        if recording::joined::start(config).is_ok() {
+        if let Ok(recording) = recording::joined::start(config, recording::Window::all()) {
+            // It ends with the process.
+            std::mem::forget(recording);
             python::state_facts();
         }
         return;

@@ -17,6 +17,7 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -92,9 +93,16 @@ pub struct Member {
     nanos: AtomicU64,
     /// Ticks when it said that it ends.
     ended: AtomicU64,
+    /// How often it has asked that everything be written, and the newest of these that was.
+    flushes: AtomicU32,
+    flushed: AtomicU32,
+    /// Events that were written, and events that were lost, as of the last flush.
+    events: AtomicU64,
+    lost: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Member>() == 64);
+const _: () = assert!(offset_of!(Member, flushes) == 40);
 const LANES: usize = HEADER + MEMBERS * size_of::<Member>();
 
 /// What a member says of itself.
@@ -278,6 +286,10 @@ impl Arena {
         member.ticks.store(began.0, Ordering::Relaxed);
         member.nanos.store(began.1, Ordering::Relaxed);
         member.ended.store(0, Ordering::Relaxed);
+        member.flushes.store(0, Ordering::Relaxed);
+        member.flushed.store(0, Ordering::Relaxed);
+        member.events.store(0, Ordering::Relaxed);
+        member.lost.store(0, Ordering::Relaxed);
         member.life.store(Life::Records as u32, Ordering::Release);
         Some(number)
     }
@@ -307,6 +319,40 @@ impl Arena {
         if let Some(member) = self.member(number) {
             member.ended.store(ticks, Ordering::Relaxed);
             member.life.store(life as u32, Ordering::Release);
+        }
+    }
+
+    /// The process: asks that everything it has recorded be written. Returns the number of the
+    /// wish, for [`Arena::is_flushed`].
+    pub(super) fn ask_flush(&self, number: u32) -> u32 {
+        self.member(number).map_or(0, |member| member.flushes.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    /// The process: whether that was done.
+    pub(super) fn is_flushed(&self, number: u32, wish: u32) -> bool {
+        let done = |member: &Member| member.flushed.load(Ordering::Acquire).wrapping_sub(wish);
+        self.member(number).is_none_or(|member| (done(member) as i32) >= 0)
+    }
+
+    /// The process: events that were written, and lost, as of the last flush.
+    pub(super) fn written(&self, number: u32) -> (u64, u64) {
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        self.member(number).map_or((0, 0), |member| (load(&member.events), load(&member.lost)))
+    }
+
+    /// Whoever reads: the newest wish for a flush, if it was not done.
+    pub fn wanted_flush(&self, number: u32) -> Option<u32> {
+        let member = self.member(number)?;
+        let wish = member.flushes.load(Ordering::Acquire);
+        (member.flushed.load(Ordering::Relaxed) != wish).then_some(wish)
+    }
+
+    /// Whoever reads: so much was written, and lost, so far.
+    pub fn flushed(&self, number: u32, wish: u32, written: (u64, u64)) {
+        if let Some(member) = self.member(number) {
+            member.events.store(written.0, Ordering::Relaxed);
+            member.lost.store(written.1, Ordering::Relaxed);
+            member.flushed.store(wish, Ordering::Release);
         }
     }
 

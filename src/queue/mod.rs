@@ -31,6 +31,8 @@ pub use reader::{Drained, Losses, Reader};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use std::time::{Duration, Instant};
+
 use crate::clock::Anchor;
 use crate::intern::INTERNER;
 use lane::Lane;
@@ -148,6 +150,28 @@ pub fn live(life: Life) {
     if let (Some(arena), member @ 1..) = (arena(), POOL.member()) {
         arena.live(member, life, crate::clock::ticks());
     }
+}
+
+/// Has whoever reads the arena write everything that this process has recorded, and waits
+/// until that is done, or for `patience`. Returns whether it is done.
+pub fn flush(patience: Duration) -> bool {
+    let (Some(arena), member @ 1..) = (arena(), POOL.member()) else { return false };
+    if !POOL.has_records() {
+        return true;
+    }
+    let (wish, since) = (arena.ask_flush(member), Instant::now());
+    while !arena.is_flushed(member, wish) {
+        if since.elapsed() > patience || arena.is_closing() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// Events of this process that were written, and lost, as of the last [`flush`].
+pub fn written() -> (u64, u64) {
+    arena().map_or((0, 0), |arena| arena.written(POOL.member()))
 }
 
 /// Publishes a name before it is used. Returns false if there is no room for it. The caller

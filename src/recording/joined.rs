@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::active::{activate, active};
+use super::active::{activate, active, deactivate};
 use super::host::ThisProcess;
-use super::{Changing, GENERATION, Shared, Window};
+use super::{Changing, GENERATION, Recording, Shared, Summary, Window};
 use crate::config::{Config, ForkPolicy};
 use crate::error::Error;
 use crate::queue::{self, Life};
@@ -24,22 +24,46 @@ pub(crate) fn is_joined() -> bool {
     JOINED.load(Ordering::Acquire)
 }
 
-/// Starts to record, after [`crate::collect::join`].
+/// Starts to record, after [`crate::collect::join`]. What is recorded before the window opens
+/// is not recorded at all: there is no engine here that could leave it out later.
 ///
 /// # Errors
 /// A recording is running.
-pub(crate) fn start(config: Config) -> Result<(), Error> {
+pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> {
     let _changing = Changing::begin()?;
     super::get_ready(&config);
-    let shared = Shared::new(config, Window::all(), std::process::id(), Box::new(ThisProcess));
+    let limited = window.is_limited();
+    let shared = Shared::new(config, window, std::process::id(), Box::new(ThisProcess));
     let shared = Arc::new(shared);
     JOINED.store(true, Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     activate(shared.clone());
     recorder::forget_categories();
     category::switch(|name| shared.config.categories.matches(name.as_bytes()));
+    if limited {
+        shared.set_paused(true);
+    }
     sources::start(&shared.config);
-    Ok(())
+    Ok(Recording { pid: std::process::id(), shared })
+}
+
+/// Has `kymo` write everything that was recorded so far; returns whether it has.
+pub(super) fn flush(patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    sources::flush(patience);
+    queue::flush(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// The program ends the recording.
+pub(super) fn stop(shared: &Arc<Shared>, patience: Duration) -> Summary {
+    let deadline = Instant::now() + patience;
+    sources::stop(patience);
+    shared.recording_ends();
+    let flushed = queue::flush(deadline.saturating_duration_since(Instant::now()));
+    deactivate();
+    let (events, lost) = queue::written();
+    let failure = (!flushed).then(|| "kymo did not write everything in time".to_owned());
+    Summary { events, lost, failure, ..Summary::default() }
 }
 
 /// The process ends: its sources push what they have. What is recorded after this, by static
