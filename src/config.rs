@@ -113,7 +113,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Memory for the flight recorder, at least 2M; the processes of a recording share it. What does not fit goes, oldest first.",
         |c, v| { c.flight_memory = value::at_least(v, 2 << 20)?; Ok(()) }),
     option!("DUMP_ON", "LIST", "exit,crash",
-        "What makes a flight recorder write what it has, apart from being asked: exit (into OUTPUT, however the recording ends; an exec into the next of the following), and into OUTPUT.1, OUTPUT.2 … before the extension: crash (under `kymo record`, any signal that ends the program, or that crashes one of its processes), panic, abort (elsewhere, by a SIGABRT handler), and NAME>DURATION for slices that take longer, such as ProfilerStep#*>250ms; none for nothing.",
+        "What makes a flight recorder write what it has, apart from being asked: exit (into OUTPUT, however the recording of a process ends), and into OUTPUT.1, OUTPUT.2 … before the extension: crash (under `kymo record`, any signal that ends the program, or that crashes one of its processes), panic, abort (elsewhere, by a SIGABRT handler), and NAME>DURATION for slices that take longer, such as ProfilerStep#*>250ms; none for nothing.",
         |c, v| { c.dump_on = DumpOn::parse(value::text(v)?)?; Ok(()) }),
     option!("PROCESS_NAME", "TEXT", "",
         "Name of the process in the trace. Unset: its command line.",

@@ -129,11 +129,8 @@ impl Subject {
     /// Why what the flight recorders hold is to be written, if this ending is a reason.
     fn dump_for(&self, ending: Ending, config: &Config) -> Option<Cow<'static, str>> {
         let on = config.flight.and(Some(&config.dump_on))?;
-        match ending {
-            Ending::Exec => on.exit.then(|| "the process becomes another program".into()),
-            _ if on.crash => ending.crash(self.is_command.load(Ordering::Acquire)),
-            _ => None,
-        }
+        let command = self.is_command.load(Ordering::Acquire);
+        ending.crash(command).filter(|_| on.crash)
     }
 
     /// How the process has ended, if it has.

@@ -112,8 +112,7 @@ impl Engine {
         self.state_facts();
         self.write();
         if self.flight.is_some() {
-            // Before an exec there is a dump of its own.
-            self.keep_last(self.shared.config.dump_on.exit && ending != Ending::Exec);
+            self.keep_last(self.shared.config.dump_on.exit);
         }
         if let Err(error) = self.sink.finish() {
             self.failed(error);

@@ -102,7 +102,7 @@ impl Engine {
         let config = &self.shared.config;
         match &self.member {
             Some(member) => {
-                let (sink, file) = Numbered::join(member.page(), config, number)?;
+                let (sink, file) = Numbered::join(member.page(), config, number, self.origin.pid)?;
                 Ok((sink, Some(file)))
             }
             None => Ok((sink::open_file(config, &config.numbered_path(number))?, None)),

@@ -26,7 +26,8 @@ pub(crate) struct Numbered {
 }
 
 impl Numbered {
-    /// Takes part in file `number` of the recording of `page`; makes it if nobody has.
+    /// Has the process `pid` take part in file `number` of the recording of `page`; makes it
+    /// if nobody has.
     ///
     /// # Errors
     /// The file or its page cannot be made or opened.
@@ -34,6 +35,7 @@ impl Numbered {
         page: &Arc<Page>,
         config: &Config,
         number: u32,
+        pid: u32,
     ) -> Result<(Box<dyn Sink>, Numbered), Error> {
         let path = config.numbered_path(number);
         let place = Numbered::page(page, number);
@@ -49,7 +51,7 @@ impl Numbered {
             lock.unlock();
         }
         let own = Arc::new(Page::open(&place)?);
-        let entry = own.register();
+        let entry = own.register_for(pid);
         let file = SharedFile::open(&path, own)?.compress(config.compression());
         Ok((Box::new(file), Numbered { entry }))
     }

@@ -146,7 +146,7 @@ impl Engine {
                 let begun = page.files() > flight.files;
                 let number = if begun { flight.files + 1 } else { page.next_file(order.asked) };
                 flight.files = number;
-                let (sink, file) = Numbered::join(page, config, number)?;
+                let (sink, file) = Numbered::join(page, config, number, self.origin.pid)?;
                 Ok((config.numbered_path(number), sink, Some(file)))
             }
         }
