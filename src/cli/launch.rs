@@ -136,6 +136,11 @@ impl Running {
 }
 
 impl Ended {
+    /// The signal that ended it.
+    pub(super) fn signal(self) -> Option<libc::c_int> {
+        libc::WIFSIGNALED(self.0).then(|| libc::WTERMSIG(self.0))
+    }
+
     /// Ends `kymo` as the command ended; returns only if that was by `exit`.
     pub(super) fn imitate(self) -> ExitCode {
         if !libc::WIFSIGNALED(self.0) {

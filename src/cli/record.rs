@@ -11,7 +11,8 @@ use super::json::Json;
 use super::launch;
 use super::post::Server;
 use super::status::{self, Line};
-use super::{Refusal, ask, elf, library, say, trigger};
+use super::witness::Witness;
+use super::{Refusal, ask, elf, ending, library, say, trigger};
 use clap::Args;
 use kymograph::clock;
 use kymograph::config::{self, Compress, Config, OPTIONS};
@@ -138,6 +139,7 @@ impl Record {
         let destinations = destinations(&config)?;
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
+        let witness = Witness::of(&config.output)?;
         let place = Place::create()?;
         let page = place.page();
         config.control = Some(page.path().to_owned());
@@ -162,7 +164,10 @@ impl Record {
         if let Some(line) = &mut line {
             line.clear();
         }
-        let length = self.finish(&config, page);
+        let obstacle =
+            elf::obstacle(&program).map(|obstacle| (program.display().to_string(), obstacle.why));
+        let command = ending::Command { obstacle, signal: ended.signal() };
+        let length = self.finish(config, &place, witness, command);
         for follow in follow {
             let outcome = follow.finish(length);
             if !self.quiet {
@@ -275,14 +280,20 @@ impl Record {
 
     /// After the command: lets the others write what they have, and closes the output.
     /// Returns how long that is.
-    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>) -> u64 {
+    fn finish(
+        &self,
+        mut config: Config,
+        place: &Place,
+        witness: Witness,
+        command: ending::Command,
+    ) -> u64 {
+        let page = place.page();
         page.set_state(State::Closing);
         // They look at the page when they flush.
         let deadline = Instant::now() + config.flush + Duration::from_millis(500);
         while !page.recording().is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let left = page.recording().len() as u64;
         let totals = page.totals();
         if !page.is_intact() {
             // Not sealed: how much of the output is whole was said there.
@@ -290,37 +301,35 @@ impl Record {
             say(&status::damaged(&config.output, length));
             return length;
         }
+        let facts = ending::facts(&config, place, command, &totals);
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
-            self.tell_of_numbered(what, config, page);
+            self.tell_of_numbered(what, &config, page);
             if config.flight.is_none() || !config.dump_on.exit {
                 page.set_state(State::Closed);
                 // It was made to find out whether it can be.
                 let _ = std::fs::remove_file(&config.output);
+                if !self.quiet {
+                    ending::tell(&facts, page);
+                }
                 return 0;
             }
         }
-        let last = last_packets(config, page, &totals);
-        let sealed = sink::seal(config, page.clone(), &last);
-        let length = sealed.unwrap_or_else(|error| {
-            say(&error.to_string());
-            page.committed()
-        });
-        if self.quiet {
-            return length;
-        }
-        if left > 0 {
-            say(&format!(
-                "{} started by the command still ran and did not hand over the last of its \
-                 events; the trace ends with the command",
-                status::count(left, "process", "processes")
-            ));
-        }
-        for line in status::summary(&totals, &config.output, length) {
-            say(&line);
-        }
-        for line in status::notes(page) {
-            say(&line);
+        let mut output = ending::Output::new(witness, config.output.clone());
+        let length = if output.find(page.committed()) {
+            config.output.clone_from(&output.path);
+            let last = last_packets(&config, page, &totals);
+            sink::seal(&config, page.clone(), &last).unwrap_or_else(|error| {
+                say(&error.to_string());
+                page.committed()
+            })
+        } else {
+            page.set_state(State::Closed);
+            config.output.metadata().map_or(0, |file| file.len())
+        };
+        if !self.quiet {
+            output.summary(&totals, length).iter().for_each(|line| say(line));
+            ending::tell(&facts, page);
         }
         length
     }

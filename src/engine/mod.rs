@@ -44,7 +44,7 @@ use kymograph_protos::record::{Slot, StrId};
 
 use crate::clock::{self, Anchor, Converter};
 use crate::config::Config;
-use crate::control::{self, Page, State};
+use crate::control::{self, Page, Patterns, State};
 use crate::intern::INTERNER;
 use crate::queue::{Losses, POOL};
 use crate::recording::{Request, Shared, Summary, ThreadStats};
@@ -413,6 +413,9 @@ impl Engine {
             page.add_threads((self.thread_count - threads) as u32);
             self.told_page = (events, lost, self.bytes, self.thread_count);
             self.process.new_notes().iter().for_each(|note| page.note(note));
+            if let Some(watch) = &self.watch {
+                page.match_patterns(Patterns::Slow, watch.matched());
+            }
         }
     }
 

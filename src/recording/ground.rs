@@ -8,7 +8,7 @@ use super::active::deactivate;
 use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
 use crate::config::Config;
-use crate::control::Page;
+use crate::control::{LeftOut, Page, Patterns};
 use crate::error::Error;
 use crate::flight::{Order, Ordered};
 use crate::{category, clock, recorder};
@@ -202,9 +202,24 @@ impl Shared {
             self.window.pause();
         } else {
             self.window.resume();
-            category::switch(|name| self.config.categories.matches(name.as_bytes()));
+            category::switch(|name| self.wants(name.as_bytes()));
         }
         recorder::forget_categories();
+    }
+
+    /// Whether the options want a category. `kymo record` hears which of their names there are.
+    pub(super) fn wants(&self, category: &[u8]) -> bool {
+        let wanted = self.config.categories.matches(category);
+        if let Some(page) = self.page.get() {
+            match wanted {
+                true => {
+                    let bits = self.config.categories.matching(category);
+                    page.match_patterns(Patterns::Categories, bits);
+                }
+                false => page.leave_out(LeftOut::Category),
+            }
+        }
+        wanted
     }
 
     /// Nothing is recorded from now on.
