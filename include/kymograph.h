@@ -69,6 +69,7 @@ typedef struct kymo_summary {
 /* Starts recording. `options` are lines of KEY=VALUE, such as
  * "OUTPUT=run.pftrace.gz\nBUFFER=128M\nCATEGORIES=*,-debug"; NULL takes them from the
  * environment (KYMOGRAPH_OUTPUT and so on), "" are the defaults. `kymo --help` lists them.
+ * A privileged program (setuid, setgid, file capabilities) gets the defaults and SAFE for NULL.
  *
  * False if there is an unknown key or a bad value, the output cannot be written, or the
  * process is being recorded already; kymo_last_error says which, and nothing has started.

@@ -19,6 +19,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kymograph_backends::environment::is_privileged;
+
 pub use daemon::Daemon;
 pub use dump_on::{DumpOn, Slow};
 pub use filter::CategoryFilter;
@@ -424,9 +426,16 @@ impl Config {
     /// Reads the environment: every variable whose name begins with `KYMOGRAPH_`, and those
     /// by which Kineto finds its daemon.
     ///
+    /// In a program that has more rights than who started it (setuid, setgid, file
+    /// capabilities) the environment is ignored, and `SAFE` is on: the folder that it was
+    /// started in is not its own choice either.
+    ///
     /// Reads `environ`, which is not safe against another thread that calls `setenv` at
     /// the same moment: call it from the library's constructor, or early.
     pub fn from_env() -> (Config, Vec<Problem>) {
+        if is_privileged() {
+            return (Config { safe: true, ..Config::default() }, Vec::new());
+        }
         Config::from_vars(std::env::vars_os())
     }
 

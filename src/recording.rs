@@ -294,7 +294,7 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     active::activate(shared.clone());
     recorder::forget_categories();
-    category::switch(|name| shared.config.categories.matches(name.as_bytes()));
+    category::switch(|name| shared.wants(name.as_bytes()));
     Ok(shared)
 }
 
@@ -505,8 +505,7 @@ pub(crate) fn wants(category: &[u8]) -> Option<bool> {
         // It may be recorded later; that is said to everybody when it begins.
         return wanted.or_else(|| control::desk().map(|_| false));
     };
-    let wanted =
-        || !shared.paused.load(Ordering::Acquire) && shared.config.categories.matches(category);
+    let wanted = || !shared.paused.load(Ordering::Acquire) && shared.wants(category);
     (!shared.ending.load(Ordering::Acquire)).then(wanted)
 }
 

@@ -5,6 +5,7 @@
 
 pub mod amd;
 pub mod annotate;
+pub mod environment;
 pub mod hpu;
 mod load;
 pub mod nvidia;

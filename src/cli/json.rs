@@ -25,7 +25,8 @@ pub(super) struct Json {
 impl Json {
     /// Begins with the folder `folder`, which it makes.
     pub(super) fn in_folder(folder: PathBuf) -> io::Result<Json> {
-        fs::create_dir(&folder)?;
+        std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700)
+            .create(&folder)?;
         Ok(Json { folder, end: None, thread: None })
     }
 

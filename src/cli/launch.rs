@@ -143,9 +143,9 @@ impl Running {
 }
 
 impl Ended {
-    /// The signal that ended it, or 0.
-    pub(super) fn signal(self) -> i32 {
-        if libc::WIFSIGNALED(self.0) { libc::WTERMSIG(self.0) } else { 0 }
+    /// The signal that ended it.
+    pub(super) fn signal(self) -> Option<libc::c_int> {
+        libc::WIFSIGNALED(self.0).then(|| libc::WTERMSIG(self.0))
     }
 
     /// Ends `kymo` as the command ended; returns only if that was by `exit`.

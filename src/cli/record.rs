@@ -11,7 +11,8 @@ use super::json::Json;
 use super::launch;
 use super::post::Server;
 use super::status::{self, Line};
-use super::{Refusal, ask, elf, library, say, trigger};
+use super::witness::Witness;
+use super::{Refusal, ask, elf, ending, library, say, trigger};
 use clap::Args;
 use kymograph::clock;
 use kymograph::collect::{Collector, Outcome};
@@ -142,6 +143,7 @@ impl Record {
         let destinations = destinations(&config)?;
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
+        let witness = Witness::of(&config.output)?;
         let place = Place::create()?;
         let page = place.page();
         let mut collector = Collector::create(place.folder())?;
@@ -165,14 +167,17 @@ impl Record {
                 line.draw(page);
             }
         });
-        collector.command_ended(running.pid(), ended.signal());
+        collector.command_ended(running.pid(), ended.signal().unwrap_or(0));
         while self.wait_all && collector.anybody_runs() {
             std::thread::sleep(Duration::from_millis(20));
         }
         if let Some(line) = &mut line {
             line.clear();
         }
-        let length = self.finish(&config, page, collector.finish());
+        let obstacle =
+            elf::obstacle(&program).map(|obstacle| (program.display().to_string(), obstacle.why));
+        let command = ending::Command { obstacle, signal: ended.signal() };
+        let length = self.finish(config, &place, witness, command, &collector.finish());
         for follow in follow {
             let outcome = follow.finish(length);
             if !self.quiet {
@@ -284,7 +289,15 @@ impl Record {
     }
 
     /// After the command and the engines: closes the output. Returns how long that is.
-    fn finish(&self, config: &Config, page: &std::sync::Arc<Page>, outcome: Outcome) -> u64 {
+    fn finish(
+        &self,
+        mut config: Config,
+        place: &Place,
+        witness: Witness,
+        command: ending::Command,
+        outcome: &Outcome,
+    ) -> u64 {
+        let page = place.page();
         let totals = page.totals();
         if !page.is_intact() {
             // Not sealed: how much of the output is whole was said there.
@@ -292,33 +305,36 @@ impl Record {
             say(&status::damaged(&config.output, length));
             return length;
         }
+        outcome.refused.iter().for_each(|why| say(&format!("a process is not recorded: {why}")));
+        let facts = ending::facts(&config, place, command, &totals, outcome);
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
-            self.tell_of_numbered(what, config, page);
+            self.tell_of_numbered(what, &config, page);
             if config.flight.is_none() || !config.dump_on.exit {
                 page.set_state(State::Closed);
                 // It was made to find out whether it can be.
                 let _ = std::fs::remove_file(&config.output);
+                if !self.quiet {
+                    ending::tell(&facts, page);
+                }
                 return 0;
             }
         }
-        let last = last_packets(config, page, &totals);
-        let sealed = sink::seal(config, page.clone(), &last);
-        let length = sealed.unwrap_or_else(|error| {
-            say(&error.to_string());
-            page.committed()
-        });
-        if self.quiet {
-            return length;
-        }
-        if let Some(line) = outlived(&outcome) {
-            say(&line);
-        }
-        for line in status::summary(&totals, &config.output, length) {
-            say(&line);
-        }
-        for line in status::notes(page) {
-            say(&line);
+        let mut output = ending::Output::new(witness, config.output.clone());
+        let length = if output.find(page.committed()) {
+            config.output.clone_from(&output.path);
+            let last = last_packets(&config, page, &totals);
+            sink::seal(&config, page.clone(), &last).unwrap_or_else(|error| {
+                say(&error.to_string());
+                page.committed()
+            })
+        } else {
+            page.set_state(State::Closed);
+            config.output.metadata().map_or(0, |file| file.len())
+        };
+        if !self.quiet {
+            output.summary(&totals, length).iter().for_each(|line| say(line));
+            ending::tell(&facts, page);
         }
         length
     }
@@ -340,21 +356,6 @@ impl Record {
             }
         }
     }
-}
-
-/// Who still ran when the recording ended.
-fn outlived(outcome: &Outcome) -> Option<String> {
-    let name = |(pid, name): &(u32, String)| format!("{name} ({pid})");
-    let names: Vec<_> = outcome.outlived.iter().take(3).map(name).collect();
-    let more = outcome.outlived.len().saturating_sub(names.len());
-    (!names.is_empty()).then(|| {
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let is = if outcome.outlived.len() == 1 { "runs" } else { "run" };
-        format!(
-            "{}{more} still {is}; the trace ends with the command (--wait-all waits for all)",
-            names.join(", ")
-        )
-    })
 }
 
 /// Where the trace is to be sent while it is written.

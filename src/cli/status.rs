@@ -76,28 +76,10 @@ fn width() -> usize {
 pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> {
     let output = path.display();
     let mut lines = Vec::new();
-    if totals.events == 0 && totals.lost == 0 {
-        lines.push(
-            "nothing was recorded: no process used CUDA or PyTorch or called NVTX or ITT, or \
-             none could be injected"
-                .to_owned(),
-        );
-        if totals.refused > 0 {
-            lines.push(format!(
-                "{} refused: libkymograph.so is not from the same release as kymo; install \
-                 both anew",
-                count(totals.refused.into(), "process", "processes")
-            ));
-        }
-        lines.push(
-            "see `kymo doctor`; check --domain; or annotate the program (Python: `pip install \
-             nvtx`; PyTorch needs no annotations)"
-                .to_owned(),
-        );
-    } else {
+    if totals.events > 0 || totals.lost > 0 {
         let threads = count(totals.threads.into(), "thread", "threads");
         lines.push(contents(totals, path, length).replacen(", ", &format!(", {threads}, "), 1));
-        lines.push(format!("look at it: kymo open {output}"));
+        lines.push(look_at(path));
     }
     if totals.lost > 0 {
         lines.push(
@@ -113,6 +95,11 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
         ));
     }
     lines
+}
+
+/// What to do next.
+pub(super) fn look_at(path: &Path) -> String {
+    format!("look at it: kymo open {}", path.display())
 }
 
 /// What can be said of an output whose control page a process has damaged.

@@ -32,6 +32,11 @@ impl Slow {
         filter::matches(&self.glob, name)
     }
 
+    /// The pattern.
+    pub fn pattern(&self) -> &[u8] {
+        &self.glob
+    }
+
     /// How long they may take, in nanoseconds.
     pub fn nanos(&self) -> u64 {
         self.limit.as_nanos().try_into().unwrap_or(u64::MAX)

@@ -52,6 +52,22 @@ impl CategoryFilter {
         let any = |globs: &[Box<[u8]>]| globs.iter().any(|glob| matches(glob, name));
         any(&self.wanted) && !any(&self.unwanted)
     }
+
+    /// The names that are to be recorded, as they were written.
+    pub fn wanted(&self) -> impl Iterator<Item = &[u8]> {
+        self.wanted.iter().map(|glob| &**glob)
+    }
+
+    /// Which of [`CategoryFilter::wanted`] this name is called by, as bits; of the first 64.
+    pub(crate) fn matching(&self, name: &[u8]) -> u64 {
+        matching(self.wanted(), name)
+    }
+}
+
+/// Which of the first 64 globs match, as bits.
+pub(super) fn matching<'g>(globs: impl Iterator<Item = &'g [u8]>, name: &[u8]) -> u64 {
+    let bits = globs.take(64).enumerate().filter(|(_, glob)| matches(glob, name));
+    bits.fold(0, |bits, (at, _)| bits | 1 << at)
 }
 
 /// Whether `glob`, in which `*` stands for any bytes, matches the whole of `name`. Never
@@ -116,6 +132,11 @@ mod tests {
         assert!(filter.matches(b"io.read"));
         assert!(!filter.matches(b"io.debug"));
         assert!(!filter.matches(b"net"));
+        assert_eq!(filter.wanted().collect::<Vec<_>>(), [&b"render"[..], b"io*"]);
+        assert_eq!(
+            ["render", "io.x", "net"].map(|name| filter.matching(name.as_bytes())),
+            [1, 2, 0]
+        );
         let filter = CategoryFilter::parse("-NCCL").unwrap();
         assert!(filter.matches(b"anything") && filter.matches(b"") && !filter.matches(b"NCCL"));
         assert!(CategoryFilter::parse(",,").is_err());

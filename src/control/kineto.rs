@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use kymograph_backends::environment::is_privileged;
+
 use crate::config::Config;
 use crate::session;
 
@@ -31,7 +33,9 @@ fn path(wanted: &Path) -> PathBuf {
     let environment = std::fs::read("/proc/self/environ").unwrap_or_default();
     let found = environment.split(|b| *b == 0).find_map(|v| v.strip_prefix(b"KINETO_CONFIG="));
     match found {
-        Some(path) if !path.is_empty() => PathBuf::from(OsStr::from_bytes(path)),
+        Some(path) if !path.is_empty() && !is_privileged() => {
+            PathBuf::from(OsStr::from_bytes(path))
+        }
         _ => PathBuf::from("/etc/libkineto.conf"),
     }
 }

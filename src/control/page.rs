@@ -13,13 +13,13 @@
 //! totals   │events │lost   │bytes  │write  │threads  │processes  │sequence  │serial  │
 //!          │       │       │       │errors │         │           │          │        │
 //!          └───────┴───────┴───────┴───────┴─────────┴───────────┴──────────┴────────┘
-//!          112      116      120      128
-//!          ┌────────┬────────┬────────┐
-//!          │unsaid  │files   │asked   │
-//!          └────────┴────────┴────────┘
-//!          128                  144                                           61440
+//!          112      116      120      128                  144      152        160
+//!          ┌────────┬────────┬────────┬────────────────────┬────────┬──────────┐
+//!          │unsaid  │files   │asked   │patterns            │observed│zero      │
+//!          └────────┴────────┴────────┴────────────────────┴────────┴──────────┘
+//!          160                  176                                           61440
 //!          ┌────────┬───┬───────┬──────────────────────────────────────────────────┐
-//! slots    │pid     │use│serial │ … 3832 of 16 bytes                               │
+//! slots    │pid     │use│serial │ … 3830 of 16 bytes                               │
 //!          └────────┴───┴───────┴──────────────────────────────────────────────────┘
 //!          61440  61444  61448                                                65536
 //!          ┌──────┬──────┬─────────────────────────────────────────────────────────┐
@@ -30,9 +30,9 @@
 //! `magic`, `version` and `refused` stay where they are in every version, so that a
 //! library of another release can say that it refused.
 
-use super::mapped;
 use super::notes::{NOTES, Note};
 use super::slots::Slot;
+use super::{mapped, place};
 use crate::clock;
 use crate::error::Error;
 use kymograph_protos::packet::Snapshot;
@@ -47,9 +47,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kymopage");
 /// Raised with every change of the layout or of what a field means.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const BYTES: usize = 64 * 1024;
-const SLOTS: usize = (BYTES - 128 - NOTES * size_of::<Note>()) / 16;
+const SLOTS: usize = (BYTES - 160 - NOTES * size_of::<Note>()) / 16;
 
 #[repr(C)]
 pub(super) struct Layout {
@@ -73,6 +73,9 @@ pub(super) struct Layout {
     pub(super) unsaid: AtomicU32,
     files: AtomicU32,
     asked: AtomicU64,
+    pub(super) patterns: [AtomicU64; 2],
+    pub(super) observed: AtomicU64,
+    zero: u64,
     pub(super) slots: [Slot; SLOTS],
     pub(super) notes: [Note; NOTES],
 }
@@ -83,7 +86,7 @@ const _: () = assert!(std::mem::offset_of!(Layout, committed) == 32);
 const _: () = assert!(std::mem::offset_of!(Layout, events) == 64);
 const _: () = assert!(std::mem::offset_of!(Layout, threads) == 96);
 const _: () = assert!(std::mem::offset_of!(Layout, asked) == 120);
-const _: () = assert!(std::mem::offset_of!(Layout, slots) == 128);
+const _: () = assert!(std::mem::offset_of!(Layout, slots) == 160);
 const _: () = assert!(std::mem::offset_of!(Layout, notes) == 61_440);
 
 /// What the recording as a whole is doing.
@@ -184,7 +187,13 @@ impl Page {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         options.custom_flags(libc::O_NOFOLLOW);
-        let file = options.open(path).map_err(&failed)?;
+        let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        let file = options.open(path).inspect_err(|error| {
+            if denied(error) {
+                place::tell_left_out(path);
+            }
+        });
+        let file = file.map_err(&failed)?;
         let metadata = file.metadata().map_err(&failed)?;
         // SAFETY: no arguments, cannot fail.
         let me = unsafe { libc::geteuid() };

@@ -1,18 +1,24 @@
-//! Where the control page lies: a folder of its own that only its owner can enter.
+//! Where the control page lies: a folder of its own, in which only its owner can look around.
 
 use super::Page;
 use crate::error::Error;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const PREFIX: &str = "kymograph-";
 const PAGE: &str = "control";
+/// What processes of other users write to, who cannot open the page: a line for each, with its
+/// user. Everybody who knows the folder's name may add to it, and nobody else may read it.
+const LEFT_OUT: &str = "left-out";
+/// How much of that is read.
+const LONGEST: u64 = 64 << 10;
 
 /// A temporary folder with a new control page in it. Both are removed on drop; processes
 /// that have the page mapped keep it.
@@ -53,7 +59,15 @@ impl Place {
         // locking fails, the file system has no locks, and nobody can sweep it either.
         let made = File::open(&folder).map_err(failed).and_then(|lock| {
             let _ = try_lock(&lock);
-            Page::create(&folder.join(PAGE)).map(|page| (page, lock))
+            let page = Page::create(&folder.join(PAGE))?;
+            // Best effort: without it there is one reason less to tell.
+            let open =
+                |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));
+            let told = folder.join(LEFT_OUT);
+            let _ = File::create_new(&told)
+                .and_then(|_| open(&told, 0o622))
+                .and_then(|()| open(&folder, 0o711));
+            Ok((page, lock))
         });
         match made {
             Ok((page, lock)) => Ok(Place { folder, page: Arc::new(page), _lock: lock }),
@@ -69,10 +83,31 @@ impl Place {
         &self.folder
     }
 
+    /// Processes that wanted to be recorded and could not, as they run as another user than
+    /// who records: how many, and the users. They say so themselves.
+    pub fn left_out(&self) -> (usize, BTreeSet<u32>) {
+        let mut said = String::new();
+        if let Ok(file) = File::open(self.folder.join(LEFT_OUT)) {
+            let _ = file.take(LONGEST).read_to_string(&mut said);
+        }
+        let users = said.lines().filter_map(|line| line.parse::<u32>().ok());
+        (users.clone().count(), users.collect())
+    }
+
     /// The page.
     pub fn page(&self) -> &Arc<Page> {
         &self.page
     }
+}
+
+/// In a process that may not open the page at `page`: tells who records it.
+pub(super) fn tell_left_out(page: &Path) {
+    let flags = libc::O_APPEND | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let told = page.with_file_name(LEFT_OUT);
+    let file = File::options().append(true).custom_flags(flags).open(told);
+    // SAFETY: no arguments, cannot fail.
+    let me = unsafe { libc::geteuid() };
+    let _ = file.and_then(|mut file| file.write_all(format!("{me}\n").as_bytes()));
 }
 
 impl Drop for Place {

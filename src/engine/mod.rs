@@ -48,7 +48,7 @@ use kymograph_protos::packet;
 use kymograph_protos::record::Slot;
 
 use crate::clock::{self, Anchor, Converter};
-use crate::control;
+use crate::control::{self, Patterns};
 use crate::queue::Losses;
 use crate::recording::{Shared, Summary, ThreadStats};
 use crate::sink::Sink;
@@ -296,6 +296,9 @@ impl Engine {
             page.add_threads((self.thread_count - threads) as u32);
             self.told_page = (events, lost, self.bytes, self.thread_count);
             self.process.new_notes().iter().for_each(|note| page.note(note));
+            if let Some(watch) = &self.watch {
+                page.match_patterns(Patterns::Slow, watch.matched());
+            }
         }
     }
 

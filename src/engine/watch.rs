@@ -4,6 +4,7 @@ use kymograph_protos::StrId;
 use kymograph_protos::packet::{Name, Strings};
 
 use crate::config::{DumpOn, Slow};
+use crate::control::MOST_PATTERNS;
 use crate::intern::Interner;
 
 /// See the module.
@@ -12,6 +13,8 @@ pub struct Watch {
     rules: Vec<Slow>,
     /// How long a name may take, by its number: 0 if nobody has looked yet.
     limits: Vec<u64>,
+    /// The rules that a slice was called by, as bits; of the first 64.
+    matched: u64,
     /// The first slice since the last [`Watch::take`] that took too long, in words.
     found: Option<String>,
 }
@@ -20,7 +23,7 @@ impl Watch {
     /// `None` if nothing is to be watched.
     pub fn new(on: &DumpOn) -> Option<Watch> {
         let rules = on.slow.clone();
-        (!rules.is_empty()).then_some(Watch { rules, limits: Vec::new(), found: None })
+        (!rules.is_empty()).then_some(Watch { rules, limits: Vec::new(), matched: 0, found: None })
     }
 
     /// A slice took this long, so far. Returns whether that is too long.
@@ -56,9 +59,18 @@ impl Watch {
         limit
     }
 
-    fn limit(&self, name: &[u8]) -> u64 {
-        let limits = self.rules.iter().filter(|rule| rule.names(name)).map(Slow::nanos);
-        limits.min().unwrap_or(u64::MAX)
+    /// The rules that a slice was called by, as bits.
+    pub fn matched(&self) -> u64 {
+        self.matched
+    }
+
+    fn limit(&mut self, name: &[u8]) -> u64 {
+        let mut limit = u64::MAX;
+        for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.names(name)) {
+            limit = limit.min(rule.nanos());
+            self.matched |= if at < MOST_PATTERNS { 1 << at } else { 0 };
+        }
+        limit
     }
 
     #[cold]

@@ -8,6 +8,9 @@
 //! The interposed calls do the one thing that the recording needs, then what the caller
 //! asked for. They serve only the process that is being recorded: the child of a `vfork`
 //! shares its memory, but not its pid.
+//!
+//! A privileged process (setuid and the like) that was led here by its environment is left
+//! alone: whoever set that must not make it write files.
 
 mod cupti;
 mod exec;
@@ -22,6 +25,7 @@ use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use kymograph_backends::annotate::{itt, nvtx};
+use kymograph_backends::environment::is_privileged;
 use kymograph_backends::nvidia;
 
 use crate::collect;
@@ -44,7 +48,7 @@ extern "C" fn on_load() {
     guard((), || {
         // SAFETY: no other thread exists that could change the environment.
         let set = |name: &CStr| unsafe { !libc::getenv(name.as_ptr()).is_null() };
-        if set(c"KYMOGRAPH_CONTROL") || set(c"KYMOGRAPH_WAIT") {
+        if !is_privileged() && (set(c"KYMOGRAPH_CONTROL") || set(c"KYMOGRAPH_WAIT")) {
             let config = WANTED.get_or_init(|| Config::from_env().0);
             // While the process may still do all that this takes.
             collect::join(config);
@@ -114,6 +118,9 @@ pub(crate) fn start_if_wanted() -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtx2(exports: Option<nvtx::GetExportTable>) -> c_int {
     guard(0, || {
+        if is_privileged() {
+            return 0;
+        }
         start();
         // SAFETY: passed on from the NVTX copy.
         unsafe { nvtx::initialize(exports, &PIPELINE) }
@@ -128,6 +135,9 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(exports: Option<nvtx::GetExpor
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::ExtModule) -> c_int {
     guard(0, || {
+        if is_privileged() {
+            return 0;
+        }
         start();
         // SAFETY: passed on from the NVTX copy.
         unsafe { nvtx::initialize_extension(module, &PIPELINE) }
@@ -139,6 +149,9 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::Ext
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> c_int {
     slow_guard(1, || {
+        if is_privileged() {
+            return 1;
+        }
         nvidia::injected(|| {
             start();
             recording::start_sources();
@@ -154,6 +167,9 @@ pub extern "C" fn InitializeInjection() -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_int) {
     guard((), || {
+        if is_privileged() {
+            return;
+        }
         start();
         // SAFETY: passed on from the static part.
         unsafe { itt::initialize(global, group, &PIPELINE) };

@@ -9,7 +9,7 @@ use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
 use crate::clock;
 use crate::config::Config;
-use crate::control::Page;
+use crate::control::{LeftOut, Page, Patterns};
 use crate::error::Error;
 use crate::flight::{Order, Ordered};
 
@@ -227,6 +227,21 @@ impl Shared {
             self.window.resume();
             self.host.record(Some(&self.config.categories));
         }
+    }
+
+    /// Whether the options want a category. `kymo record` hears which of their names there are.
+    pub(super) fn wants(&self, category: &[u8]) -> bool {
+        let wanted = self.config.categories.matches(category);
+        if let Some(page) = self.page.get() {
+            match wanted {
+                true => {
+                    let bits = self.config.categories.matching(category);
+                    page.match_patterns(Patterns::Categories, bits);
+                }
+                false => page.leave_out(LeftOut::Category),
+            }
+        }
+        wanted
     }
 
     /// Nothing is recorded from now on.

@@ -25,10 +25,20 @@ pub(crate) fn library_folder() -> PathBuf {
 /// Compiles `source` into `folder`; warnings are errors. `None` if there is no such
 /// compiler.
 pub(crate) fn compile(compiler: &str, standard: &str, source: &str, folder: &Path) -> PathBuf {
+    compile_for(&library_folder(), compiler, standard, source, folder)
+}
+
+/// As [`compile`], with the library that is in the folder `library`.
+pub(crate) fn compile_for(
+    library: &Path,
+    compiler: &str,
+    standard: &str,
+    source: &str,
+    folder: &Path,
+) -> PathBuf {
     let program = folder.join(Path::new(source).file_stem().unwrap());
-    let library = library_folder();
     let mut rpath = std::ffi::OsString::from("-Wl,-rpath,");
-    rpath.push(&library);
+    rpath.push(library);
     let output = Command::new(compiler)
         .args([standard, "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic", "-g"])
         .args(["-D_POSIX_C_SOURCE=200809L", "-Wl,--no-as-needed"])
@@ -36,7 +46,7 @@ pub(crate) fn compile(compiler: &str, standard: &str, source: &str, folder: &Pat
         .arg(root().join("include"))
         .arg(root().join(source))
         .arg("-L")
-        .arg(&library)
+        .arg(library)
         .args(["-lkymograph", "-lpthread"])
         .arg(rpath)
         .arg("-o")

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::sys::Entry;
+use crate::environment;
 use crate::load::Library;
 
 /// Names under which it is loaded, newest first; the first is what rocprofiler-register
@@ -81,7 +82,7 @@ pub fn can_be_loaded() -> bool {
     if !unsafe { libc::dlsym(libc::RTLD_DEFAULT, ENTRY.as_ptr()) }.is_null() {
         return true;
     }
-    let configured = std::env::var_os("ROCPROFILER_REGISTER_LIBRARY");
+    let configured = environment::variable("ROCPROFILER_REGISTER_LIBRARY");
     let wanted = configured.filter(|path| !path.is_empty());
     let wanted = wanted.map_or_else(|| PathBuf::from("librocprofiler-sdk.so"), PathBuf::from);
     let beside = Library::present(REGISTER).and_then(Library::path);

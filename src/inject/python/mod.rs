@@ -14,9 +14,10 @@ mod audit;
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use crate::config::{Config, PyTorch};
+use crate::control::{LeftOut, Page};
 use crate::guard::guard;
 use crate::recorder;
 use crate::recording::Recording;
@@ -348,8 +349,20 @@ impl Drop for Owned<'_> {
     }
 }
 
-/// What pytorch.py has to say: `again` if PyTorch may be imported later, else what became
-/// of it.
+/// A daemon thread is not recorded: `kymo` is told, once, though there may be no recording in
+/// this process yet, and never be one.
+fn leave_out_daemons() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        let control = super::WANTED.get().and_then(|config| config.control.as_deref());
+        if let Some(Ok(page)) = control.map(Page::open) {
+            page.leave_out(LeftOut::DaemonThread);
+        }
+    });
+}
+
+/// What pytorch.py has to say: `again` if PyTorch may be imported later, `daemon` of a thread
+/// that is not recorded, else what became of it.
 unsafe extern "C" fn tell(_: Object, text: Object) -> Object {
     let Some((python, _)) = PYTHON.get() else {
         return ptr::null_mut();
@@ -367,6 +380,7 @@ unsafe extern "C" fn tell(_: Object, text: Object) -> Object {
         };
         match text.as_str() {
             "again" => STATE.store(WATCHING, Ordering::Release),
+            "daemon" => leave_out_daemons(),
             _ => note(text),
         }
     });

@@ -38,6 +38,7 @@ class Guest:
         """As `start`, at the beginning of a thread."""
         try:
             if thread.daemon and not daemons:
+                tell("daemon")
                 return
             self.start()
         except Exception as error:
@@ -195,6 +196,8 @@ def may_keep():
     thread = threading._active.get(get_ident())
     if thread is None or isinstance(thread, threading._DummyThread):
         return daemons
+    if thread.daemon and not daemons:
+        tell("daemon")
     return daemons or not thread.daemon
 
 

@@ -1,0 +1,19 @@
+//! The environment, as far as this process may be guided by it.
+//!
+//! A program that runs with more rights than whoever started it (setuid, setgid, file
+//! capabilities) gets its environment from somebody who must not decide which files it writes
+//! or which libraries it loads. The kernel tells such a program so (getauxval(3), `AT_SECURE`).
+
+use std::ffi::OsString;
+
+/// Whether this process has more rights than who started it.
+pub fn is_privileged() -> bool {
+    // SAFETY: no pointers.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// A variable that names something to load or to write; none in a privileged process. As
+/// `std::env::var_os`, it is not safe against another thread that calls `setenv`.
+pub fn variable(name: &str) -> Option<OsString> {
+    if is_privileged() { None } else { std::env::var_os(name) }
+}

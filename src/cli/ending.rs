@@ -1,0 +1,108 @@
+//! What `kymo record` knows when the command has ended, and says of it.
+
+use super::reasons::{Facts, reasons};
+use super::witness::Witness;
+use super::{outlived, say, status};
+use kymograph::collect::Outcome;
+use kymograph::config::{CategoryFilter, Config};
+use kymograph::control::{LeftOut, Page, Patterns, Place, Totals};
+use std::path::PathBuf;
+
+/// What is known of the command.
+#[derive(Debug, Default)]
+pub(super) struct Command {
+    /// Why it could not be recorded itself: its name, and the end of the sentence.
+    pub(super) obstacle: Option<(String, &'static str)>,
+    /// The signal that ended it.
+    pub(super) signal: Option<i32>,
+}
+
+/// The output, and what there is to say of it.
+#[derive(Debug)]
+pub(super) struct Output {
+    witness: Witness,
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// What has become of it meanwhile.
+    trouble: Option<String>,
+    is_gone: bool,
+}
+
+impl Output {
+    pub(super) fn new(witness: Witness, path: PathBuf) -> Output {
+        Output { witness, path, trouble: None, is_gone: false }
+    }
+
+    /// Looks where it is now, and whether it has the `length` that was written to it. Returns
+    /// whether it can be sealed.
+    pub(super) fn find(&mut self, length: u64) -> bool {
+        if let Some((trouble, now)) = self.witness.missing() {
+            self.trouble = Some(trouble);
+            self.is_gone = now.is_none();
+            self.path = now.unwrap_or_else(|| self.path.clone());
+        }
+        let cut = self.witness.cut(length);
+        let whole = cut.is_none() && !self.is_gone;
+        self.trouble = self.trouble.take().or(cut);
+        whole
+    }
+
+    /// What is in it, and nothing that is not there.
+    pub(super) fn summary(&self, totals: &Totals, length: u64) -> Vec<String> {
+        let Some(trouble) = &self.trouble else {
+            return status::summary(totals, &self.path, length);
+        };
+        let events = status::count(totals.events, "event", "events");
+        let lost = status::grouped(totals.lost);
+        let mut lines = vec![format!("{trouble} ({events}, and {lost} lost before)")];
+        if !self.is_gone {
+            lines.push(status::look_at(&self.path));
+        }
+        lines
+    }
+}
+
+/// All that is known; `totals` are those of the end.
+pub(super) fn facts(
+    config: &Config,
+    place: &Place,
+    command: Command,
+    totals: &Totals,
+    outcome: &Outcome,
+) -> Facts {
+    let page = place.page();
+    let has = |bits: u64, at: usize| at >= 64 || bits & 1 << at != 0;
+    let (categories, slow) = (page.matched(Patterns::Categories), page.matched(Patterns::Slow));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let wanted = config.categories.wanted().enumerate();
+    // Without the option it is what everything matches.
+    let wanted = wanted.filter(|(_, name)| *name != b"*");
+    let filtered = config.categories != CategoryFilter::default();
+    let watched = config.flight.map(|_| config.dump_on.slow.iter().enumerate());
+    Facts {
+        events: totals.events,
+        lost: totals.lost,
+        processes: totals.processes.into(),
+        refused: totals.refused.into(),
+        obstacle: command.obstacle,
+        signal: command.signal,
+        outlived: outlived::outlived(page, &outcome.outlived),
+        in_memory: config.flight.is_some() && config.dump_on.exit,
+        numbered: config.rotate.is_some() || config.flight.is_some() && !config.dump_on.exit,
+        others: place.left_out(),
+        category_left_out: filtered && page.left_out(LeftOut::Category),
+        daemon_thread_left_out: page.left_out(LeftOut::DaemonThread),
+        categories: wanted.map(|(at, name)| (text(name), has(categories, at))).collect(),
+        slow: watched
+            .into_iter()
+            .flatten()
+            .map(|(at, rule)| (text(rule.pattern()), has(slow, at)))
+            .collect(),
+    }
+}
+
+/// Says why something is missing, and what processes want to be known.
+pub(super) fn tell(facts: &Facts, page: &Page) {
+    reasons(facts).iter().for_each(|line| say(line));
+    status::notes(page).iter().for_each(|line| say(line));
+}
