@@ -6,7 +6,7 @@ mod kymo;
 
 use std::os::unix::fs::PermissionsExt;
 
-use guest::{Guest, count};
+use guest::{Guest, count, lost};
 
 #[test]
 fn it_ends_by_return_and_by_exit() {
@@ -128,5 +128,21 @@ fn its_first_event_is_on_a_small_stack() {
             assert_eq!(count(&trace, "range"), 100, "{arguments:?}");
             assert_eq!(count(&trace, "with a payload"), 2, "{arguments:?}");
         }
+    }
+}
+
+/// What is recorded and what is counted is all that there was.
+#[test]
+fn it_nests_deeply_after_a_loss() {
+    let guest = Guest::compiled("nests_after_a_loss.c").option("--buffer=64K");
+    for (depth, refused) in [("63", "1"), ("64", "200"), ("300", "1")] {
+        let ran = guest.behaves_as_alone(&[depth, refused]);
+        let events: i64 = ran.recorded.stdout.split(' ').next().unwrap().parse().unwrap();
+        let trace = ran.judged();
+        let slices = trace.one_i64("SELECT count(*) FROM slice WHERE category = 'nvtx'");
+        let lost = lost(&trace);
+        assert!(lost > 0, "{depth} {refused}: nothing was lost, which tests nothing");
+        assert_eq!(slices + lost, events, "{depth} {refused}");
+        assert!(count(&trace, "inside") > 0, "{depth} {refused}: it ended with the loss");
     }
 }

@@ -36,14 +36,11 @@ const MACHINE: u16 = 0;
 pub(super) struct Obstacle {
     /// The end of a sentence that begins with the program's name.
     pub(super) why: &'static str,
-    /// Not even to be tried: its loader would end it rather than go on without us.
-    pub(super) keep_out: bool,
 }
 
 impl Obstacle {
     fn because(why: &'static str) -> Option<Obstacle> {
-        let keep_out = false;
-        Some(Obstacle { why, keep_out })
+        Some(Obstacle { why })
     }
 }
 
@@ -64,12 +61,9 @@ pub(super) fn obstacle(path: &Path) -> Option<Obstacle> {
             Program::Foreign => {
                 return Obstacle::because("is for another processor architecture than kymo");
             }
-            // musl's loader gives up over a preloaded library that it cannot link.
+            // What LD_PRELOAD says is nothing to its loader: see `library::preloadable`.
             Program::OtherLibc => {
-                return Some(Obstacle {
-                    why: "uses another C library than kymo was built for",
-                    keep_out: true,
-                });
+                return Obstacle::because("uses another C library than kymo was built for");
             }
             Program::Dynamic | Program::Library | Program::Unknown => return None,
         }

@@ -7,7 +7,6 @@
 use super::{Refusal, library};
 use clap::Args;
 use kymograph::Config;
-use kymograph::control::Place;
 use kymograph_backends::source::Settings;
 use kymograph_backends::vendor::finding::Finding;
 use kymograph_backends::{amd, hpu, nvidia, xpu};
@@ -64,8 +63,7 @@ pub(super) fn backend(library: &Path, name: &str) -> Vec<Finding> {
 
 fn child(library: &Path, backend: Option<&str>) -> Result<Output, String> {
     let me = std::env::current_exe().map_err(|e| e.to_string())?;
-    let place = Place::create().map_err(|e| e.to_string())?;
-    let preload = library::preloadable(library, place.folder()).map_err(|e| e.to_string())?;
+    let preload = library::preloadable(library).map_err(|e| e.to_string())?;
     let mut command = Command::new(me);
     command.arg("__probe").arg(library).args(backend);
     command.env("LD_PRELOAD", preload);

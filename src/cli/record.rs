@@ -151,7 +151,7 @@ impl Record {
         settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
         settings.insert("KYMOGRAPH_CONTROL", page.path().into());
 
-        let environment = self.environment(&program, &library, &place, &settings)?;
+        let environment = self.environment(&program, &library, &settings)?;
         if let Some(duration) = config.duration {
             page.set_duration(duration);
         }
@@ -202,7 +202,7 @@ impl Record {
         let asked = !config.daemon.name.is_empty();
         let json = asked.then(|| Json::in_folder(place.folder().join("json"))).transpose()?;
         settings.extend(json.iter().map(|json| ("KYMOGRAPH_JSON_NOTES", json.folder().into())));
-        let environment = self.environment(&program, &library, &place, &settings)?;
+        let environment = self.environment(&program, &library, &settings)?;
         let running = launch::start(&self.words()?, &environment.into_c())?;
         let json = json.map(Json::start);
         let ended = running.wait(None, || {});
@@ -220,23 +220,19 @@ impl Record {
         &self,
         program: &Path,
         library: &Path,
-        place: &Place,
         settings: &BTreeMap<&'static str, OsString>,
     ) -> Result<Environment, Refusal> {
         let obstacle = elf::obstacle(program);
         if let (Some(obstacle), false) = (obstacle, self.quiet) {
             say(&format!(
-                "{} {}: it runs, but cannot be recorded itself{}",
+                "{} {}: it runs, but cannot be recorded itself (its children may be)",
                 program.display(),
-                obstacle.why,
-                if obstacle.keep_out { "" } else { " (its children may be)" }
+                obstacle.why
             ));
         }
         let mut environment = Environment::inherited();
         environment.extend(settings);
-        if obstacle.is_none_or(|obstacle| !obstacle.keep_out) {
-            inject(&mut environment, library, place, self.quiet)?;
-        }
+        inject(&mut environment, library, self.quiet)?;
         Ok(environment)
     }
 
@@ -419,17 +415,12 @@ fn refuse_other_files(output: &Path) -> Result<(), Refusal> {
 }
 
 /// Adds what makes the command load the library.
-fn inject(
-    environment: &mut Environment,
-    library: &Path,
-    place: &Place,
-    quiet: bool,
-) -> Result<(), Refusal> {
-    let preload = library::preloadable(library, place.folder())?;
+fn inject(environment: &mut Environment, library: &Path, quiet: bool) -> Result<(), Refusal> {
+    let preload = library::preloadable(library)?;
     let mut list = environment.get("LD_PRELOAD").unwrap_or_default().to_owned();
     let separators = |byte: &u8| b" :".contains(byte);
     let mut entries = list.as_bytes().split(separators);
-    if !entries.any(|entry| entry == preload.as_os_str().as_bytes()) {
+    if !entries.any(|entry| entry == preload.as_bytes()) {
         if !list.is_empty() {
             list.push(":");
         }

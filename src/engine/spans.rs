@@ -254,10 +254,14 @@ impl Spans {
         }
     }
 
-    /// The thread of `line` has ended.
+    /// The thread of `line` has ended. If nothing of it waits, others get its number.
     pub fn thread_ended(&mut self, line: u32) {
-        if let Some(line) = line.checked_sub(1) {
-            self.lines[line as usize].ended = true;
+        let Some(index) = line.checked_sub(1) else { return };
+        let of = &mut self.lines[index as usize];
+        of.ended = true;
+        if of.steps.is_empty() && of.open.is_empty() {
+            *of = Line::default();
+            self.free.push(line);
         }
     }
 

@@ -12,7 +12,9 @@
 //! and nothing at all where another tool is named there.
 #![allow(non_snake_case, reason = "named as in Level Zero and XPTI")]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use kymograph_backends::xpu;
 
@@ -48,16 +50,18 @@ pub(super) fn prepare(config: &Config) {
     }
 }
 
-/// The file that we were loaded from.
-fn own_path() -> Option<&'static CStr> {
+/// The file that we were loaded from, by the same path in every program.
+fn own_path() -> Option<CString> {
     // Not one that is exported: its address may be that of another library's.
     let function: fn(&Config) = prepare;
     // SAFETY: an address of our own; what it is told of lives as long as we do.
-    unsafe {
+    let path = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let found = libc::dladdr(function as *const c_void, &mut info);
         (found != 0 && !info.dli_fname.is_null()).then(|| CStr::from_ptr(info.dli_fname))
-    }
+    };
+    let path = Path::new(OsStr::from_bytes(path?.to_bytes())).canonicalize().ok()?;
+    CString::new(path.into_os_string().into_vec()).ok()
 }
 
 /// The program uses Level Zero: starts the recording, if one is wanted.

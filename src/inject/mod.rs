@@ -14,6 +14,7 @@
 
 mod cupti;
 mod exec;
+mod host;
 mod levelzero;
 mod python;
 mod rocm;
@@ -45,6 +46,9 @@ static WANTED: OnceLock<Config> = OnceLock::new();
 /// Runs when the library is loaded, before the program's own threads exist: the only
 /// moment at which its environment can be read safely.
 extern "C" fn on_load() {
+    if host::is_static() {
+        return;
+    }
     guard((), || {
         // SAFETY: no other thread exists that could change the environment.
         let set = |name: &CStr| unsafe { !libc::getenv(name.as_ptr()).is_null() };
@@ -117,6 +121,9 @@ pub(crate) fn start_if_wanted() -> bool {
 /// Called by an NVTX copy, as its tool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtx2(exports: Option<nvtx::GetExportTable>) -> c_int {
+    if host::is_static() {
+        return 0;
+    }
     guard(0, || {
         if is_privileged() {
             return 0;
@@ -134,6 +141,9 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(exports: Option<nvtx::GetExpor
 /// Called by an NVTX copy, as its tool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::ExtModule) -> c_int {
+    if host::is_static() {
+        return 0;
+    }
     guard(0, || {
         if is_privileged() {
             return 0;
@@ -148,6 +158,9 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::Ext
 /// documentation calls the function so).
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjection() -> c_int {
+    if host::is_static() {
+        return 0;
+    }
     slow_guard(1, || {
         if is_privileged() {
             return 1;
@@ -166,6 +179,9 @@ pub extern "C" fn InitializeInjection() -> c_int {
 /// Called by a static part of ITT, as its tool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_int) {
+    if host::is_static() {
+        return;
+    }
     guard((), || {
         if is_privileged() {
             return;

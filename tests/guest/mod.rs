@@ -152,11 +152,16 @@ impl Guest {
 
     /// Runs it with its trace in `folder`.
     pub(crate) fn run_recorded(&self, arguments: &[&str], folder: &Path) -> Ran {
+        self.run(self.recorded(&[], folder), arguments)
+    }
+
+    /// The command that runs it with its trace in `folder`.
+    pub(crate) fn recorded(&self, arguments: &[&str], folder: &Path) -> Command {
         let mut command = kymo::kymo();
         command.env("KYMOGRAPH_LIBRARY", &self.library);
         command.args(["record", "-q", "-o"]).arg(folder.join("t.pftrace"));
-        command.args(&self.options).arg("--").args(&self.words);
-        self.run(command, arguments)
+        command.args(&self.options).arg("--").args(&self.words).args(arguments);
+        command
     }
 
     #[track_caller]

@@ -3,12 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::session::session;
+
 static PANICS: AtomicU64 = AtomicU64::new(0);
 static ARGS: AtomicU64 = AtomicU64::new(0);
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 
-/// What the annotation backends could not do. Recorder losses are not among them: the
-/// recorder counts those.
+/// What the annotation backends could not do. What the recorder refused is not among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Callbacks that panicked and returned a default value instead.
@@ -17,7 +18,8 @@ pub struct Stats {
     /// could not intern.
     pub args: u64,
     /// Events left out: more domains open at once on a thread than are tracked, samples
-    /// of counters or handles that nobody registered, batches timed by a foreign clock.
+    /// of counters or handles that nobody registered, batches timed by a foreign clock. The
+    /// recorder is told of these: the trace says that they are lost.
     pub events: u64,
 }
 
@@ -40,6 +42,9 @@ pub(crate) fn arg_left_out() {
 #[cold]
 pub(crate) fn events_left_out(n: u64) {
     EVENTS.fetch_add(n, Ordering::Relaxed);
+    if let (Some(session), 1..) = (session(), n) {
+        session.lost(n);
+    }
 }
 
 /// Runs the body of a callback. A panic must not unwind into C: it is counted and the

@@ -89,6 +89,12 @@ impl Session {
         self.recorder.intern(category, text)
     }
 
+    /// Events were left out before they could be sent.
+    #[cold]
+    pub(crate) fn lost(&self, events: u64) {
+        self.recorder.lost(events);
+    }
+
     /// Sends a record as it is.
     #[inline(always)]
     pub(crate) fn push(&self, head: Record, extras: &[Extra]) -> bool {

@@ -5,8 +5,9 @@
 //! it fed by one domain, by two of the same name, or by both libraries.
 //!
 //! A stack holds no names, only which of its levels were recorded: one bit each for the
-//! first 64. Deeper than that (a program that forgets its pops), the first push that is
-//! refused silences what is pushed on top of it until it is popped.
+//! first 64. Deeper than that, levels that were refused are remembered in runs. Where there
+//! are more of those than fit, the next push that is refused silences what is pushed on top
+//! of it until it is popped, and that is counted.
 //!
 //! All state is `Cell`s without destructors: usable in a signal handler, while the thread
 //! ends, and without registration.
@@ -15,8 +16,14 @@ use std::cell::Cell;
 
 use kymograph_protos::StrId;
 
+use super::guard::events_left_out;
+
 /// Categories whose stack is not empty, at most, on one thread.
 const STACKS: usize = 32;
+/// Levels with a bit of their own.
+const SHALLOW: u32 = u64::BITS;
+/// Runs of refused levels below those, at most, on one thread.
+const RUNS: usize = 16;
 /// Metadata that waits for the end of its slice, at most, on one thread.
 const PENDING: usize = 32;
 
@@ -27,6 +34,22 @@ pub(crate) struct Stack {
     depth: Cell<u32>,
     lost: Cell<u64>,
     silent_from: Cell<u32>,
+}
+
+/// Levels of a category, one after the other, whose pushes were refused.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    category: u32,
+    from: u32,
+    /// The last one.
+    to: u32,
+}
+
+/// The refused levels deeper than [`SHALLOW`], of all categories.
+#[derive(Debug)]
+struct Refused {
+    runs: [Cell<Run>; RUNS],
+    count: Cell<usize>,
 }
 
 /// What a pop found.
@@ -54,36 +77,89 @@ impl Stack {
         self.depth.get()
     }
 
-    /// Opens a level, recorded by `send` (which says whether it was). Returns its number.
+    /// Opens a level, recorded by `send` (which says whether it was) if it is `live`. Returns
+    /// its number.
     #[inline(always)]
-    pub(crate) fn push(&self, send: impl FnOnce(u32) -> bool) -> u32 {
+    fn push(&self, deep: &Refused, live: bool, send: impl FnOnce(u32) -> bool) -> u32 {
         let level = self.depth.get();
-        let recorded = level < self.silent_from.get() && send(level);
+        let silent = level >= self.silent_from.get();
+        let recorded = live && !silent && send(level);
         self.depth.set(level.saturating_add(1));
-        if level < 64 {
+        if level < SHALLOW {
             let bit = 1 << level;
             let lost = self.lost.get();
             self.lost.set(if recorded { lost & !bit } else { lost | bit });
-        } else if !recorded {
-            self.silent_from.set(self.silent_from.get().min(level));
+        } else if silent {
+            events_left_out(live.into());
+        } else if !recorded && !deep.add(self.category.get(), level) {
+            self.silent_from.set(level);
         }
         level
     }
 
     /// Closes the innermost level; none if none is open.
     #[inline(always)]
-    pub(crate) fn pop(&self) -> Option<Popped> {
+    fn pop(&self, deep: &Refused) -> Option<Popped> {
         let level = self.depth.get().checked_sub(1)?;
         self.depth.set(level);
-        let recorded = if level < 64 {
+        let recorded = if level < SHALLOW {
             self.lost.get() >> level & 1 == 0
         } else {
-            level < self.silent_from.get()
+            level < self.silent_from.get() && !deep.remove(self.category.get(), level)
         };
         if self.silent_from.get() == level {
             self.silent_from.set(u32::MAX);
         }
         Some(Popped { level, recorded })
+    }
+}
+
+impl Refused {
+    const fn new() -> Refused {
+        const NONE: Run = Run { category: 0, from: 0, to: 0 };
+        Refused { runs: [const { Cell::new(NONE) }; RUNS], count: Cell::new(0) }
+    }
+
+    /// The innermost run of a category.
+    fn find(&self, category: u32) -> Option<(usize, Run)> {
+        let runs = self.runs[..self.count.get()].iter().map(Cell::get).enumerate();
+        runs.rev().find(|(_, run)| run.category == category)
+    }
+
+    /// The innermost level of a category was refused. Returns whether that can be remembered.
+    #[cold]
+    fn add(&self, category: u32, level: u32) -> bool {
+        if let Some((at, run)) = self.find(category)
+            && run.to + 1 == level
+        {
+            self.runs[at].set(Run { to: level, ..run });
+            return true;
+        }
+        let count = self.count.get();
+        let Some(place) = self.runs.get(count) else {
+            return false;
+        };
+        place.set(Run { category, from: level, to: level });
+        self.count.set(count + 1);
+        true
+    }
+
+    /// Whether the innermost level of a category, which ends, was refused.
+    #[cold]
+    fn remove(&self, category: u32, level: u32) -> bool {
+        let Some((at, run)) = self.find(category).filter(|(_, run)| run.to == level) else {
+            return false;
+        };
+        if run.from < level {
+            self.runs[at].set(Run { to: level - 1, ..run });
+            return true;
+        }
+        let count = self.count.get();
+        for next in at + 1..count {
+            self.runs[next - 1].set(self.runs[next].get());
+        }
+        self.count.set(count - 1);
+        true
     }
 }
 
@@ -99,6 +175,7 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) struct Thread {
     stacks: [Stack; STACKS],
+    refused: Refused,
     /// One more than the level of the innermost open
     /// `autograd::engine::evaluate_function` of PyTorch; 0: none is open.
     pub(crate) evaluating: Cell<u32>,
@@ -112,6 +189,7 @@ thread_local! {
     static THREAD: Thread = const {
         Thread {
             stacks: [const { Stack::new() }; STACKS],
+            refused: Refused::new(),
             evaluating: Cell::new(0),
             ordinal: Cell::new(0),
             pending: [const { Cell::new(None) }; PENDING],
@@ -131,6 +209,28 @@ pub(crate) fn with<R>(body: impl FnOnce(&Thread) -> R) -> R {
 }
 
 impl Thread {
+    /// Opens a level of `category`, recorded by `send` (which says whether it was) if it is
+    /// `live`. Returns its number, or none where there is no room for another category.
+    #[inline(always)]
+    pub(crate) fn push(
+        &self,
+        category: StrId,
+        live: bool,
+        send: impl FnOnce(u32) -> bool,
+    ) -> Option<u32> {
+        let Some(stack) = self.stack(category) else {
+            events_left_out(live.into());
+            return None;
+        };
+        Some(stack.push(&self.refused, live, send))
+    }
+
+    /// Closes the innermost level of `category`, if one is open.
+    #[inline(always)]
+    pub(crate) fn pop(&self, category: StrId) -> Option<Popped> {
+        self.stack(category)?.pop(&self.refused)
+    }
+
     /// The stack of `category`, if it is not empty or there is room for it.
     #[inline(always)]
     pub(crate) fn stack(&self, category: StrId) -> Option<&Stack> {
@@ -196,40 +296,64 @@ impl Thread {
 mod tests {
     use super::*;
 
+    const ONE: StrId = StrId(1);
+
     #[test]
     fn a_refused_push_is_remembered_at_any_depth() {
-        let stack = Stack::new();
-        for level in 0..200 {
-            // 3 and 100 are refused; what is on top of 100 is never offered.
-            let mut offered = false;
-            assert_eq!(
-                stack.push(|_| {
-                    offered = true;
-                    level != 3 && level != 100
-                }),
-                level
-            );
-            assert_eq!(offered, level <= 100);
-        }
-        for level in (0..200).rev() {
-            let recorded = level != 3 && level < 100;
-            assert_eq!(stack.pop(), Some(Popped { level, recorded }));
-        }
-        assert_eq!(stack.pop(), None);
-        stack.push(|_| true);
-        assert_eq!(stack.pop(), Some(Popped { level: 0, recorded: true }));
+        with(|thread| {
+            let refused = |level| level == 3 || (100..110).contains(&level) || level == 150;
+            for level in 0..200 {
+                assert_eq!(thread.push(ONE, true, |level| !refused(level)), Some(level));
+                // What another category does is none of this one's business.
+                thread.push(StrId(2), true, |_| level < 70 || level > 180);
+                thread.push(StrId(3), level != 120, |_| true);
+            }
+            for level in (0..200).rev() {
+                let recorded = !refused(level);
+                assert_eq!(thread.pop(ONE), Some(Popped { level, recorded }));
+                let expected = Popped { level, recorded: level != 120 };
+                assert_eq!(thread.pop(StrId(3)), Some(expected));
+            }
+            assert_eq!(thread.pop(ONE), None);
+            assert_eq!(thread.push(ONE, true, |_| true), Some(0));
+            assert_eq!(thread.pop(ONE), Some(Popped { level: 0, recorded: true }));
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_is_not_recorded_and_counted() {
+        with(|thread| {
+            let before = super::super::guard::stats().events;
+            // Every second one below the first 64 is refused: more runs than are kept.
+            let mut offered = 0;
+            for _ in 0..200 {
+                thread.push(ONE, true, |level| {
+                    offered += 1;
+                    level < SHALLOW || level % 2 == 0
+                });
+            }
+            let silent_from = SHALLOW + 2 * RUNS as u32 + 1;
+            assert_eq!(offered, silent_from + 1);
+            let left_out = super::super::guard::stats().events - before;
+            assert!(left_out >= u64::from(200 - offered), "{left_out}");
+            for level in (0..200).rev() {
+                let recorded = level < SHALLOW || level < silent_from && level % 2 == 0;
+                assert_eq!(thread.pop(ONE), Some(Popped { level, recorded }));
+            }
+            assert_eq!(thread.push(ONE, true, |_| true), Some(0));
+        });
     }
 
     #[test]
     fn more_categories_than_stacks() {
         with(|thread| {
-            let open = |i: u32| thread.stack(StrId(i + 1)).map(|s| s.push(|_| true));
+            let open = |i: u32| thread.push(StrId(i + 1), true, |_| true);
             assert!((0..STACKS as u32).all(|i| open(i * 7) == Some(0)));
             assert!((0..STACKS as u32).all(|i| open(i * 7) == Some(1)));
             assert_eq!(open(100_000), None);
-            let close = |i: u32| thread.stack(StrId(i + 1)).and_then(Stack::pop);
-            assert_eq!(close(7).map(|p| p.level), Some(1));
-            assert_eq!(close(7).map(|p| p.level), Some(0));
+            let close = |i: u32| thread.pop(StrId(i + 1)).map(|popped| popped.level);
+            assert_eq!(close(7), Some(1));
+            assert_eq!(close(7), Some(0));
             assert_eq!(open(100_000), Some(0));
         });
     }

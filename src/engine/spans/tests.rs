@@ -169,3 +169,25 @@ fn open_ranges_are_said_anew() {
     assert_eq!(written, [(true, 10, true), (true, 10, false)]);
     assert_eq!(settle(&mut spans, 0, true), ["-2 20 q7", "-1 20 q7"]);
 }
+
+#[test]
+fn threads_that_come_and_go_leave_nothing_behind() {
+    let mut spans = spans();
+    for thread in 0..1000 {
+        let mut line = 0;
+        for _ in 0..3 {
+            begin(&mut spans, &mut line, 1);
+            begin(&mut spans, &mut line, 2);
+            spans.end(line, StrId::NONE);
+            spans.end(line, StrId::NONE);
+        }
+        // Some end inside a range, which has to be gone over.
+        if thread % 100 == 0 {
+            begin(&mut spans, &mut line, 3);
+        }
+        spans.thread_ended(line);
+    }
+    assert_eq!(spans.lines.len(), 11, "also while nobody settles anything");
+    settle(&mut spans, SECOND, false);
+    assert_eq!((spans.lines.len(), spans.free.len()), (11, 11));
+}

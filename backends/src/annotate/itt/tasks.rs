@@ -5,11 +5,11 @@ use std::ffi::{CStr, c_int, c_void};
 use kymograph_protos::{Kind, Record, StrId};
 
 use super::super::args::Args;
-use super::super::guard::{events_left_out, guard};
+use super::super::guard::guard;
 use super::super::session::{Session, session};
 use super::super::table::Interned;
 use super::super::text::Text;
-use super::super::thread::{self, Stack};
+use super::super::thread;
 use super::names::{DomainRef, StringRef};
 use super::sys::{Function, Id};
 
@@ -44,13 +44,7 @@ fn begin<'a>(domain: DomainRef, time: Option<u64>, name: impl FnOnce(&Session, S
     let Some(session) = session() else { return };
     let category = domain.category(session);
     thread::with(|thread| {
-        let Some(stack) = thread.stack(category) else {
-            return events_left_out(1);
-        };
-        stack.push(|_| {
-            if !live(session, domain, category) {
-                return false;
-            }
+        thread.push(category, live(session, domain, category), |_| {
             let head = Record { kind: Kind::Push as u8, ..Record::default() };
             let name = name(session, category);
             session.send_head(head, category, &name, &mut Args::new(), time)
@@ -64,7 +58,7 @@ fn end(domain: DomainRef, time: Option<u64>) {
     let time = time.unwrap_or_else(|| session.now());
     let category = domain.category(session);
     thread::with(|thread| {
-        let popped = thread.stack(category).and_then(Stack::pop);
+        let popped = thread.pop(category);
         let mut args = Args::new();
         if let Some(popped) = popped
             && thread.has_pending()

@@ -5,10 +5,10 @@ use std::ffi::c_int;
 use kymograph_protos::{Kind, Record, StrId};
 
 use super::super::args::Args;
-use super::super::guard::{events_left_out, guard};
+use super::super::guard::guard;
 use super::super::session::{NVTX, Session, range_id, range_number, session};
 use super::super::text::{CText, Text, WideText};
-use super::super::thread::{self, Stack, Thread};
+use super::super::thread::{self, Thread};
 use super::names::{self, Domain};
 use super::sys::{EventAttributes, FAILED, Function};
 use super::{attributes, pytorch};
@@ -110,12 +110,10 @@ pub(crate) fn push(domain: Domain, source: &impl Source) -> c_int {
 #[inline(always)]
 fn push_with(session: &Session, category: StrId, send: impl FnOnce(&Thread, u32) -> bool) -> c_int {
     thread::with(|thread| {
-        let Some(stack) = thread.stack(category) else {
-            events_left_out(1);
-            return FAILED;
-        };
-        let level = stack.push(|level| session.live(category) && send(thread, level));
-        c_int::try_from(level).unwrap_or(c_int::MAX)
+        match thread.push(category, session.live(category), |level| send(thread, level)) {
+            Some(level) => c_int::try_from(level).unwrap_or(c_int::MAX),
+            None => FAILED,
+        }
     })
 }
 
@@ -139,7 +137,7 @@ pub(crate) fn pop_innermost(
     arguments: impl FnOnce(&mut Args),
 ) -> c_int {
     thread::with(|thread| {
-        let popped = thread.stack(category).and_then(Stack::pop);
+        let popped = thread.pop(category);
         // A pop too many (or of a range that found no room on a stack) ends nothing. It is
         // passed on: the recorder counts it, where a user may look.
         if popped.is_none_or(|popped| popped.recorded) {

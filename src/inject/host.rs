@@ -1,0 +1,29 @@
+//! What kind of program we were loaded into.
+//!
+//! A static program may load libraries all the same: `dlopen` of a static C library brings a
+//! second C library into the process, whose threads and thread-locals the first knows nothing
+//! of. Nearly nothing works there, so nothing is tried. This file looks at what the kernel has
+//! told the process, for which neither is needed.
+
+/// Whether the program is static, and nothing but this function may be called in it.
+pub(super) fn is_static() -> bool {
+    // SAFETY: reads the auxiliary vector; both entries are there in every process.
+    let (headers, count) =
+        unsafe { (libc::getauxval(libc::AT_PHDR), libc::getauxval(libc::AT_PHNUM)) };
+    let headers = std::ptr::with_exposed_provenance::<libc::Elf64_Phdr>(headers as usize);
+    if headers.is_null() {
+        return false;
+    }
+    // SAFETY: where the program's headers lie for as long as the process lives, and how many
+    // there are. A dynamic one names its loader there.
+    let mut headers = (0..count as usize).map(|i| unsafe { headers.add(i).read() });
+    headers.all(|header| header.p_type != libc::PT_INTERP)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_test_is_dynamic() {
+        assert!(!super::is_static());
+    }
+}
