@@ -32,6 +32,7 @@ mod record;
 mod sequences;
 mod spans;
 mod thread;
+mod undecided;
 mod watch;
 
 use std::collections::BTreeSet;
