@@ -16,8 +16,8 @@ impl Engine {
     fn state_place(&mut self) {
         let machine = [job::machine(), job::names()].concat();
         let prefix = format!("kymograph.{}", self.process.pid);
-        let place = job::place().into_iter();
-        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), n)).collect();
+        let place = self.process.place.iter();
+        let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), *n)).collect();
         let machine = machine.iter().map(|(key, text)| (*key, Fact::Text(text)));
         let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
         let facts: Vec<_> = machine.chain(place).collect();

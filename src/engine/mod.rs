@@ -21,6 +21,7 @@ mod device;
 mod drain;
 mod edges;
 mod facts;
+mod groups;
 pub(crate) mod identity;
 pub(crate) mod job;
 mod keep;
@@ -137,6 +138,7 @@ impl Engine {
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(std::process::id(), control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
+        process.devices.serial = member.as_ref().map_or(0, control::Process::serial);
         // A flight recorder forgets where they began.
         if config.records("gpu_user_annotation") {
             process.spans =

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
 use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
+use kymograph_protos::rows;
 
 use super::context::Context;
 use super::edges::{self, Edges};
@@ -513,6 +514,7 @@ impl Thread {
             pid: cx.process.pid,
             tid: self.tid,
             name: &self.name,
+            rank: rows::thread_rank(cx.process.pid.into(), self.tid.into(), &self.name),
         };
         track.write(cx.out, self.sequence.id());
     }
