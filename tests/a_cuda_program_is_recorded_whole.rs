@@ -152,7 +152,10 @@ fn several_devices_and_streams() {
          k                               3  3000\n"
     );
     let gpus = "SELECT name, count(*) AS n FROM gpu GROUP BY 1 ORDER BY 1";
-    assert_eq!(recorded.trace.table(gpus), "name        n\nFake GPU 0  1\nFake GPU 1  1\n");
+    assert_eq!(
+        recorded.trace.table(gpus),
+        "name                n\nGPU 0 · Fake GPU 0  1\nGPU 1 · Fake GPU 1  1\n"
+    );
     let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
     assert_eq!(recorded.trace.one_i64(tracks), 3);
     recorded.every_launch_has_its_arrow();
@@ -189,10 +192,10 @@ fn waits_and_what_they_wait_for() {
                       JOIN track t ON t.id = w.track_id ORDER BY w.ts";
         assert_eq!(
             recorded.trace.table(arrows),
-            "work    place                  wait\n\
-             first   GPU 0 stream 13 waits  Stream Wait Event\n\
-             first   GPU 0 waits            Event Sync\n\
-             second  GPU 0 stream 13 sync   Stream Sync\n",
+            "work    place                        wait\n\
+             first   Stream 013 waits for events  Stream Wait Event\n\
+             first   CPU waits for GPU            Event Sync\n\
+             second  CPU waits for stream 013     Stream Sync\n",
             "{version}"
         );
         let known = "SELECT extract_arg(arg_set_id, 'debug.wait_on_stream') AS stream,
@@ -253,8 +256,8 @@ fn streams_have_names_and_priorities() {
     let script = "kernel a\nkernel b stream=13 priority=-5\nsync\n";
     let recorded = record(&Machine::with("12.6"), script, &[]);
     recorded.trace.assert_clean();
-    let queues = "SELECT g.name AS kernel, t.name LIKE 'Stream 07 default (%)' AS first,
-                         t.name LIKE 'Stream 13 (%)' AS second
+    let queues = "SELECT g.name AS kernel, t.name = 'Stream 007 default' AS first,
+                         t.name = 'Stream 013' AS second
                   FROM gpu_slice g JOIN track t ON t.id = g.track_id ORDER BY 1";
     assert_eq!(
         recorded.trace.table(queues),
@@ -273,9 +276,9 @@ fn the_machine_is_described() {
     let gpus = "SELECT name, vendor, architecture, pci_bdf, uuid FROM gpu ORDER BY 1";
     assert_eq!(
         recorded.trace.table(gpus),
-        "name        vendor  architecture  pci_bdf       uuid\n\
-         Fake GPU 0  NVIDIA  Hopper        0000:10:00.0  6b796d6f2d66616b652d6770752d3030\n\
-         Fake GPU 1  NVIDIA  Hopper        0000:11:00.0  6b796d6f2d66616b652d6770752d3031\n"
+        "name                vendor  architecture  pci_bdf       uuid\n\
+         GPU 0 · Fake GPU 0  NVIDIA  Hopper        0000:10:00.0  6b796d6f2d66616b652d6770752d3030\n\
+         GPU 1 · Fake GPU 1  NVIDIA  Hopper        0000:11:00.0  6b796d6f2d66616b652d6770752d3031\n"
     );
     assert_eq!(recorded.facts["cuda.driver"], "12.6");
     assert!(recorded.facts["cuda.cupti"].starts_with("24 ("), "{:?}", recorded.facts);

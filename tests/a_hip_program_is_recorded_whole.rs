@@ -199,7 +199,7 @@ fn both_in_one_program() {
         recorded.ended(3);
         recorded.trace.assert_clean();
         let gpus = "SELECT name FROM gpu ORDER BY 1";
-        assert_eq!(recorded.trace.strings(gpus), ["Fake GPU 0", "Fake Instinct"]);
+        assert_eq!(recorded.trace.strings(gpus), ["GPU 0 · Fake GPU 0", "GPU 1 · Fake Instinct"]);
         assert_eq!(recorded.kernels(), 4);
         let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
         assert_eq!(recorded.trace.one_i64(tracks), 4, "two streams of each");
@@ -244,9 +244,9 @@ fn streams_and_devices_and_graphs() {
              hipMemcpyPeerAsync  Memcpy PtoP (Device -> Device)  1\n",
             "{version}"
         );
-        let rows = "SELECT DISTINCT substr(t.name, 1, 9) FROM gpu_slice s
+        let rows = "SELECT DISTINCT substr(t.name, 1, 10) FROM gpu_slice s
                     JOIN gpu_track t ON t.id = s.track_id ORDER BY 1";
-        assert_eq!(recorded.trace.strings(rows), ["Stream 00", "Stream 01"], "{version}");
+        assert_eq!(recorded.trace.strings(rows), ["Stream 000", "Stream 001"], "{version}");
         // The null streams of both devices, and a stream of each.
         let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
         assert_eq!(recorded.trace.one_i64(tracks), 4, "{version}");

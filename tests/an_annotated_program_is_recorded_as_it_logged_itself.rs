@@ -34,8 +34,7 @@ struct Slice {
     /// The innermost range around it on its thread, if one of the two is aside.
     around: Option<String>,
     thread: Option<i64>,
-    /// It is not on the thread's own track, but on one beside it. What has not ended when
-    /// a flush is due may be there, since nobody knows yet what it will cross.
+    /// It is not on the thread's own track, but on one beside it.
     aside: bool,
     begin: i64,
     end: i64,
@@ -53,7 +52,7 @@ impl Slice {
             parent: text("parent"),
             around: None,
             thread: tid.or(beside),
-            aside: tid.is_none() && beside.is_some(),
+            aside: beside.is_some(),
             begin,
             end: begin + row["dur"].as_i64().unwrap(),
             category,
@@ -74,9 +73,9 @@ impl Slice {
     }
 }
 
-/// The thread's number in `NAME (NUMBER): DOMAIN`, which a track beside its own is called.
+/// The thread's number in `NAME NUMBER · DOMAIN`, which a track beside its own is called.
 fn number_in(track: &str, domain: &str) -> Option<i64> {
-    track.strip_suffix(domain)?.strip_suffix("): ")?.rsplit_once(" (")?.1.parse().ok()
+    track.strip_suffix(domain)?.strip_suffix(" · ")?.rsplit_once(' ')?.1.parse().ok()
 }
 
 impl Logged {

@@ -119,5 +119,8 @@ fn device_work_is_shown_with_its_arrows() {
             "stream=7",
         ]
     );
-    assert_eq!(trace.strings("SELECT name || '/' || vendor FROM gpu"), ["Testing GPU/ACME"]);
+    assert_eq!(
+        trace.strings("SELECT name || '/' || vendor FROM gpu"),
+        ["GPU 0 · Testing GPU/ACME"]
+    );
 }

@@ -46,12 +46,12 @@ fn ranges_lie_in_ranges_on_every_stream() {
         recorded.trace.assert_clean();
         assert_eq!(
             recorded.trace.table(RANGES),
-            "track                        depth  name       around   begins  ends\n\
-             GPU 0 stream 07 annotations  0      step       NULL     a       d\n\
-             GPU 0 stream 07 annotations  1      forward    step     a       c\n\
-             GPU 0 stream 07 annotations  2      attention  forward  b       c\n\
-             GPU 0 stream 13 annotations  0      step       NULL     e       e\n\
-             GPU 0 stream 13 annotations  1      optimizer  step     e       e\n",
+            "track       depth  name       around   begins  ends\n\
+             Stream 007  0      step       NULL     a       d\n\
+             Stream 007  1      forward    step     a       c\n\
+             Stream 007  2      attention  forward  b       c\n\
+             Stream 013  0      step       NULL     e       e\n\
+             Stream 013  1      optimizer  step     e       e\n",
             "{version}"
         );
     }

@@ -147,12 +147,12 @@ fn info_knows_ranks_hosts_streams_and_clocks() {
     assert_eq!((of("processes"), of("devices")), (vec![Some(0), Some(1)], vec![Some(1), Some(1)]));
     assert_eq!(about["processes"][1]["host"], "node1");
     let stream = &about["devices"][1]["queues"][0];
-    assert_eq!((&stream["name"], &stream["busy_ns"]), (&"Stream 20".into(), &2000.into()));
+    assert_eq!((&stream["name"], &stream["busy_ns"]), (&"Stream 020".into(), &2000.into()));
     assert!(about["clock"]["readings"].as_u64() > Some(0), "{about}");
     assert_eq!(about["clock"]["drift_ns"], 0);
     let (_, page, _) = run(kymo().arg("info").arg(&both));
     for words in
-        ["2026-09-21 14:13:20.000005000 UTC", "related to", "rank 1, on node1", "Stream 20"]
+        ["2026-09-21 14:13:20.000005000 UTC", "related to", "rank 1, on node1", "Stream 020"]
     {
         assert!(page.contains(words), "{words} in {page}");
     }

@@ -3,6 +3,7 @@
 //! * [`record`]: the fixed-size activity records that threads write.
 //! * [`Recorder`]: the seam through which backends push them.
 //! * [`device`]: the part of them that is about devices.
+//! * [`rows`]: what rows of a trace are called.
 //! * [`packet`]: the encoder that turns activities into Perfetto `TracePacket`s; the only
 //!   place that knows Perfetto's encoding rules.
 //! * [`perfetto`]: prost messages of the subset of Perfetto's schema that is used, for
@@ -12,6 +13,7 @@ pub mod device;
 pub mod packet;
 pub mod record;
 mod recorder;
+pub mod rows;
 
 pub use record::{ArgType, CounterUnit, Extra, Kind, Record, Slot, StrId};
 pub use recorder::Recorder;

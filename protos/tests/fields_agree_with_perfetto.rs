@@ -16,7 +16,7 @@ use prost_reflect::{DescriptorPool, EnumDescriptor, FieldDescriptor, Kind, Messa
 use schema::Source;
 
 /// In neither crate; agrees with Perfetto v58.2. A name with a dot at its end is a prefix.
-const NEWER: [&str; 7] = [
+const NEWER: [&str; 9] = [
     "GpuCounterDescriptor.GpuCounterSpec.ValueDirection.",
     "GpuCounterDescriptor.GpuCounterSpec.value_direction",
     "SystemInfo.machine_name",
@@ -24,6 +24,8 @@ const NEWER: [&str; 7] = [
     "TracePacket.DataLossReason.",
     "TracePacket.trace_attributes",
     "TracePacket.zstd_compressed_packets",
+    "TrackDescriptor.process_ordering",
+    "TrackDescriptor.thread_ordering",
 ];
 
 /// Changed after v51, without harm to readers of either; agrees with v58.2.

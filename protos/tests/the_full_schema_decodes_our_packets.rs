@@ -84,7 +84,8 @@ fn everything() -> Vec<u8> {
         args: &args,
     };
     sequence.activity(&mut out, &Words, &activity);
-    let gpu = Gpu { name: b"H200", vendor: b"NVIDIA", uuid: &[7; 16], ..Gpu::default() };
+    let gpu =
+        Gpu { name: b"GPU 0", model: b"H200", vendor: b"NVIDIA", uuid: &[7; 16], ..Gpu::default() };
     gpu_info(&mut out, 3, 5_050, &[gpu]);
     trace_attributes(&mut out, 3, &[("rank", Fact::Number(3)), ("job", Fact::Text("llm"))]);
     trace_stats(&mut out, 3, 1 << 20, 42, &[3]);

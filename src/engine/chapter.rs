@@ -35,7 +35,7 @@ impl Engine {
         mem::replace(&mut self.out, out)
     }
 
-    fn expire(&mut self) {
+    pub(super) fn expire(&mut self) {
         self.process.expire();
         self.threads.iter_mut().flatten().for_each(|thread| thread.expire());
     }

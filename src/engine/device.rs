@@ -3,9 +3,10 @@
 use kymograph_protos::device::{GpuApi, GpuUnit, Stage, Vendor};
 use kymograph_protos::packet::{
     self, Activity, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence,
-    Strings, Track,
+    Strings,
 };
 use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
+use kymograph_protos::rows::{self, Beside, Of};
 
 use super::context::Context;
 use super::identity::mix;
@@ -60,7 +61,8 @@ impl OwnFact {
 pub struct Devices {
     /// Makes ids differ from those of other processes.
     salt: u32,
-    pid: u32,
+    /// The number of this process among those that write the trace, from 1; 0 if it is alone.
+    pub serial: u32,
     /// By vendor, and by the vendor's number.
     queues: [Vec<Described>; Vendor::COUNT],
     described: u32,
@@ -72,12 +74,15 @@ pub struct Devices {
 
 /// Contexts that a process may have before their numbers meet the next one's.
 const CONTEXTS: u32 = 256;
+/// Processes, and queues of each, that have numbers of their own.
+const PROCESSES: u32 = 256;
+const QUEUES: u32 = 64;
 
 impl Devices {
-    pub fn new(salt: u32, pid: u32) -> Devices {
+    pub fn new(salt: u32) -> Devices {
         Devices {
             salt,
-            pid,
+            serial: 0,
             queues: Default::default(),
             described: 0,
             gpus: Vec::new(),
@@ -114,7 +119,13 @@ impl Devices {
     }
 
     /// A queue is described.
-    pub fn queue(&mut self, head: &Record, decoded: &Decoded, strings: &Interner) {
+    pub fn queue(
+        &mut self,
+        head: &Record,
+        decoded: &Decoded,
+        strings: &Interner,
+        (pid, rank): (u32, Option<i64>),
+    ) {
         let (vendor, number) = Vendor::of_queue(head.other as u32);
         let queues = &mut self.queues[vendor];
         if queues.len() <= number {
@@ -122,10 +133,16 @@ impl Devices {
         }
         if queues[number].number == 0 {
             self.described += 1;
-            queues[number].number = self.described;
+            // Readers take queues of one number and name for the same.
+            queues[number].number = self.serial % PROCESSES * QUEUES + self.described;
         }
         let value = |name: &str| decoded.number(name.as_bytes(), strings).unwrap_or(0);
-        let pid = self.pid;
+        // Streams of several processes are told apart by their ranks, or else by their ids.
+        let of = match rank {
+            Some(rank) => format!("rank {rank}"),
+            None if self.serial > 1 => format!("pid {pid}"),
+            None => String::new(),
+        };
         let name = String::from_utf8_lossy(strings.text(head.site).bytes);
         let (device, context, stream) = (value("device"), value("context"), value("stream"));
         let salt = self.salt_of(vendor as u32);
@@ -135,7 +152,7 @@ impl Devices {
         let queue = &mut self.queues[vendor][number];
         *queue = Described {
             number: queue.number,
-            name: format!("{name} ({pid})").into_bytes(),
+            name: rows::queue(&name, &of).into_bytes(),
             description: format!(
                 "stream {stream} of context {context}, device {device}, process {pid}{priority}"
             )
@@ -222,7 +239,7 @@ impl Context<'_> {
     }
 
     fn write_spans(&mut self, edges: impl FnOnce(&mut Spans, &mut dyn FnMut(Edge<'_>))) {
-        let Process { uuid: process, sequence, devices, spans, .. } = &mut *self.process;
+        let Process { uuid: process, sequence, devices, spans, groups, .. } = &mut *self.process;
         let category = spans.category();
         edges(spans, &mut |edge| {
             let track = mix(&[
@@ -236,10 +253,9 @@ impl Context<'_> {
                 let none = Described::default();
                 let (vendor, number) = Vendor::of_queue(edge.queue);
                 let queue = devices.queues[vendor].get(number).unwrap_or(&none);
-                // As the tracks beside queues are called in traces that are converted.
-                let name = format!("GPU {} stream {:02} annotations", queue.gpu, queue.stream);
-                Track { uuid: track, parent: *process, name: name.as_bytes(), ..Track::default() }
-                    .write(self.out, sequence.id());
+                let (device, stream) = (queue.gpu.into(), queue.stream as i64);
+                let row = Beside { device, stream, of: Of::Annotations };
+                groups.write(self.out, *process, (track, row), sequence.id());
             }
             let ty = if edge.begins { EventType::Begin } else { EventType::End };
             let event = Event { track, category, name: edge.name, ..Event::new(ty, edge.time) };
@@ -271,15 +287,16 @@ impl Context<'_> {
         let uuid = facts.iter().find(|(key, _)| key == b"uuid").map(|(_, text)| uuid(text));
         let name = self.strings.text(head.site).bytes.to_vec();
         gpus[index] = Item { number, name, uuid: uuid.unwrap_or_default(), facts };
-        let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
-        packet::gpu_info(self.out, sequence.id(), self.clocks.boottime, &known);
+        self.restate_devices(sequence.id());
     }
 
     /// Says the inventory anew.
     pub fn restate_devices(&mut self, sequence: u32) {
         let gpus = &self.process.devices.gpus;
         if !gpus.is_empty() {
-            let known: Vec<Gpu<'_>> = gpus.iter().map(Item::as_gpu).collect();
+            let names: Vec<String> = (0..).zip(gpus).map(|(n, gpu)| gpu.row(n)).collect();
+            let known = names.iter().zip(gpus).map(|(name, gpu)| gpu.as_gpu(name));
+            let known: Vec<Gpu<'_>> = known.collect();
             packet::gpu_info(self.out, sequence, self.clocks.boottime, &known);
         }
     }
@@ -318,9 +335,15 @@ fn uuid(text: &str) -> Vec<u8> {
 }
 
 impl Item {
+    /// What viewers show of the device with this number.
+    fn row(&self, number: i64) -> String {
+        rows::device(number, &String::from_utf8_lossy(&self.name))
+    }
+
     /// The device, with the facts that have a place of their own in it.
-    fn as_gpu(&self) -> Gpu<'_> {
-        let mut gpu = Gpu { name: &self.name, uuid: &self.uuid, ..Gpu::default() };
+    fn as_gpu<'a>(&'a self, row: &'a str) -> Gpu<'a> {
+        let (name, model) = (row.as_bytes(), &self.name[..]);
+        let mut gpu = Gpu { name, model, uuid: &self.uuid, ..Gpu::default() };
         for (key, value) in &self.facts {
             match key.as_slice() {
                 b"vendor" => gpu.vendor = value.as_bytes(),

@@ -139,6 +139,7 @@ impl Engine {
 
     /// A thread ended.
     fn part(&mut self, mut thread: Thread) {
+        thread.decide_all(&mut self.context());
         self.process.spans.thread_ended(thread.line);
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
@@ -165,6 +166,7 @@ impl Engine {
                 thread.process_leaf(&mut scratch, pass, &mut cx);
                 if pass == Pass::Last {
                     thread.open_early(&mut cx);
+                    thread.decide_all(&mut cx);
                 }
                 self.threads[index] = Some(thread);
             }

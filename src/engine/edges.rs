@@ -20,7 +20,7 @@ use kymograph_protos::packet::Sequence;
 use kymograph_protos::record::{ArgType, Kind, NANOS, Record, Slot, StrId};
 
 use super::context::Context;
-use super::nesting;
+use super::nesting::{self, Place};
 use super::origin::Words;
 use super::record::{Decoded, stack_of};
 use super::thread::Thread;
@@ -86,6 +86,11 @@ impl Context<'_> {
     #[inline]
     pub fn outlasts(&self, head: &Record) -> bool {
         head.tag & NANOS == 0 && head.time >= self.bounds.opens && head.other >= self.bounds.closes
+    }
+
+    /// Whether a slice of the trace began before the window opened.
+    pub fn began_early(&self, head: &Record) -> bool {
+        head.tag & NANOS == 0 && head.time < self.bounds.opens
     }
 
     /// Device work and the like, whose times are in nanoseconds.
@@ -253,8 +258,12 @@ impl Thread {
         for (stack, slots) in std::mem::take(&mut self.edges.early) {
             let (head, _) = decoded.read(&slots, cx.strings);
             mark(&mut decoded, &cx.origin.words, Side::Opens);
-            let aside = nesting::is_mixed(self.open(), stack);
-            self.begin(stack, aside, &head, &decoded, &slots, cx);
+            let place = match nesting::is_mixed(self.open(), stack) {
+                false => Place::Thread,
+                true if self.is_known_after(cx.time(&head, head.time)) => self.undecided_place(),
+                true => Place::Aside,
+            };
+            self.begin(stack, place, &head, &decoded, &slots, cx);
         }
     }
 }

@@ -15,7 +15,7 @@ impl Engine {
     /// Where the process runs: what joins its trace with those of others.
     fn state_place(&mut self) {
         let prefix = format!("kymograph.{}", self.process.pid);
-        let place = self.origin.place.iter();
+        let place = self.process.place.iter();
         let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), *n)).collect();
         let about = self.origin.about.iter().map(|(key, text)| (key.as_str(), Fact::Text(text)));
         let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));

@@ -22,6 +22,7 @@ mod drain;
 mod edges;
 mod ending;
 mod facts;
+mod groups;
 pub(crate) mod identity;
 pub(crate) mod job;
 mod keep;
@@ -37,6 +38,7 @@ mod spans;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod undecided;
 mod watch;
 
 use std::collections::BTreeSet;
@@ -140,7 +142,8 @@ impl Engine {
             .map_or(0, |page| page.files().saturating_sub(u32::from(page.asked() >= first.nanos)));
         let mut sequences = Sequences::new(page);
         let salt = member.as_ref().map_or(origin.pid, control::Process::serial);
-        let process = Process::of(&origin, sequences.take(), salt);
+        let mut process = Process::of(&origin, sequences.take(), salt);
+        process.devices.serial = member.as_ref().map_or(0, control::Process::serial);
         let now = Instant::now();
         Engine {
             sink,

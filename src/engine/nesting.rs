@@ -7,12 +7,12 @@
 //! looks ahead:
 //!
 //! * it ends before anything around it: it is written on the thread's track;
-//! * something around it ends first: it goes to a **sibling track**, where it is exact;
+//! * something around it ends first: it goes to a **side track** under the thread's, where
+//!   it is exact;
 //! * its end was not recorded yet: it and what follows on this thread is held back until
-//!   it is known, or a flush is due. Then it goes to the sibling track, which is right in any
-//!   case and loses only the picture of what was around it. Except if it began a moment
-//!   ago (`MOMENT`): most slices are short, and it comes with the next flush, on the track
-//!   where people look for it.
+//!   it is known, or a flush is due. Then it becomes **undecided**: what follows is written,
+//!   its own beginning only when it is known where (`super::undecided`). Except if it began
+//!   a moment ago (`MOMENT`): most slices are short, and it comes with the next flush.
 
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub struct Open {
     pub track: u64,
     /// Whether it and every slice below it belong to the same stack.
     pub uniform: bool,
+    /// Whether its beginning was written; else it is undecided.
+    pub written: bool,
     /// If devices show it as well: the stack, if it crosses others, else none.
     pub span: Option<StrId>,
     /// Whether it was found to take too long.
@@ -48,7 +50,7 @@ pub struct Open {
 pub struct Begun {
     /// When, in nanoseconds.
     pub time: u64,
-    /// Its record; empty if nobody will ask.
+    /// Its record; empty if it was written and need never be said again.
     pub record: Box<[Slot]>,
 }
 
@@ -71,32 +73,45 @@ pub fn is_mixed(around: &[Open], stack: StrId) -> bool {
     around.last().is_some_and(|top| !top.uniform || top.stack != stack)
 }
 
-/// Whether the slice of `stack` whose beginning is the first of `slots` ends after one of
-/// `around`. `None`: not known before more records come. `recent`: it began a moment ago.
-pub fn crosses(
+/// Where a slice goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// On the thread's own track.
+    Thread,
+    /// On the side track of its stack.
+    Aside,
+    /// On one of these, as soon as it is known on which.
+    Undecided,
+}
+
+/// Where the slice of `stack` goes whose beginning is the first of `slots`. `None`: that
+/// waits for more records. `recent`: it began a moment ago.
+pub fn place(
     around: &[Open],
     stack: StrId,
     slots: &[Slot],
     (pass, recent): (Pass, bool),
     strings: &impl Strings,
-) -> Option<bool> {
+) -> Option<Place> {
     if !is_mixed(around, stack) {
-        return Some(false);
+        return Some(Place::Thread);
     }
-    look_ahead(stack, slots, strings).or(match pass {
-        Pass::Normal => None,
-        Pass::Due if recent => None,
-        Pass::Due | Pass::Flush => Some(true),
-        Pass::Last => Some(false),
-    })
+    let after = record_len(slots)?;
+    match crosses(stack, &slots[after..], strings) {
+        Some(false) => Some(Place::Thread),
+        Some(true) => Some(Place::Aside),
+        None if pass == Pass::Normal || pass == Pass::Due && recent => None,
+        None => Some(Place::Undecided),
+    }
 }
 
-/// Follows the records after a beginning: `Some(false)` when it ends first, `Some(true)`
-/// when something that began before it does, `None` when neither is there yet.
-fn look_ahead(stack: StrId, slots: &[Slot], strings: &impl Strings) -> Option<bool> {
+/// Follows `slots`, the records after the beginning of a slice of `stack`: `Some(false)` when
+/// it ends first, `Some(true)` when something that began before it does, `None` when neither
+/// is there yet.
+pub fn crosses(stack: StrId, slots: &[Slot], strings: &impl Strings) -> Option<bool> {
     // Slices that began since, the one in question included, by stack.
     let mut open = vec![(stack, 1u32)];
-    let mut at = record_len(slots)?;
+    let mut at = 0;
     while let Some(len) = record_len(&slots[at..]) {
         let head: Record = bytemuck::cast(slots[at]);
         at += len;
@@ -138,27 +153,28 @@ mod tests {
     }
 
     /// Of a scope within a range of a domain.
-    fn aside(kinds: &[Kind], pass: Pass, recent: bool) -> Option<bool> {
+    fn scope(kinds: &[Kind], pass: Pass, recent: bool) -> Option<Place> {
         let range = Open {
             site: StrId::NONE,
             bytes: None,
             stack: DOMAIN,
             track: 0,
             uniform: true,
+            written: true,
             span: None,
             watched: false,
             begun: Begun::default(),
         };
         let strings = Interner::new();
-        crosses(&[range], StrId::NONE, &slots(kinds), (pass, recent), &strings)
+        place(&[range], StrId::NONE, &slots(kinds), (pass, recent), &strings)
     }
 
     #[test]
     fn what_is_known_decides() {
         for pass in [Pass::Normal, Pass::Due, Pass::Flush, Pass::Last] {
             for recent in [false, true] {
-                assert_eq!(aside(&[Kind::Begin, Kind::End], pass, recent), Some(false));
-                assert_eq!(aside(&[Kind::Begin, Kind::Pop], pass, recent), Some(true));
+                assert_eq!(scope(&[Kind::Begin, Kind::End], pass, recent), Some(Place::Thread));
+                assert_eq!(scope(&[Kind::Begin, Kind::Pop], pass, recent), Some(Place::Aside));
             }
         }
     }
@@ -166,15 +182,16 @@ mod tests {
     #[test]
     fn what_began_a_moment_ago_waits_for_more_unless_somebody_asks() {
         let open = [Kind::Begin, Kind::Begin, Kind::End];
+        let undecided = Some(Place::Undecided);
         let cases = [
             (Pass::Normal, None, None),
-            (Pass::Due, Some(true), None),
-            (Pass::Flush, Some(true), Some(true)),
-            (Pass::Last, Some(false), Some(false)),
+            (Pass::Due, undecided, None),
+            (Pass::Flush, undecided, undecided),
+            (Pass::Last, undecided, undecided),
         ];
         for (pass, old, recent) in cases {
-            assert_eq!(aside(&open, pass, false), old, "{pass:?}");
-            assert_eq!(aside(&open, pass, true), recent, "{pass:?}");
+            assert_eq!(scope(&open, pass, false), old, "{pass:?}");
+            assert_eq!(scope(&open, pass, true), recent, "{pass:?}");
         }
     }
 }

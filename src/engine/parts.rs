@@ -110,8 +110,9 @@ impl Engine {
     }
 
     fn begin_part(&mut self, number: u32, sink: Box<dyn Sink>, file: Option<Numbered>) {
+        let undecided = self.undecided();
         let mut before = std::mem::replace(&mut self.sink, sink);
-        if let Err(error) = before.finish() {
+        if let Err(error) = before.write(&undecided).and_then(|()| before.finish()) {
             self.failed(error);
         }
         self.out = self.turn();

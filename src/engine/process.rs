@@ -10,11 +10,13 @@ use kymograph_protos::packet::{
 use kymograph_protos::record::{
     ArgType, CounterUnit, Kind, Record, Slot, StrId, THREAD_TRACK, TYPE_BITS,
 };
+use kymograph_protos::rows::{self, Beside};
 
 use super::context::Context;
 use super::counters::GpuCounters;
 use super::device::{Devices, OwnFact};
 use super::edges::RangeEdges;
+use super::groups::Groups;
 use super::identity::mix;
 use super::origin::Origin;
 use super::ranges::Ranges;
@@ -27,7 +29,6 @@ struct Named {
     name: Box<[u8]>,
     parent: u64,
     rank: Option<i32>,
-    orders_children: bool,
 }
 
 /// A counter, and what it was last.
@@ -45,12 +46,16 @@ pub struct Process {
     pub uuid: u64,
     pub pid: u32,
     pub name: Vec<u8>,
+    /// Its rank in a distributed job and the like.
+    pub place: Vec<(String, i64)>,
     pub command: Vec<Vec<u8>>,
     pub started: u64,
     pub sequence: Sequence,
     described: bool,
     counters: HashMap<StrId, Sampled>,
     named: HashMap<u64, Named>,
+    /// Groups of tracks that were described.
+    pub groups: Groups,
     /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
     lanes: HashMap<u64, (u64, StrId)>,
     ranges: Ranges,
@@ -82,16 +87,18 @@ impl Process {
             uuid: mix(&[u64::from(pid), started]),
             pid,
             name: origin.name.clone(),
+            place: origin.place.clone(),
             command: origin.command.clone(),
             started,
             sequence: Sequence::new(sequence),
             described: false,
             counters: HashMap::new(),
             named: HashMap::new(),
+            groups: Groups::default(),
             lanes: HashMap::new(),
             ranges: Ranges::default(),
             edges: RangeEdges::default(),
-            devices: Devices::new(salt, pid),
+            devices: Devices::new(salt),
             spans: Spans::new(origin.words.annotations),
             gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
@@ -126,15 +133,28 @@ impl Process {
         }
         if !self.described {
             self.described = true;
+            let (rank, row) = (self.rank(), self.row());
             let track = ProcessTrack {
                 uuid: self.uuid,
                 pid: self.pid,
-                name: &self.name,
+                name: row.as_bytes(),
                 command: &self.command,
                 started: self.started,
+                rank: rows::process_rank(rank, self.started),
             };
+            packet::row_order(out, self.sequence.id());
             track.write(out, self.sequence.id());
         }
+    }
+
+    /// Its rank in a distributed job.
+    pub fn rank(&self) -> Option<i64> {
+        self.place.iter().find(|(key, _)| key == "rank").map(|(_, rank)| *rank)
+    }
+
+    /// What viewers show.
+    pub fn row(&self) -> String {
+        rows::process(self.rank(), &String::from_utf8_lossy(&self.name))
     }
 
     /// Keeps a sentence for whoever records.
@@ -157,6 +177,7 @@ impl Process {
         self.described = false;
         self.counters.values_mut().for_each(|counter| counter.described = false);
         self.lanes.clear();
+        self.groups.clear();
         self.spans.expire();
         self.gpu_counters.forget();
     }
@@ -211,7 +232,10 @@ impl Context<'_> {
                 self.process.described = false;
             }
             Kind::Device => self.device_activity(head, decoded, sequence),
-            Kind::Queue => self.process.devices.queue(head, decoded, self.strings),
+            Kind::Queue => {
+                let of = (self.process.pid, self.process.rank());
+                self.process.devices.queue(head, decoded, self.strings, of);
+            }
             Kind::Gpu => self.device(head, decoded, sequence),
             Kind::Fact => self.fact(head, decoded, sequence),
             Kind::GpuCounter => self.gpu_counter(head, decoded),
@@ -300,7 +324,6 @@ impl Context<'_> {
             name: decoded.text(head.site, self.strings).into(),
             parent: head.arg,
             rank: decoded.rank.map(|rank| rank as i32),
-            orders_children: true,
         };
         if head.arg & THREAD_TRACK != 0 {
             self.describe_thread(head.arg as u32, sequence.id());
@@ -327,18 +350,25 @@ impl Context<'_> {
         }
         let name = self.origin.thread_name(tid).unwrap_or_default();
         let (uuid, parent) = (self.process.thread_uuid(tid), self.process.uuid);
-        let track = ThreadTrack { uuid, parent, pid: self.process.pid, tid, name: &name };
+        let pid = self.process.pid;
+        let rank = rows::thread_rank(pid.into(), tid.into(), &name);
+        let track = ThreadTrack { uuid, parent, pid, tid, name: &name, rank };
         track.write(self.out, sequence);
     }
 
     fn write_track(&mut self, uuid: u64, named: &Named, sequence: u32) {
+        let name = std::str::from_utf8(&named.name).ok();
+        if let Some(row) = name.filter(|_| named.parent == 0).and_then(Beside::named) {
+            let Process { uuid: process, groups, .. } = &mut *self.process;
+            return groups.write(self.out, *process, (uuid, row), sequence);
+        }
         Track {
             uuid,
             parent: self.process.track_uuid(named.parent),
             name: &named.name,
             counter: None,
             rank: named.rank,
-            orders_children: named.orders_children,
+            orders_children: true,
         }
         .write(self.out, sequence);
     }
@@ -389,7 +419,7 @@ impl Context<'_> {
             None if track != 0 => return,
             None => {
                 let name = self.strings.text(called).bytes.into();
-                Named { name, parent: 0, rank: None, orders_children: false }
+                Named { name, parent: 0, rank: None }
             }
         };
         self.write_track(lane, &named, sequence);

@@ -8,11 +8,12 @@ use std::collections::HashMap;
 
 use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
 use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
+use kymograph_protos::rows;
 
 use super::context::Context;
 use super::edges::{self, Edges};
 use super::identity::mix;
-use super::nesting::{self, Begun, Open, Pass};
+use super::nesting::{self, Begun, Open, Pass, Place};
 use super::record::{Decoded, category, record_len, stack_of};
 use crate::queue::Reader;
 use crate::recording::Side;
@@ -21,7 +22,7 @@ use crate::recording::Side;
 /// 512; deeper ones go to further tracks.
 const MAX_DEPTH: usize = 500;
 /// Slots held back at most while an end is awaited.
-const MAX_HELD: usize = 1 << 16;
+pub(super) const MAX_HELD: usize = 1 << 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -39,15 +40,17 @@ pub struct Thread {
     /// Whether the program gave the name.
     named: bool,
     described: bool,
-    /// Slices open on the thread's own track.
-    stack: Vec<Open>,
-    /// Slices open on sibling tracks, by nesting stack.
-    sides: HashMap<StrId, Vec<Open>>,
-    /// Sibling tracks that were described.
+    /// Slices open on the thread's own track, and those that are undecided.
+    pub(super) stack: Vec<Open>,
+    /// How many of these are undecided.
+    pub(super) undecided: usize,
+    /// Slices open on side tracks, by nesting stack.
+    pub(super) sides: HashMap<StrId, Vec<Open>>,
+    /// Side tracks that were described.
     siblings: Vec<u64>,
     /// Records waiting for an end to be known.
     held: Vec<Slot>,
-    last_time: u64,
+    pub(super) last_time: u64,
     /// The nesting stack of the open leaf, if its beginning was written already: the
     /// lane's next record repeats it.
     peeked: Option<StrId>,
@@ -74,6 +77,7 @@ impl Thread {
             named: false,
             described: false,
             stack: Vec::new(),
+            undecided: 0,
             sides: HashMap::new(),
             siblings: Vec::new(),
             held: Vec::new(),
@@ -198,6 +202,11 @@ impl Thread {
         pass: Pass,
         cx: &mut Context<'_>,
     ) -> bool {
+        // The one that was peeked is the innermost itself.
+        let follows = self.undecided > 0 && self.peeked.is_none();
+        if follows && !self.may_follow(head, kind, rest, pass, cx) {
+            return false;
+        }
         match kind {
             Kind::Scope => match self.peeked.take() {
                 // Its arguments and arrows were written with its beginning.
@@ -209,13 +218,16 @@ impl Thread {
             Kind::Begin | Kind::Push => {
                 let stack = stack_of(head, cx.strings);
                 let pass = (pass, cx.is_recent(head));
-                let aside = match self.sides.get(&stack) {
-                    Some(side) if !side.is_empty() => Some(true),
-                    _ => nesting::crosses(&self.stack, stack, rest, pass, cx.strings),
+                let place = match self.sides.get(&stack) {
+                    Some(side) if !side.is_empty() => Some(Place::Aside),
+                    _ => nesting::place(&self.stack, stack, rest, pass, cx.strings),
                 };
-                match aside {
+                match place {
                     None => return false,
-                    Some(aside) => self.begin(stack, aside, head, decoded, rest, cx),
+                    Some(Place::Undecided) => {
+                        self.begin(stack, self.undecided_place(), head, decoded, rest, cx);
+                    }
+                    Some(place) => self.begin(stack, place, head, decoded, rest, cx),
                 }
             }
             Kind::End => self.end(StrId::NONE, head.time, decoded, cx),
@@ -290,11 +302,11 @@ impl Thread {
         self.peeked = None;
     }
 
-    /// A slice begins, on a sibling track if `aside`.
+    /// A slice begins.
     pub fn begin(
         &mut self,
         stack: StrId,
-        aside: bool,
+        place: Place,
         head: &Record,
         decoded: &Decoded,
         record: &[Slot],
@@ -302,25 +314,37 @@ impl Thread {
     ) {
         cx.totals.events += 1;
         let time = self.in_order(cx.time(head, head.time), cx);
-        let track =
-            if aside { self.side_track(stack, cx) } else { self.track_at(self.stack.len(), cx) };
-        self.emit(EventType::Begin, time, track, head, decoded, cx);
+        let track = match place {
+            Place::Thread => self.track_at(self.stack.len(), cx),
+            Place::Aside => self.side_track(stack, cx),
+            Place::Undecided => 0,
+        };
+        let written = place != Place::Undecided;
+        let mut begun = cx.begun(time, head, record);
+        if written {
+            self.emit(EventType::Begin, time, track, head, decoded, cx);
+        } else {
+            self.undecided += 1;
+            begun.record = record[..1 + head.tail as usize].into();
+        }
         let bytes = match decoded.name(head.site) {
             Name::Bytes(bytes) => Some(bytes.into()),
             Name::Id(_) => None,
         };
         let mut span = None;
         if head.tag & OPERATOR == 0 {
-            let side = if aside { stack } else { StrId::NONE };
+            let side = if place == Place::Thread { StrId::NONE } else { stack };
             let spans = &mut cx.process.spans;
             span = spans.begin(&mut self.line, head.site, bytes.clone(), side).then_some(side);
         }
         self.launched(decoded, cx);
-        let slices = if aside { self.sides.entry(stack).or_default() } else { &mut self.stack };
+        let slices = match place {
+            Place::Aside => self.sides.entry(stack).or_default(),
+            _ => &mut self.stack,
+        };
         let uniform = slices.last().is_none_or(|top| top.uniform && top.stack == stack);
-        let begun = cx.begun(time, head, record);
-        let watched = false;
-        slices.push(Open { site: head.site, bytes, stack, track, uniform, span, watched, begun });
+        let (site, watched) = (head.site, false);
+        slices.push(Open { site, bytes, stack, track, uniform, written, span, watched, begun });
     }
 
     /// Device work was asked for inside the ranges that are open.
@@ -341,14 +365,18 @@ impl Thread {
             cx.totals.unmatched_ends += 1;
             return;
         };
-        // Slices inside it that have not ended end with it; their own ends will find none.
         let mut ended = self.stack.split_off(at).into_iter();
         let target = ended.next();
-        for open in ended.rev() {
+        // Of slices inside it that have not ended, those that are undecided turn out to cross
+        // it. Others end with it; their own ends will find none.
+        let (misnested, crossing): (Vec<_>, Vec<_>) = ended.partition(|open| open.written);
+        crossing.into_iter().for_each(|open| self.put_aside(open, cx));
+        for open in misnested.into_iter().rev() {
             cx.totals.misnested += 1;
             self.emit_end(&open, time, &Decoded::default(), cx);
         }
-        if let Some(open) = target {
+        if let Some(mut open) = target {
+            self.decide(&mut open, at, cx);
             self.emit_end(&open, time, decoded, cx);
         }
     }
@@ -439,6 +467,9 @@ impl Thread {
     pub fn restate(&mut self, cx: &mut Context<'_>) {
         let mut decoded = std::mem::take(&mut self.decoded);
         for depth in 0..self.stack.len() {
+            if !self.stack[depth].written {
+                continue;
+            }
             self.track_at(depth, cx);
             let begun = std::mem::take(&mut self.stack[depth].begun);
             self.begin_again(&begun, self.stack[depth].track, &mut decoded, cx);
@@ -454,7 +485,7 @@ impl Thread {
         self.decoded = decoded;
     }
 
-    fn begin_again(
+    pub(super) fn begin_again(
         &mut self,
         begun: &Begun,
         track: u64,
@@ -463,7 +494,12 @@ impl Thread {
     ) {
         if !begun.record.is_empty() {
             let (head, _) = decoded.read(&begun.record, cx.strings);
-            decoded.leave_flows_open();
+            if cx.chapters {
+                decoded.leave_flows_open();
+            }
+            if cx.began_early(&head) {
+                edges::mark(decoded, &cx.origin.words, Side::Opens);
+            }
             self.emit(EventType::Begin, begun.time, track, &head, decoded, cx);
         }
     }
@@ -506,6 +542,7 @@ impl Thread {
             pid: cx.process.pid,
             tid: self.tid,
             name: &self.name,
+            rank: rows::thread_rank(cx.process.pid.into(), self.tid.into(), &self.name),
         };
         track.write(cx.out, self.sequence.id());
     }
@@ -513,7 +550,7 @@ impl Thread {
     /// The track of slices at this depth: the thread's own (0), or one for the slices that
     /// are too deep for it.
     #[inline]
-    fn track_at(&mut self, depth: usize, cx: &mut Context<'_>) -> u64 {
+    pub(super) fn track_at(&mut self, depth: usize, cx: &mut Context<'_>) -> u64 {
         match depth / MAX_DEPTH {
             0 => 0,
             part => {
@@ -524,8 +561,11 @@ impl Thread {
     }
 
     /// The track of slices of a nesting stack that cross others.
-    fn side_track(&mut self, stack: StrId, cx: &mut Context<'_>) -> u64 {
-        let category = String::from_utf8_lossy(cx.strings.text(stack).bytes);
+    pub(super) fn side_track(&mut self, stack: StrId, cx: &mut Context<'_>) -> u64 {
+        let category = match stack {
+            StrId::NONE => "scopes".into(),
+            stack => String::from_utf8_lossy(cx.strings.text(stack).bytes),
+        };
         self.sibling(1 << 32 | u64::from(stack.0), &category, cx)
     }
 
@@ -535,9 +575,9 @@ impl Thread {
         if !self.siblings.contains(&uuid) {
             self.siblings.push(uuid);
             let thread = String::from_utf8_lossy(&self.name);
-            let name = format!("{thread} ({}): {what}", self.tid);
+            let name = format!("{thread} {} · {what}", self.tid);
             let track =
-                Track { uuid, parent: cx.process.uuid, name: name.as_bytes(), ..Track::default() };
+                Track { uuid, parent: self.uuid, name: name.as_bytes(), ..Track::default() };
             track.write(cx.out, self.sequence.id());
         }
         uuid

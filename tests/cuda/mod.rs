@@ -20,14 +20,11 @@ use prost::Message as _;
 use fakes::Machine;
 use perfetto::trace_packet::Data;
 
-/// Slices with the number of the thread that they are of. What has not ended when a flush
-/// is due may go to a track beside the thread's, which belongs to the process and has the
-/// thread's number in its name: `NAME (NUMBER): DOMAIN`.
+/// Slices with the number of the thread that they are of. Those that cross others are on a
+/// track under the thread's.
 const OF_THREADS: &str = "(
-    SELECT s.*, CASE WHEN k.name LIKE '% (%): %'
-                THEN CAST(substr(k.name, instr(k.name, ' (') + 2) AS INT) ELSE t.tid END AS tid
-    FROM slice s JOIN track k ON k.id = s.track_id
-    LEFT JOIN thread_track tt ON tt.id = k.id LEFT JOIN thread t USING (utid))";
+    SELECT s.*, t.tid FROM slice s
+    LEFT JOIN thread_track tt ON tt.id = s.track_id LEFT JOIN thread t USING (utid))";
 
 /// What became of a recording.
 pub(crate) struct Recorded {

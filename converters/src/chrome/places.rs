@@ -1,6 +1,7 @@
 //! From the hub's tracks back to `pid` and `tid`.
 
 use kymograph_protos::record::CALLS_TRACK;
+use kymograph_protos::rows::{Beside, Of};
 
 use super::{ASYNC, ROW};
 use crate::json::{write_int, write_string};
@@ -134,24 +135,16 @@ pub(crate) fn overhead_name(tid: i64) -> String {
 /// The name of a track beside a queue when its device gets another number; none for other
 /// names and devices.
 pub(crate) fn with_device(name: &str, other: impl Fn(i64) -> Option<i64>) -> Option<String> {
-    let (device, _) = beside(name)?;
-    let (_, rest) = name.strip_prefix("GPU ")?.split_once(' ')?;
-    Some(format!("GPU {} {rest}", other(device)?))
+    let row = Beside::named(name)?;
+    Some(Beside { device: other(row.device)?, ..row }.name())
 }
 
 /// The device and the stream of a track beside a queue, by its name: [`super::rows`] made it.
 pub(super) fn beside(name: &str) -> Option<(i64, i64)> {
-    let (device, rest) = name.strip_prefix("GPU ")?.split_once(' ')?;
-    let device = device.parse().ok()?;
-    if matches!(rest, "annotations" | "waits") {
-        return Some((device, -1));
-    }
-    let (stream, what) = rest.strip_prefix("stream ")?.split_once(' ')?;
-    let stream: i64 = stream.parse().ok()?;
-    match what {
-        "annotations" | "waits" => Some((device, stream)),
-        "sync" => Some((device, stream.checked_add(1_000_000)?)),
-        _ => None,
+    let row = Beside::named(name)?;
+    match row.of {
+        Of::Sync => Some((row.device, row.stream.checked_add(1_000_000)?)),
+        Of::Annotations | Of::Waits => Some((row.device, row.stream)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rows: what `pid` and `tid` stand for.
 
 use hashbrown::HashMap;
+use kymograph_protos::rows::{self, Beside, Of};
 
 use super::args::intern;
 use super::places::overhead_name;
@@ -198,13 +199,13 @@ impl Rows {
         }
     }
 
-    /// The queue of a stream. Zero-padded, since viewers sort by name.
+    /// The queue of a stream.
     pub(super) fn queue(&mut self, trace: &mut Trace, device: i64, stream: i64) -> QueueId {
         let key = (RowKind::Queue, Id::Int(device), Id::Int(stream));
         if let Some(&Place::Queue(queue)) = self.places.get(&key) {
             return queue;
         }
-        let name = trace.strings.intern(&format!("Stream {stream:02}"));
+        let name = trace.strings.intern(&rows::stream(stream));
         let queue = Queue {
             device: self.device(trace, device),
             // A sign survives this; `-1` stands for the device as a whole.
@@ -219,15 +220,13 @@ impl Rows {
 
     /// A track of the host that tells about a queue.
     fn beside(&mut self, trace: &mut Trace, kind: RowKind, device: i64, stream: i64) -> TrackId {
-        let what = if kind == RowKind::Notes { "annotations" } else { "waits" };
-        let name = match stream {
-            -1 => format!("GPU {device} {what}"),
+        let row = match (kind, stream) {
+            (RowKind::Notes, _) => Beside { device, stream, of: Of::Annotations },
             // Where Kineto puts waits for a stream: beside it, so that they overlap nothing.
-            1_000_000.. if kind == RowKind::Sync => {
-                format!("GPU {device} stream {:02} sync", stream - 1_000_000)
-            }
-            _ => format!("GPU {device} stream {stream:02} {what}"),
+            (_, 1_000_000..) => Beside { device, stream: stream - 1_000_000, of: Of::Sync },
+            _ => Beside { device, stream, of: Of::Waits },
         };
+        let name = row.name();
         let track = trace.track(None, &name);
         trace.tracks[track].queue = Some(self.queue(trace, device, stream));
         self.orphans.push(track);

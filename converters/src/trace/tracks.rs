@@ -78,13 +78,13 @@ pub enum TrackKind {
 pub enum Order {
     /// Not said.
     #[default]
-    Unknown,
+    Unknown = 0,
     /// By name.
-    ByName,
+    ByName = 1,
     /// By their first event.
-    ByTime,
+    ByTime = 2,
     /// By rank.
-    ByRank,
+    ByRank = 3,
 }
 
 /// The unit of a counter.

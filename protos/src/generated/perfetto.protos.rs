@@ -320,6 +320,12 @@ pub struct TrackDescriptor {
         tag = "15"
     )]
     pub sibling_merge_behavior: ::core::option::Option<i32>,
+    /// Of the track with uuid 0: whether processes, and the threads of each, are shown in the
+    /// order of `sibling_order_rank` (1). An enum of Perfetto's.
+    #[prost(int32, optional, tag = "19")]
+    pub process_ordering: ::core::option::Option<i32>,
+    #[prost(int32, optional, tag = "20")]
+    pub thread_ordering: ::core::option::Option<i32>,
     #[prost(oneof = "track_descriptor::StaticOrDynamicName", tags = "2, 10, 13")]
     pub static_or_dynamic_name: ::core::option::Option<
         track_descriptor::StaticOrDynamicName,

@@ -4,6 +4,7 @@ use super::message::Message;
 use super::packet;
 use super::sequence::{BOOTTIME, Snapshot, clock};
 use crate::CounterUnit;
+use crate::rows::ORDERED_BY_RANK;
 
 /// Describes a process: the parent of its threads and tracks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +19,8 @@ pub struct ProcessTrack<'a> {
     pub command: &'a [Vec<u8>],
     /// When it started, in nanoseconds of `CLOCK_BOOTTIME`; 0 if unknown.
     pub started: u64,
+    /// Its place among the processes.
+    pub rank: i32,
 }
 
 /// Describes a thread.
@@ -33,6 +36,8 @@ pub struct ThreadTrack<'a> {
     pub tid: u32,
     /// What viewers show; empty if unknown.
     pub name: &'a [u8],
+    /// Its place among the threads of the process.
+    pub rank: i32,
 }
 
 /// Describes any other track. Tracks with the same name and parent are shown as one row,
@@ -67,8 +72,7 @@ impl ProcessTrack<'_> {
                     process.uint(7, self.started);
                 }
             });
-            // Tracks that are given a rank are shown in that order.
-            track.uint(11, EXPLICIT);
+            track.int(12, self.rank.into());
         });
     }
 }
@@ -83,8 +87,16 @@ impl ThreadTrack<'_> {
                     thread.text(5, self.name);
                 }
             });
+            track.int(12, self.rank.into());
         });
     }
+}
+
+/// Says that processes, and the threads of each, stand in the order of their ranks.
+pub fn row_order(out: &mut Vec<u8>, sequence: u32) {
+    described(out, sequence, |track| {
+        track.uint(1, 0).uint(19, ORDERED_BY_RANK).uint(20, ORDERED_BY_RANK);
+    });
 }
 
 /// `ChildTracksOrdering`: by `sibling_order_rank`.

@@ -209,6 +209,8 @@ impl Sequence {
 pub struct Gpu<'a> {
     /// What viewers show.
     pub name: &'a [u8],
+    /// Its model.
+    pub model: &'a [u8],
     /// Who made it.
     pub vendor: &'a [u8],
     /// Its architecture.
@@ -225,8 +227,8 @@ pub struct Gpu<'a> {
 /// activity.
 pub fn gpu_info(out: &mut Vec<u8>, sequence: u32, time: u64, gpus: &[Gpu<'_>]) {
     let device = |gpu| {
-        let &Gpu { name, vendor, architecture, uuid, pci, ref facts } = gpu;
-        Device { name, vendor, model: name, architecture, uuid, pci, facts }
+        let &Gpu { name, model, vendor, architecture, uuid, pci, ref facts } = gpu;
+        Device { name, vendor, model, architecture, uuid, pci, facts }
     };
     let list: Vec<Device<'_>> = gpus.iter().map(device).collect();
     devices(out, sequence, time, &list);

@@ -36,7 +36,8 @@ mod track;
 mod tree;
 
 pub use descriptor::{
-    Fact, ProcessTrack, ThreadTrack, Track, clock_snapshot, trace_attributes, trace_stats,
+    Fact, ProcessTrack, ThreadTrack, Track, clock_snapshot, row_order, trace_attributes,
+    trace_stats,
 };
 pub use event::{Arg, CounterValue, Event, EventType, Name, Value};
 pub use gpu::{Activity, Correlation, Gpu, Kernel, Launch, Queue, gpu_info};

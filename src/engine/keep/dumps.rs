@@ -34,6 +34,8 @@ pub(super) struct UnderWay {
     first: bool,
     begun: u64,
     done: Dump,
+    /// Slices that have begun and are in none of the segments.
+    undecided: Vec<u8>,
     /// This process's part in it: dropped when that is written.
     file: Option<Numbered>,
 }
@@ -95,8 +97,9 @@ impl Engine {
         self.seal(clock::system(libc::CLOCK_BOOTTIME));
         let order = self.flight.as_mut().and_then(|flight| flight.orders.pop_front());
         let Some(order) = order else { return };
+        let undecided = self.undecided();
         match self.open_dump(&order) {
-            Ok(opened) => self.begin_dump(order, opened),
+            Ok(opened) => self.begin_dump(order, opened, undecided),
             Err(error) => self.dump_failed(order, error),
         }
     }
@@ -152,7 +155,7 @@ impl Engine {
         }
     }
 
-    fn begin_dump(&mut self, order: Order, (path, sink, file): Opened) {
+    fn begin_dump(&mut self, order: Order, (path, sink, file): Opened, undecided: Vec<u8>) {
         let lost = self.lost();
         let Some(flight) = &mut self.flight else { return };
         let reach = flight.reach(order.asked);
@@ -170,7 +173,7 @@ impl Engine {
         };
         let last = last.map_or(0, |segment| segment.number);
         let begun = reach.begun;
-        let dump = UnderWay { sink, order, next, last, first: true, begun, done, file };
+        let dump = UnderWay { sink, order, next, last, first: true, begun, done, undecided, file };
         flight.under_way = Some(dump);
         self.step(STEP);
     }
@@ -206,7 +209,7 @@ impl Engine {
 
     /// The closing words of a dump: what it is, and what is missing in it.
     fn end_dump(&mut self, mut dump: UnderWay) {
-        let mut words = Vec::new();
+        let mut words = mem::take(&mut dump.undecided);
         let sequence = self.process.sequence.id();
         if dump.file.is_none() {
             packet::clock_snapshot(&mut words, sequence, &clock::snapshot());

@@ -23,6 +23,7 @@ mod gpu;
 mod gpu_counters;
 mod nesting;
 mod property;
+mod rows;
 mod sequence;
 mod tracks;
 mod unpack;
@@ -338,6 +339,7 @@ impl Reader {
     fn finish(mut self) -> Trace {
         let nesting = self.nesting.finish(&mut self.trace);
         let undescribed = self.tracks.finish(&mut self.trace);
+        rows::take_back(&mut self.trace);
         let facts = &mut self.trace.facts;
         for (what, count) in [
             ("ends of slices that had not begun", nesting.unmatched),

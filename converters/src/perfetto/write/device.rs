@@ -7,6 +7,7 @@ use kymograph_protos::packet::{
     self, Arg, ContextEntry, Device, KernelEntry, Name, RenderStage, Sequence, StageEntry,
     Value as Wire,
 };
+use kymograph_protos::rows;
 
 use super::{FACTS, FULL, Writer, wire};
 use crate::perfetto::read::{GRAPHICS, is_text};
@@ -93,16 +94,24 @@ impl<W: Write> Writer<'_, W> {
                 (device.number, facts.collect())
             })
             .collect();
+        let model = |device: &crate::trace::Device| match device.model {
+            StrId::NONE => device.name,
+            model => model,
+        };
+        let names: Vec<String> = known
+            .iter()
+            .map(|device| rows::device(device.number, trace.strings.get(device.name)))
+            .collect();
         let mut list = Vec::new();
-        for device in &known {
+        for (device, name) in known.iter().zip(&names) {
             let number = device.number as usize;
             if list.len() <= number {
                 list.resize(number + 1, Device::default());
             }
             list[number] = Device {
-                name: text(device.name),
+                name: name.as_bytes(),
                 vendor: text(device.vendor),
-                model: text(device.model),
+                model: text(model(device)),
                 architecture: text(device.architecture),
                 uuid: device.uuid.as_ref().map_or(&[], |uuid| &uuid[..]),
                 pci: text(device.pci),
@@ -110,7 +119,7 @@ impl<W: Write> Writer<'_, W> {
             };
         }
         let says =
-            |d: &Device<'_>| !(d.name.is_empty() && d.vendor.is_empty() && d.facts.is_empty());
+            |d: &Device<'_>| !(d.model.is_empty() && d.vendor.is_empty() && d.facts.is_empty());
         if list.iter().any(says) {
             let time = self.first_time();
             packet::devices(&mut self.packets, FACTS, time, &list);

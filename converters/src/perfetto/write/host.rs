@@ -2,14 +2,17 @@
 
 use std::io::{self, Write};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use kymograph_protos::device::GpuApi;
-use kymograph_protos::packet::{AnyTrack, Correlation, Event, EventType, Name, Sequence, TrackOf};
+use kymograph_protos::packet::{
+    self, AnyTrack, Correlation, Event, EventType, Name, Sequence, TrackOf,
+};
+use kymograph_protos::rows::{self, Beside, Of};
 
 use super::lanes::{self, Lane};
 use super::{FACTS, FULL, Writer};
 use crate::trace::{
-    EventRef, Instant, InstantId, Order, SeriesKind, Slice, SliceId, StrId, Trace, TrackId,
+    EventRef, Instant, InstantId, Order, SeriesKind, Slice, SliceId, StrId, Trace, Track, TrackId,
     TrackKind, Unit,
 };
 
@@ -26,7 +29,16 @@ impl<W: Write> Writer<'_, W> {
                 counted.insert(track, series.description);
             }
         }
+        packet::row_order(&mut self.packets, FACTS);
+        let mut groups = HashSet::new();
         for (id, track) in self.trace.tracks.iter() {
+            if is_group(self.trace, track) {
+                continue;
+            }
+            if let Some(row) = self.beside(track) {
+                self.describe_beside(track, (uuid(self.trace, id), row), &mut groups);
+                continue;
+            }
             let counter = counted.get(&id).copied().unwrap_or_default();
             let description = if track.description.is_none() { counter } else { track.description };
             self.describe(id, uuid(self.trace, id), description);
@@ -196,20 +208,64 @@ impl<W: Write> Writer<'_, W> {
         self.flush(FULL)
     }
 
+    /// What a track tells about a stream.
+    fn beside(&self, track: &Track) -> Option<Beside> {
+        (track.kind == TrackKind::Other)
+            .then(|| self.trace.strings.get(track.name))
+            .and_then(Beside::named)
+    }
+
+    /// Describes a track that tells about a stream, in its group.
+    fn describe_beside(
+        &mut self,
+        track: &Track,
+        (uuid, row): (u64, Beside),
+        groups: &mut HashSet<u64>,
+    ) {
+        let above = track.parent.map_or(0, |parent| self::uuid(self.trace, parent));
+        let group = mix(&[4, above, row.group_rank() as u64]);
+        let described = AnyTrack {
+            uuid: group,
+            parent: above,
+            name: None,
+            description: &[],
+            of: TrackOf::Other,
+            order: Order::ByRank as u64,
+            rank: Some(row.group_rank()),
+        };
+        if groups.insert(group) {
+            let name = row.group();
+            AnyTrack { name: Some(name.as_bytes()), ..described }.write(&mut self.packets, FACTS);
+        }
+        let (name, rank) = (row.row(), Some(row.rank()));
+        let description = self.trace.strings.get(track.description).as_bytes();
+        let name = Some(name.as_bytes());
+        AnyTrack { uuid, parent: group, name, description, rank, order: 0, ..described }
+            .write(&mut self.packets, FACTS);
+    }
+
     /// Describes a track under its uuid.
     fn describe(&mut self, id: TrackId, uuid: u64, description: StrId) {
         let trace = self.trace;
         let track = &trace.tracks[id];
         let text = |id| trace.strings.get(id).as_bytes();
         let texts = |ids: &[_]| ids.iter().map(|id| text(*id)).collect::<Vec<_>>();
-        let (command, labels);
+        let (command, labels, row);
+        let mut rank = track.rank;
         let of = match track.kind {
-            TrackKind::Process(process) => {
-                let process = &trace.processes[process];
+            TrackKind::Process(id) => {
+                let process = &trace.processes[id];
+                let number = trace.rank(id);
+                row = rows::process(number, trace.strings.get(process.name));
+                let started = process.started.map_or(0, |started| started.0.max(0) as u64);
+                rank = Some(match (number, process.sort_index) {
+                    (None, Some(index)) => index.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
+                    (number, _) => rows::process_rank(number, started),
+                });
                 (command, labels) = (texts(&process.command), texts(&process.labels));
                 TrackOf::Process {
                     pid: process.pid,
-                    name: text(process.name),
+                    name: row.as_bytes(),
                     command: &command,
                     started: process.started.map(|started| started.0),
                     labels: &labels,
@@ -218,8 +274,13 @@ impl<W: Write> Writer<'_, W> {
             }
             TrackKind::Thread(thread) => {
                 let thread = &trace.threads[thread];
+                let pid = trace.processes[thread.process].pid;
+                rank = Some(match thread.sort_index.filter(|index| *index != thread.tid) {
+                    Some(index) => index.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
+                    None => rows::thread_rank(pid, thread.tid, text(thread.name)),
+                });
                 TrackOf::Thread {
-                    pid: trace.processes[thread.process].pid,
+                    pid,
                     tid: thread.tid,
                     name: text(thread.name),
                     sort_index: thread.sort_index,
@@ -234,13 +295,12 @@ impl<W: Write> Writer<'_, W> {
             name: (!track.name.is_none()).then(|| text(track.name)),
             description: text(description),
             of,
-            order: match track.order {
-                Order::Unknown => 0,
-                Order::ByName => 1,
-                Order::ByTime => 2,
-                Order::ByRank => 3,
+            order: match (track.kind, track.order) {
+                // Their children stand where viewers want them.
+                (TrackKind::Process(_) | TrackKind::Thread(_), _) => 0,
+                (_, order) => order as u64,
             },
-            rank: track.rank,
+            rank,
         };
         described.write(&mut self.packets, FACTS);
     }
@@ -250,6 +310,10 @@ impl<W: Write> Writer<'_, W> {
         let trace = self.trace;
         let track = &trace.tracks[id];
         let own = self::uuid(trace, id);
+        if let Some(row) = self.beside(track) {
+            // Lanes are told from groups by these having been described.
+            return self.describe_beside(track, (uuid, row), &mut HashSet::new());
+        }
         let (parent, name) = match track.kind {
             TrackKind::Process(process) => (own, trace.processes[process].name),
             TrackKind::Thread(thread) => (own, trace.threads[thread].name),
@@ -278,6 +342,18 @@ struct Open<'a> {
     open: Vec<(SliceId, Slice)>,
     /// What has not begun.
     slices: &'a [SliceId],
+}
+
+/// Whether a track is a group that is described with what lies in it.
+fn is_group(trace: &Trace, track: &Track) -> bool {
+    let name = trace.strings.get(track.name);
+    let device = name.strip_prefix("GPU ").and_then(|rest| rest.split_once(' '));
+    let group = |of| {
+        let (device, _) = device?;
+        Some(Beside { device: device.parse().ok()?, stream: 0, of }.group())
+    };
+    track.order == Order::ByRank
+        && [Of::Annotations, Of::Sync].into_iter().any(|of| group(of).as_deref() == Some(name))
 }
 
 /// What a slice and a moment have in common.
