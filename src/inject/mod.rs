@@ -9,6 +9,7 @@
 //! asked for. They serve only the process that is being recorded: the child of a `vfork`
 //! shares its memory, but not its pid.
 
+mod behind;
 mod cupti;
 mod exec;
 mod levelzero;

@@ -38,5 +38,4 @@ mod sys;
 mod texts;
 
 pub use collect::{HPU, Hpu, acquired, is_idle, opening, released};
-pub use library::{acquire, acquire_by_module, acquire_by_type, destroy, initialize, release};
 pub use probe::probe;

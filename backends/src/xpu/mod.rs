@@ -50,5 +50,5 @@ mod sys;
 mod tests;
 
 pub use collect::{XPU, Xpu, before_main, initialised, is_idle};
-pub use levelzero::{UNINITIALISED, init, init_drivers};
+pub use levelzero::UNINITIALISED;
 pub use probe::probe;

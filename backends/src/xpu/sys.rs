@@ -129,8 +129,5 @@ functions! {
         device_properties = c"zeDeviceGetProperties":
             fn(*mut c_void, *mut DeviceProperties) -> c_int;
     }
-    optional {
-        init_drivers = c"zeInitDrivers":
-            fn(*mut u32, *mut *mut c_void, *mut c_void) -> c_int;
-    }
+    optional {}
 }
