@@ -14,8 +14,8 @@ use tempfile::TempDir;
 pub(crate) use cuda::Recorded;
 use cuda::{fakes, record_on};
 
-/// Versions whose layouts and numbers differ: ROCm 6.3, ROCm 7.0, 2026.
-pub(crate) const VERSIONS: [&str; 3] = ["0.5", "1.0", "1.3"];
+/// Versions whose layouts and numbers differ: ROCm 6.3, 6.4, 7.0, 7.1, 2026.
+pub(crate) const VERSIONS: [&str; 5] = ["0.5", "0.6", "1.0", "1.1", "1.3"];
 
 /// A machine with AMD GPUs that are not there: a folder with the fake libraries under the
 /// names of the real ones.

@@ -348,6 +348,10 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("stop_us", stopping.elapsed().as_micros() as u64),
     ];
     remark::counts(recorder, "hip", &rows);
+    for ((kind, size), count) in &decoder.misfits {
+        let key = format!("hip.{}.lost.of_unknown_layout.{kind}.{size}", std::process::id());
+        remark::number(recorder, &key, *count);
+    }
 }
 
 /// The library ends, and all that HIP is with it: what it has is pushed, then nothing of it is

@@ -11,7 +11,7 @@
 //! | `library`, `runtime` | rocprofiler-sdk, and what there is of ROCm in the process |
 //! | `kinds` | what is recorded, and the library's numbers for it |
 //! | `configure` | registering with the library |
-//! | `calls`, `arguments`, `launches` | calls of HIP and RCCL, as they happen |
+//! | `calls`, `arguments`, `stream_ids`, `launches` | calls of HIP and RCCL, as they happen |
 //! | `markers` | calls of ROCTX |
 //! | `kernels` | kernels by id |
 //! | `layout`, `decode`, `ranges`, `streams`, `keys` | records become ours |
@@ -46,6 +46,7 @@ mod ranges;
 #[doc(hidden)]
 pub mod replay;
 mod runtime;
+mod stream_ids;
 mod streams;
 mod sys;
 
