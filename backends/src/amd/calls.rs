@@ -74,6 +74,8 @@ static SLICES: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 static ALL_ARGS: AtomicBool = AtomicBool::new(false);
 /// Whether anything was called since somebody last looked.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// Whether anything was ever called.
+static EVER: AtomicBool = AtomicBool::new(false);
 
 /// Learns the functions of both libraries, once. Operations are numbers and names.
 pub(crate) fn learn(
@@ -163,6 +165,11 @@ pub(crate) fn active() -> bool {
     ACTIVE.swap(false, Ordering::Relaxed)
 }
 
+/// Whether anything was ever called.
+pub(crate) fn ever() -> bool {
+    EVER.load(Ordering::Relaxed)
+}
+
 /// What the library calls before and after a function.
 pub(crate) unsafe extern "C" fn callback(
     record: CallbackRecord,
@@ -217,6 +224,7 @@ impl Calls {
     ) {
         if !ACTIVE.load(Ordering::Relaxed) {
             ACTIVE.store(true, Ordering::Relaxed);
+            EVER.store(true, Ordering::Relaxed);
         }
         let wanted = SLICES[domain.number].load(Ordering::Relaxed);
         let sliced = wanted && self.recorder.enabled(domain.category);

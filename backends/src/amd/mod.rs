@@ -25,7 +25,8 @@
 //! it wraps their functions. `kymo record` preloads a library that exports
 //! `rocprofiler_configure`, which HIP finds by itself. A program that embeds us is
 //! configured when its recording starts, and that must come before its first call of HIP
-//! unless the library is that of ROCm 7.13 or later; the trace says so if it was too late.
+//! unless the library can ask for HIP's tables once more, as that of ROCm 7.13 does; the trace
+//! says so if it was too late.
 
 mod arguments;
 mod calls;

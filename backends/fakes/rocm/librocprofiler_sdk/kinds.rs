@@ -82,7 +82,7 @@ const CALLBACK_0_6: usize = 9;
 fn buffer_kinds() -> Vec<&'static CStr> {
     let (rest, more): (&[&CStr], &[&CStr]) = match toolkit() {
         ..6 => (&BUFFER_0_5, &[]),
-        ..100 => (&BUFFER_0_5, &BUFFER_0_6),
+        6..100 => (&BUFFER_0_5, &BUFFER_0_6),
         100..103 => (&BUFFER_1_0[..BUFFER_1_0.len() - ADDED_IN_2026], &[]),
         _ => (&BUFFER_1_0, &[]),
     };
@@ -92,7 +92,7 @@ fn buffer_kinds() -> Vec<&'static CStr> {
 fn callback_kinds() -> Vec<&'static CStr> {
     let rest = match toolkit() {
         ..6 => &CALLBACK[..CALLBACK_0_5],
-        ..100 => &CALLBACK[..CALLBACK_0_6],
+        6..100 => &CALLBACK[..CALLBACK_0_6],
         _ => &CALLBACK[..],
     };
     FIRST.iter().chain(rest).copied().collect()
