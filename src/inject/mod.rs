@@ -13,6 +13,7 @@ mod behind;
 mod cupti;
 mod exec;
 mod levelzero;
+mod pti;
 mod python;
 mod rocm;
 mod roctx;
