@@ -96,7 +96,12 @@ impl Recording {
     }
 
     fn begin(config: Config, window: Window) -> Result<Recording, Error> {
-        if config.control.is_some() && crate::collect::join(&config) {
+        if let Some(path) = &config.control {
+            // `kymo` alone writes to its output.
+            if !crate::collect::join(&config) {
+                let (path, source) = (path.clone(), io::ErrorKind::NotConnected.into());
+                return Err(Error::Control { path, source });
+            }
             return joined::start(config, window);
         }
         let program = Program::begin()?;

@@ -121,6 +121,10 @@ fn programs_that_embed_us() {
     whole(&open(&embed(&Machine::with("1.0"), "fork")));
     // ROCm 7.13 can be asked later.
     whole(&open(&embed(&Machine::with("1.3"), "late")));
+    // An older rocprofiler-register does not tell whether HIP was used.
+    const EACH: &str = "rocprofiler_register_iterate_registration_info";
+    whole(&open(&embed(&Machine::with("1.0").register_without(EACH), "early")));
+    whole(&open(&embed(&Machine::with("1.3").register_without(EACH), "late")));
 
     let said = |machine: &Machine, part: &str, why: &str| {
         let trace = open(&embed(machine, part));
@@ -132,6 +136,13 @@ fn programs_that_embed_us() {
     let late = "HIP was used before the recording started, and rocprofiler-sdk 1.0.0";
     said(&Machine::with("1.0"), "late", late);
     said(&Machine::with("1.0").fault("initialized"), "early", late);
+    // ROCm 7.2.4 has a rocprofiler-sdk 1.3.0, too.
+    let later = "HIP was used before the recording started, and rocprofiler-sdk 1.3.0";
+    said(&Machine::with("1.3").never_late(), "late", later);
+    let again = "rocprofiler_register_invoke_all_registrations";
+    said(&Machine::with("1.3").register_without(again), "late", later);
+    let unsaid = "no call of HIP was seen; if the program made some, it had used HIP before";
+    said(&Machine::with("1.0").register_without(EACH), "late", unsaid);
     said(&Machine::with("1.0"), "loaded-late", "loaded after the recording started");
     said(&Machine::with("1.0").fault("other-tool"), "early", "another tool may have configured");
     said(&Machine::with("0.5").fault("other-tool"), "early", "Configuration has been locked (15)");

@@ -40,6 +40,7 @@ fn all_work_with_every_synapse() {
             let queues = recorded.trace.strings(queues);
             let starts: Vec<_> = queues.iter().map(|name| &name[..6]).collect();
             assert_eq!(starts, ["PDMA 0", "TPC 07", "TPC 13"]);
+            assert_eq!(queues[0].split(' ').nth(1), Some("00"), "the first engine of its type");
             let calls = "SELECT name, count(*) AS n FROM slice
                          WHERE category = 'privateuse1_runtime' GROUP BY 1 ORDER BY 1";
             assert_eq!(
@@ -135,4 +136,32 @@ fn ten_thousand_kernels() {
     recorded.trace.assert_clean();
     assert_eq!(recorded.device_work(), "name  n      dur\nk     10000  100000\n");
     assert_eq!(recorded.trace.one_i64("SELECT count(DISTINCT slice_in) FROM flow"), 10_000);
+}
+
+/// A program that launches a recipe many times before the device has done it once: the arrows
+/// are those of the order.
+#[test]
+fn arrows_of_a_program_that_is_far_ahead() {
+    let script = "\
+        graph 5\nkernel a dur=1ms\nkernel b dur=2ms\nkernel a dur=1ms\nend\n\
+        repeat 8\nlaunch 5\nkernel c dur=1ms\nlaunch 5 stream=13\nend\nsync\n";
+    let recorded = Machine::with("new").record(script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    // Of each queue, the number of the launch by the order of calls, and by that of work.
+    let wrong = "
+        WITH arrows AS (
+            SELECT g.track_id AS queue, g.name AS name, g.ts AS work, c.ts AS call
+            FROM flow JOIN gpu_slice g ON g.id = slice_in JOIN slice c ON c.id = slice_out),
+        ranked AS (
+            SELECT dense_rank() OVER (PARTITION BY queue, name = 'c' ORDER BY call) AS by_call,
+                   row_number() OVER (PARTITION BY queue, name = 'c' ORDER BY work) AS by_work,
+                   name FROM arrows)
+        SELECT count(*) FROM ranked
+        WHERE by_call != CASE name WHEN 'c' THEN by_work ELSE (by_work + 2) / 3 END";
+    assert_eq!(recorded.trace.one_i64("SELECT count(*) FROM flow"), 2 * 8 * 3 + 8);
+    assert_eq!(recorded.trace.one_i64(wrong), 0);
+    let ahead = "SELECT count(*) FROM slice c WHERE c.name LIKE 'enqueue%'
+                 AND c.ts < (SELECT min(ts + dur) FROM gpu_slice)";
+    assert!(recorded.trace.one_i64(ahead) > 10, "the program was not ahead");
 }

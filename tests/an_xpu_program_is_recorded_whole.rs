@@ -267,3 +267,45 @@ fn with_gaudi_in_one_process() {
                       != (extract_arg(t.dimension_arg_set_id, 'gpu') = 0)";
     assert_eq!(recorded.trace.one_i64(crossed), 0);
 }
+
+/// A program that profiles itself with PyTorch: both get what each asked for, as often as it
+/// does so, and the program is none the wiser.
+#[test]
+fn another_user_of_pti_gets_its_records_too() {
+    let script = "\
+        kernel before via=runtime\ncopy htod 8\nsync\n---\n\
+        repeat 300\nkernel within dur=2us\nend\ncopy htod 64\nset 8\nsync\n\
+        thread\nrepeat 100\nkernel thread stream=13\nend\nsync\n---\n\
+        kernel between\nsync\n---\n\
+        repeat 50\nkernel again\nend\nsync\n---\n\
+        kernel after\nsync\n";
+    for version in ["0.12", "1.2"] {
+        let recorded = Machine::with(version).record(script, &["--pti-client", "--exit", "4"]);
+        recorded.ended(4);
+        recorded.trace.assert_clean();
+        let work = "SELECT name, count(*) AS n FROM gpu_slice WHERE name NOT LIKE 'Mem%'
+                    GROUP BY 1 ORDER BY 1";
+        let expected = "name     n\nafter    1\nagain    50\nbefore   1\nbetween  1\n\
+                        thread   100\nwithin   300\n";
+        assert_eq!(recorded.trace.table(work), expected, "{version}: {:#?}", recorded.facts);
+        recorded.every_launch_has_its_arrow();
+        let printed = recorded.printed();
+        let kernels: Vec<_> = printed.lines().filter(|line| line.starts_with("kind 1:")).collect();
+        // What it counts is of both of its sessions.
+        assert_eq!(kernels, ["kind 1: 400", "kind 1: 450"], "{version}: {printed}");
+        assert!(printed.contains("kind 8: 1\n") && printed.contains("kind 9: 1\n"), "{printed}");
+        assert_eq!(recorded.number("xpu", "buffers_of_others"), 0);
+        assert!(recorded.number("xpu", "records_shared") >= 452);
+    }
+}
+
+/// PTI's flush may lose what is written meanwhile: that is counted, and work is flushed seldom.
+#[test]
+fn what_a_flush_loses_is_counted() {
+    let script = "repeat 8000\nkernel k dur=10\nend\nsync\nthread\nrepeat 8000\n\
+                  kernel k dur=10 stream=13\nend\nsync\n";
+    let recorded = Machine::with("1.2").fault("race").record(script, &[]);
+    recorded.trace.assert_clean();
+    let lost = recorded.number("xpu", "lost.never_reported");
+    assert_eq!(recorded.kernels() + lost, 16_000, "{:#?}", recorded.facts);
+}

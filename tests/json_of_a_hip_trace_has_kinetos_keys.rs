@@ -49,7 +49,7 @@ fn device_work_and_calls() {
         has(
             kernel,
             &serde_json::json!({
-                "device": 0, "stream": 1, "hsa_queue": 13, "correlation": 1,
+                "device": 0, "stream": 1, "hsa_queue": 1, "correlation": 1,
                 "kind": "Dispatch Kernel", "grid": [4, 2, 1], "block": [128, 2, 1],
             }),
         );
@@ -64,7 +64,7 @@ fn device_work_and_calls() {
         );
         let set = event(&json, "Memset (Device)");
         assert_eq!(set["cat"], "gpu_memset");
-        has(set, &serde_json::json!({ "stream": 0, "hsa_queue": 7, "bytes": 64 }));
+        has(set, &serde_json::json!({ "stream": 0, "hsa_queue": 3, "bytes": 64 }));
         let launch = event(&json, "hipLaunchKernel");
         assert_eq!(launch["cat"], "cuda_runtime");
         has(
@@ -88,7 +88,7 @@ fn what_identifies_work_is_there_without_asking() {
     has(
         event(&json, "gemm(float*, int)"),
         &serde_json::json!({
-            "device": 0, "stream": 1, "hsa_queue": 13, "correlation": 1,
+            "device": 0, "stream": 1, "hsa_queue": 1, "correlation": 1,
             "kind": "Dispatch Kernel", "grid": [4, 2, 1], "block": [128, 2, 1],
         }),
     );

@@ -53,7 +53,9 @@ fn lost_recipes() {
     let recorded = with("no-recipe:10");
     recorded.trace.assert_clean();
     assert_eq!(recorded.kernels(), KERNELS);
-    assert_eq!(recorded.trace.one_i64("SELECT count(DISTINCT slice_in) FROM flow"), 900);
+    // Of those that have one, some may be of several launches: they are not guessed.
+    let arrows = recorded.trace.one_i64("SELECT count(DISTINCT slice_in) FROM flow");
+    assert_eq!(arrows + count(&recorded, "arrows_ambiguous"), 900, "{:#?}", recorded.facts);
 }
 
 #[test]
@@ -77,13 +79,24 @@ fn a_buffer_that_ends_within_an_event() {
     assert!(said.contains("not all there"), "{:#?}", recorded.facts);
 }
 
-/// No name is followed out of the buffer.
+/// No name is followed out of the buffer: the work is there without it.
 #[test]
 fn names_that_are_elsewhere() {
-    let recorded = with("wild-pointers");
-    recorded.trace.clean_except(LOST);
-    let said = recorded.fact("hpu", "error").unwrap_or_default();
-    assert!(said.contains("not known"), "{:#?}", recorded.facts);
+    let some = with("wild-pointers:10");
+    some.trace.assert_clean();
+    // What has a beginning and an end has its name twice.
+    assert_eq!(some.device_work(), "name  n     dur\nk     1000  10000\n");
+    assert!(count(&some, "names_lost") > 100, "{:#?}", some.facts);
+    let none = with("wild-pointers");
+    none.trace.assert_clean();
+    assert_eq!(none.trace.strings("SELECT DISTINCT name FROM gpu_slice"), ["<unknown>"]);
+}
+
+/// The profiler keeps what it records in memory that the program may have taken.
+#[test]
+fn a_device_without_memory_for_the_profiler() {
+    let machine = Machine::with("new").fault("memory").fault("full");
+    nothing(&on(&machine), "the profiler needs 256 MiB of the device's memory");
 }
 
 #[test]
@@ -135,9 +148,12 @@ fn errors_from_every_call() {
 /// Each call fails alone.
 #[test]
 fn one_call_that_fails() {
-    for function in ["synProfilerStart", "synProfilerQueryRequiredMemory"] {
-        nothing(&with(&format!("error:{function}=9")), &format!("{function}: synStatus 9"));
-    }
+    nothing(&with("error:synProfilerStart=9"), "synProfilerStart: synStatus 9");
+    // It may need none.
+    let recorded = with("error:synProfilerQueryRequiredMemory=9");
+    whole(&recorded);
+    let said = recorded.fact("hpu", "limit").unwrap_or_default();
+    assert!(said.contains("synProfilerQueryRequiredMemory: synStatus 9"), "{said}");
     nothing(&with("error:synProfilerGetCurrentTimeNS=9"), "synProfilerGetCurrentTimeNS");
     for function in ["synProfilerStop", "synProfilerGetTrace"] {
         let recorded = with(&format!("error:{function}=9"));

@@ -51,6 +51,16 @@ impl Library {
         NonNull::new(unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) })
     }
 
+    /// Whether this text is among what the library was loaded with: names of functions that it
+    /// calls, or looks up.
+    pub(crate) fn mentions(self, text: &CStr) -> bool {
+        let Some(path) = self.path() else { return false };
+        let mut search = Search { path: &path, text, found: false };
+        // SAFETY: calls back with the search, within the call.
+        unsafe { libc::dl_iterate_phdr(Some(search_object), (&raw mut search).cast()) };
+        search.found
+    }
+
     /// The file it was loaded from.
     pub(crate) fn path(self) -> Option<PathBuf> {
         let mut map: *mut LinkMap = std::ptr::null_mut();
@@ -66,6 +76,46 @@ impl Library {
         let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
         path.is_absolute().then(|| path.to_owned())
     }
+}
+
+/// A text that is looked for in a library.
+struct Search<'a> {
+    path: &'a Path,
+    text: &'a CStr,
+    found: bool,
+}
+
+/// # Safety
+/// As dl_iterate_phdr(3) calls it, with a [`Search`].
+unsafe extern "C" fn search_object(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    search: *mut c_void,
+) -> libc::c_int {
+    // SAFETY: the caller's promise; the name is a C string, and the headers are as many.
+    let (info, search, headers) = unsafe {
+        let info = &*info;
+        let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
+        (info, &mut *search.cast::<Search<'_>>(), headers)
+    };
+    // SAFETY: as above.
+    let name = unsafe { CStr::from_ptr(info.dlpi_name) };
+    if Path::new(std::ffi::OsStr::from_bytes(name.to_bytes())) != search.path {
+        return 0;
+    }
+    let text = search.text.to_bytes_with_nul();
+    // What is written to may change meanwhile, and names are not there.
+    let constant = |header: &&libc::Elf64_Phdr| {
+        let wanted = libc::PF_R;
+        header.p_type == libc::PT_LOAD && header.p_flags & (libc::PF_W | libc::PF_R) == wanted
+    };
+    search.found = headers.iter().filter(constant).any(|header| {
+        let start = std::ptr::without_provenance((info.dlpi_addr + header.p_vaddr) as usize);
+        // SAFETY: a part of the library that is loaded, readable and not written to.
+        !unsafe { libc::memmem(start, header.p_filesz as usize, text.as_ptr().cast(), text.len()) }
+            .is_null()
+    });
+    1
 }
 
 /// The public beginning of `struct link_map` (link.h).

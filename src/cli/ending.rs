@@ -65,14 +65,14 @@ impl Output {
 /// All that is known; `totals` are those of the end.
 pub(super) fn facts(
     config: &Config,
-    place: &Place,
+    (place, own): (&Place, &Page),
     command: Command,
     totals: &Totals,
     outcome: &Outcome,
 ) -> Facts {
     let page = place.page();
     let has = |bits: u64, at: usize| at >= 64 || bits & 1 << at != 0;
-    let (categories, slow) = (page.matched(Patterns::Categories), page.matched(Patterns::Slow));
+    let (categories, slow) = (page.matched(Patterns::Categories), own.matched(Patterns::Slow));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let wanted = config.categories.wanted().enumerate();
     // Without the option it is what everything matches.
@@ -102,7 +102,11 @@ pub(super) fn facts(
 }
 
 /// Says why something is missing, and what processes want to be known.
-pub(super) fn tell(facts: &Facts, page: &Page) {
-    reasons(facts).iter().for_each(|line| say(line));
-    status::notes(page).iter().for_each(|line| say(line));
+pub(super) fn tell(facts: &Facts, place: &Place, own: &Page) {
+    if place.page().is_intact() {
+        reasons(facts).iter().for_each(|line| say(line));
+    } else {
+        say(status::DAMAGED);
+    }
+    status::notes(own).iter().for_each(|line| say(line));
 }

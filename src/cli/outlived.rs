@@ -15,7 +15,8 @@ pub(super) fn outlived(page: &Page, recorded: &[(u32, String)]) -> Vec<(u32, Str
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|variable| variable == told)
     };
-    let mut pids: Vec<_> = pids.filter(was_told).chain(recorded.iter().map(|(pid, _)| *pid)).collect();
+    let mut pids: Vec<_> =
+        pids.filter(was_told).chain(recorded.iter().map(|(pid, _)| *pid)).collect();
     pids.sort_unstable();
     pids.dedup();
     pids.retain(|pid| *pid != std::process::id());

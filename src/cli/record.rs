@@ -25,6 +25,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Variables by which annotation libraries and drivers are told to be recorded, and what
@@ -145,11 +146,12 @@ impl Record {
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let witness = Witness::of(&config.output)?;
         let place = Place::create()?;
-        let page = place.page();
+        // Its own: what a process does to the page that it maps must not harm the output.
+        let page = &Arc::new(Page::create(&place.folder().join("output"))?);
         let mut collector = Collector::create(place.folder())?;
-        config.control = Some(page.path().to_owned());
+        config.control = Some(place.page().path().to_owned());
         settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
-        settings.insert("KYMOGRAPH_CONTROL", page.path().into());
+        settings.insert("KYMOGRAPH_CONTROL", place.page().path().into());
 
         let environment = self.environment(&program, &library, &settings)?;
         if let Some(duration) = config.duration {
@@ -177,7 +179,8 @@ impl Record {
         let obstacle =
             elf::obstacle(&program).map(|obstacle| (program.display().to_string(), obstacle.why));
         let command = ending::Command { obstacle, signal: ended.signal() };
-        let length = self.finish(config, &place, witness, command, &collector.finish());
+        let outcome = collector.finish();
+        let length = self.finish(config, (&place, page), witness, command, &outcome);
         for follow in follow {
             let outcome = follow.finish(length);
             if !self.quiet {
@@ -288,21 +291,14 @@ impl Record {
     fn finish(
         &self,
         mut config: Config,
-        place: &Place,
+        (place, page): (&Place, &Arc<Page>),
         witness: Witness,
         command: ending::Command,
         outcome: &Outcome,
     ) -> u64 {
-        let page = place.page();
         let totals = page.totals();
-        if !page.is_intact() {
-            // Not sealed: how much of the output is whole was said there.
-            let length = config.output.metadata().map_or(0, |file| file.len());
-            say(&status::damaged(&config.output, length));
-            return length;
-        }
         outcome.refused.iter().for_each(|why| say(&format!("a process is not recorded: {why}")));
-        let facts = ending::facts(&config, place, command, &totals, outcome);
+        let facts = ending::facts(&config, (place, page), command, &totals, outcome);
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
             self.tell_of_numbered(what, &config, page);
@@ -311,7 +307,7 @@ impl Record {
                 // It was made to find out whether it can be.
                 let _ = std::fs::remove_file(&config.output);
                 if !self.quiet {
-                    ending::tell(&facts, page);
+                    ending::tell(&facts, place, page);
                 }
                 return 0;
             }
@@ -330,7 +326,7 @@ impl Record {
         };
         if !self.quiet {
             output.summary(&totals, length).iter().for_each(|line| say(line));
-            ending::tell(&facts, page);
+            ending::tell(&facts, place, page);
         }
         length
     }

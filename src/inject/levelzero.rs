@@ -15,9 +15,11 @@
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::{mem, ptr};
 
 use kymograph_backends::xpu;
 
+use super::behind;
 use crate::config::Config;
 use crate::guard::guard;
 use crate::{recording, sources};
@@ -74,16 +76,28 @@ fn noticed() {
     }
 }
 
-/// `zeInit` (ze_api.h).
-#[unsafe(no_mangle)]
-pub extern "C" fn zeInit(flags: u32) -> c_int {
-    let result = guard(xpu::UNINITIALISED, || xpu::init(flags));
+/// Level Zero, as its loader is called.
+const LOADER: &CStr = c"libze_loader.so.1";
+
+/// The program's own call, and what follows from it. Without any Level Zero the answer is that
+/// of a loader that finds no driver.
+fn pass_on(name: &CStr, call: impl FnOnce(*mut c_void) -> c_int) -> c_int {
+    let real = guard(ptr::null_mut(), || behind::definition(name, LOADER));
+    let result = if real.is_null() { xpu::UNINITIALISED } else { call(real) };
     guard((), || {
         if result == 0 {
             noticed();
         }
     });
     result
+}
+
+/// `zeInit` (ze_api.h).
+#[unsafe(no_mangle)]
+pub extern "C" fn zeInit(flags: u32) -> c_int {
+    type Init = unsafe extern "C" fn(u32) -> c_int;
+    // SAFETY: the function of this name has this type; the program's own call.
+    pass_on(c"zeInit", |real| unsafe { mem::transmute::<*mut c_void, Init>(real)(flags) })
 }
 
 /// `zeInitDrivers` (ze_api.h, from 1.10 on).
@@ -96,14 +110,11 @@ pub unsafe extern "C" fn zeInitDrivers(
     drivers: *mut *mut c_void,
     which: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's own arguments.
-    let result = guard(xpu::UNINITIALISED, || unsafe { xpu::init_drivers(count, drivers, which) });
-    guard((), || {
-        if result == 0 {
-            noticed();
-        }
-    });
-    result
+    type Init = unsafe extern "C" fn(*mut u32, *mut *mut c_void, *mut c_void) -> c_int;
+    // SAFETY: the function of this name has this type; the program's own arguments.
+    pass_on(c"zeInitDrivers", |real| unsafe {
+        mem::transmute::<*mut c_void, Init>(real)(count, drivers, which)
+    })
 }
 
 /// SYCL begins (xpti_trace_framework.h: `xptiTraceInit`).

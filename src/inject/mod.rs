@@ -12,10 +12,12 @@
 //! A privileged process (setuid and the like) that was led here by its environment is left
 //! alone: whoever set that must not make it write files.
 
+mod behind;
 mod cupti;
 mod exec;
 mod host;
 mod levelzero;
+mod pti;
 mod python;
 mod rocm;
 mod roctx;
@@ -86,6 +88,10 @@ fn start_once() {
             std::mem::forget(recording);
             python::state_facts();
         }
+        return;
+    }
+    if config.control.is_some() && !config.wait {
+        // `kymo` is gone, or this process may not reach it. It alone writes to its output.
         return;
     }
     // Best effort: it can be recorded all the same.

@@ -2,14 +2,17 @@
 //! these functions here; each does what the recording needs, and what the program asked for.
 #![allow(non_snake_case, reason = "named as in Synapse")]
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::{mem, ptr};
 
 use kymograph_backends::hpu;
 
+use super::behind;
 use crate::guard::guard;
 use crate::recording;
 
-/// `synFail`.
+const LIBRARY: &CStr = c"libSynapse.so";
+/// `synFail`: what is said where there is no Synapse at all.
 const FAIL: c_int = 26;
 
 /// Whether `kymo record` runs this process.
@@ -43,6 +46,19 @@ fn released(device: Option<u32>) {
     });
 }
 
+/// The program's own calls, passed on to the function that it would have reached without us.
+macro_rules! real {
+    ($name:literal ($($arg:ident: $ty:ty),*)) => {{
+        type Real = unsafe extern "C" fn($($ty),*) -> c_int;
+        let real = guard(ptr::null_mut(), || behind::definition($name, LIBRARY));
+        match real.is_null() {
+            true => FAIL,
+            // SAFETY: synapse_api.h declares it so; the program's own arguments.
+            false => unsafe { mem::transmute::<*mut c_void, Real>(real)($($arg),*) },
+        }
+    }};
+}
+
 /// `synInitialize` (synapse_api.h).
 #[unsafe(no_mangle)]
 pub extern "C" fn synInitialize() -> c_int {
@@ -51,16 +67,14 @@ pub extern "C" fn synInitialize() -> c_int {
             hpu::opening();
         }
     });
-    // SAFETY: the program's own call.
-    guard(FAIL, || unsafe { hpu::initialize() })
+    real!(c"synInitialize"())
 }
 
 /// `synDestroy` (synapse_api.h).
 #[unsafe(no_mangle)]
 pub extern "C" fn synDestroy() -> c_int {
     released(None);
-    // SAFETY: the program's own call.
-    guard(FAIL, || unsafe { hpu::destroy() })
+    real!(c"synDestroy"())
 }
 
 /// `synDeviceAcquire` (synapse_api.h).
@@ -69,8 +83,7 @@ pub extern "C" fn synDestroy() -> c_int {
 /// As Synapse says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn synDeviceAcquire(device: *mut u32, bus: *const c_char) -> c_int {
-    // SAFETY: the program's own arguments.
-    acquired(guard(FAIL, || unsafe { hpu::acquire(device, bus) }), device)
+    acquired(real!(c"synDeviceAcquire" (device: *mut u32, bus: *const c_char)), device)
 }
 
 /// `synDeviceAcquireByDeviceType` (synapse_api.h).
@@ -79,8 +92,7 @@ pub unsafe extern "C" fn synDeviceAcquire(device: *mut u32, bus: *const c_char) 
 /// As Synapse says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn synDeviceAcquireByDeviceType(device: *mut u32, ty: c_int) -> c_int {
-    // SAFETY: the program's own arguments.
-    acquired(guard(FAIL, || unsafe { hpu::acquire_by_type(device, ty) }), device)
+    acquired(real!(c"synDeviceAcquireByDeviceType" (device: *mut u32, ty: c_int)), device)
 }
 
 /// `synDeviceAcquireByModuleId` (synapse_api.h).
@@ -89,16 +101,14 @@ pub unsafe extern "C" fn synDeviceAcquireByDeviceType(device: *mut u32, ty: c_in
 /// As Synapse says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn synDeviceAcquireByModuleId(device: *mut u32, module: u32) -> c_int {
-    // SAFETY: the program's own arguments.
-    acquired(guard(FAIL, || unsafe { hpu::acquire_by_module(device, module) }), device)
+    acquired(real!(c"synDeviceAcquireByModuleId" (device: *mut u32, module: u32)), device)
 }
 
 /// `synDeviceRelease` (synapse_api.h).
 #[unsafe(no_mangle)]
 pub extern "C" fn synDeviceRelease(device: u32) -> c_int {
     released(Some(device));
-    // SAFETY: the program's own call.
-    let result = guard(FAIL, || unsafe { hpu::release(device) });
+    let result = real!(c"synDeviceRelease" (device: u32));
     guard((), || {
         if is_wanted() {
             recording::start_sources();

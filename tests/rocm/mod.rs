@@ -14,8 +14,8 @@ use tempfile::TempDir;
 pub(crate) use cuda::Recorded;
 use cuda::{fakes, record_on};
 
-/// Versions whose layouts and numbers differ: ROCm 6.3, ROCm 7.0, 2026.
-pub(crate) const VERSIONS: [&str; 3] = ["0.5", "1.0", "1.3"];
+/// Versions whose layouts and numbers differ: ROCm 6.3, 6.4, 7.0, 7.1, 2026.
+pub(crate) const VERSIONS: [&str; 5] = ["0.5", "0.6", "1.0", "1.1", "1.3"];
 
 /// A machine with AMD GPUs that are not there: a folder with the fake libraries under the
 /// names of the real ones.
@@ -31,7 +31,9 @@ impl Machine {
     pub(crate) fn with(version: &str) -> Machine {
         let machine = Machine::without_rocprofiler();
         std::fs::copy(fakes::example("libfake_librocprofiler_sdk.so"), machine.sdk()).unwrap();
-        Machine { version: version.to_owned(), ..machine }
+        let machine = Machine { version: version.to_owned(), ..machine };
+        // The fake is of all versions, and this name is there from 1.3 on.
+        if version < "1.3" { machine.never_late() } else { machine }
     }
 
     /// One that has HIP, but nothing to record it with.
@@ -61,6 +63,18 @@ impl Machine {
     /// Takes a function out of rocprofiler-sdk.
     pub(crate) fn without(self, function: &str) -> Machine {
         fakes::rename(&self.sdk(), function);
+        self
+    }
+
+    /// Takes a function out of rocprofiler-register.
+    pub(crate) fn register_without(self, function: &str) -> Machine {
+        fakes::rename(&self.folder.path().join("librocprofiler-register.so.0"), function);
+        self
+    }
+
+    /// Has rocprofiler-sdk never ask for tables that were handed over before.
+    pub(crate) fn never_late(self) -> Machine {
+        fakes::spoil(&self.sdk(), "rocprofiler_register_invoke_all_registrations");
         self
     }
 

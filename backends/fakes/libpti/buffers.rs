@@ -17,6 +17,8 @@ pub(crate) type Complete = unsafe extern "C" fn(*mut u8, usize, usize);
 
 /// The size of records of kinds that nobody knows.
 pub(crate) const UNKNOWN_SIZE: usize = 72;
+/// What a buffer must have room for: `SizeOfLargestViewRecord`.
+const LEAST: usize = 192;
 /// Whose buffer is the devices'.
 pub(crate) const DEVICES: u32 = 0;
 
@@ -55,28 +57,34 @@ fn state(guard: &mut Guard) -> &mut State {
     guard.get_or_insert_default()
 }
 
-/// Asks for the first buffer at once, as the real one does.
-pub(crate) fn set_client(request: Request, complete: Complete) {
+/// Asks for the first buffer at once, as the real one does, and refuses one that is too small.
+/// What another client's buffers hold goes to the new one: this thread's at once, and those of
+/// others when they are full (view_handler.h, `RegisterBufferCallbacks`).
+pub(crate) fn set_client(request: Request, complete: Complete) -> bool {
+    let buffer = ask(request);
+    if buffer.size < LEAST {
+        deliver(&buffer, complete);
+        return false;
+    }
     state(&mut lock()).client = Some((request, complete));
     static START: Once = Once::new();
     START.call_once(|| {
         std::thread::Builder::new().name("fake-pti".into()).spawn(deliver_all).expect("a thread");
     });
-    if let Some(buffer) = ask(request) {
-        state(&mut lock()).open.insert(DEVICES, buffer);
-    }
+    let before = state(&mut lock()).open.insert(DEVICES, buffer);
+    before.into_iter().for_each(|buffer| deliver(&buffer, complete));
+    true
 }
 
 pub(crate) fn has_client() -> bool {
     state(&mut lock()).client.is_some()
 }
 
-fn ask(request: Request) -> Option<Buffer> {
+fn ask(request: Request) -> Buffer {
     let (mut start, mut size) = (ptr::null_mut(), 0);
     // SAFETY: the client's function, with places for its answer. No lock is held.
     unsafe { request(&mut start, &mut size) };
-    assert!(!start.is_null() && size >= 256, "fake PTI: it needs buffers");
-    Some(Buffer { start, size, used: 0, last: 0 })
+    Buffer { start, size, used: 0, last: 0 }
 }
 
 pub(crate) fn write(owner: u32, record: &Record) {
@@ -113,10 +121,10 @@ fn put(owner: u32, bytes: &[u8]) {
             }
             None => {
                 drop(guard);
-                if let Some(buffer) = ask(request) {
-                    let other = state(&mut lock()).open.insert(owner, buffer);
-                    state(&mut lock()).outbox.extend(other);
-                }
+                let buffer = ask(request);
+                assert!(buffer.size >= LEAST, "fake PTI: it needs buffers");
+                let other = state(&mut lock()).open.insert(owner, buffer);
+                state(&mut lock()).outbox.extend(other);
             }
         }
     }
@@ -131,9 +139,13 @@ pub(crate) fn flush() {
     if settings::fault("hoard") && view::is_any_enabled() {
         return;
     }
+    let written = settings::fault("race").then(race).unwrap_or_default();
     let mut guard = lock();
     let now = state(&mut guard);
-    let open = std::mem::take(&mut now.open);
+    let mut open = std::mem::take(&mut now.open);
+    for (owner, used) in written {
+        open.entry(owner).and_modify(|buffer| buffer.used = used.min(buffer.used));
+    }
     let (used, empty): (HashMap<_, _>, HashMap<_, _>) =
         open.into_iter().partition(|(_, buffer)| buffer.used > 0);
     now.open = empty;
@@ -144,6 +156,17 @@ pub(crate) fn flush() {
         guard = CHANGED.wait(guard).unwrap_or_else(PoisonError::into_inner);
     }
     state(&mut guard).flushes -= 1;
+}
+
+/// How far buffers were written when a flush looked at them; it takes them a moment later, and
+/// no lock in between (view_handler.h, `FlushBuffers`).
+fn race() -> HashMap<u32, usize> {
+    let mut guard = lock();
+    let open = state(&mut guard).open.iter();
+    let written = open.map(|(owner, buffer)| (*owner, buffer.used)).collect();
+    drop(guard);
+    std::thread::sleep(Duration::from_micros(300));
+    written
 }
 
 fn deliver_all() {

@@ -9,7 +9,8 @@
 //!   one of its own;
 //! - records of calls are written when the call ends: inner ones before outer ones;
 //! - buffers are completed by a thread of PTI's own, and a flush waits for it;
-//! - there is no count of what was dropped.
+//! - there is no count of what was dropped;
+//! - who sets callbacks gets what is in the buffers of who had set some before.
 //!
 //! # Faults
 //!
@@ -32,6 +33,7 @@
 //! | `clock-jump` | the clock be an hour ahead after the 100th record of a device |
 //! | `hoard` | buffers be completed by flushes only, after everything was disabled |
 //! | `flush-hangs` | flushes never end |
+//! | `race` | a flush lose what is written while it is at it |
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 

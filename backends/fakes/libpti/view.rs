@@ -133,10 +133,7 @@ pub unsafe extern "C" fn ptiViewSetCallbacks(
     complete: Option<Complete>,
 ) -> c_int {
     call("ptiViewSetCallbacks", || match (request, complete) {
-        (Some(request), Some(complete)) => {
-            buffers::set_client(request, complete);
-            SUCCESS
-        }
+        (Some(request), Some(complete)) if buffers::set_client(request, complete) => SUCCESS,
         _ => BAD_ARGUMENT,
     })
 }

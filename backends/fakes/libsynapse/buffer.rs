@@ -34,6 +34,8 @@ struct Maker {
     pointers: Vec<(usize, usize, usize)>,
     kernels: u64,
     others: u64,
+    /// What calls ask for: their recipes and streams.
+    asked: HashMap<u32, (u16, u64)>,
 }
 
 fn stride() -> usize {
@@ -52,7 +54,9 @@ pub(crate) fn make(items: &[&Item], address: usize) -> Made {
         pointers: Vec::new(),
         kernels: 0,
         others: 0,
+        asked: HashMap::new(),
     };
+    maker.learn(items);
     maker.metadata(items);
     match settings::fault("out-of-order") {
         false => items.iter().for_each(|item| maker.item(item)),
@@ -62,6 +66,25 @@ pub(crate) fn make(items: &[&Item], address: usize) -> Made {
 }
 
 impl Maker {
+    /// A recipe is one of what it does: it is launched again and again.
+    fn learn(&mut self, items: &[&Item]) {
+        let mut recipes: HashMap<String, u16> = HashMap::new();
+        for item in items {
+            let Item::Work(work, _) = item else { continue };
+            let name = match &work.task {
+                _ if work.graph != 0 => format!("graph {}", work.graph),
+                Task::Kernel(kernel) => kernel.name.to_string_lossy().into_owned(),
+                Task::Copy(_) => "copy".to_owned(),
+                Task::Set { .. } => "set".to_owned(),
+                Task::Graph => continue,
+            };
+            let next = recipes.len() as u16 + 1;
+            let recipe = *recipes.entry(name).or_insert(next);
+            let stream = 0x5000 + u64::from(work.place.stream);
+            self.asked.insert(work.correlation, (recipe, stream));
+        }
+    }
+
     fn metadata(&mut self, items: &[&Item]) {
         for (ty, name) in [(HOST, "***Host"), (TPC, "*TPC "), (DMA, "*PDMA")] {
             self.name(ty, 0, name);
@@ -117,7 +140,13 @@ impl Maker {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Call { name, id, start, end, .. } => {
-                let name = name.to_string_lossy().into_owned();
+                let mut name = name.to_string_lossy().into_owned();
+                if let Some((recipe, _)) = self.asked.get(id)
+                    && name.starts_with("enqueue")
+                {
+                    // queue_compute_scal.cpp.
+                    name += &format!(" recipeHandle 0x7f{recipe:04x} seqId {id} inFlight 1");
+                }
                 for (kind, time) in [(b'B', start), (b'E', end)] {
                     let event = self.event(kind, engine(item), &name);
                     self.time(event, 32, *time);
@@ -199,7 +228,9 @@ impl Maker {
         if settings::is_old() || id == 0 {
             return;
         }
-        self.put(event, 96, ((id % 60_000 + 1) as u16).to_le_bytes());
+        let Some((recipe, stream)) = self.asked.get(&id).copied() else { return };
+        self.put(event, 96, recipe.to_le_bytes());
+        self.put(event, 112, stream.to_le_bytes());
         self.text(event, 104, "recipe_of_a_script");
     }
 
@@ -209,21 +240,25 @@ impl Maker {
     }
 
     fn finish(mut self, address: usize) -> Made {
-        let base = self.events.len() * stride();
-        let shift = if settings::fault("wild-pointers") { 1 << 40 } else { 0 };
+        let base = (self.events.len() + 1) * stride();
         for (event, at, place) in std::mem::take(&mut self.pointers) {
+            let wild = settings::fault_every("wild-pointers", 1);
+            let hit = wild > 0 && (event as u64).wrapping_add(1).is_multiple_of(wild);
+            let shift = if hit { 1 << 40 } else { 0 };
             let pointer = (address + base + place + shift) as u64;
             match self.events.get_mut(event) {
                 Some(event) => event[at..at + 8].copy_from_slice(&pointer.to_le_bytes()),
                 None => self.strings[at..at + 8].copy_from_slice(&pointer.to_le_bytes()),
             }
         }
-        let count = self.events.len();
+        let count = self.events.len() + 1;
         let mut bytes = self.events.concat();
         if settings::fault("truncated") {
             bytes.truncate(base - stride() / 2);
             return Made { bytes, count };
         }
+        // The last entry is no event: who knows what is in it.
+        bytes.extend(std::iter::repeat_n(0xa5, stride()));
         bytes.extend_from_slice(&self.strings);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         bytes.extend_from_slice(&(count as u64).to_le_bytes());
@@ -237,7 +272,8 @@ fn engine(item: &Item) -> (u32, u32) {
         Item::Call { thread, .. } => (HOST, *thread),
         Item::Work(work, _) => match work.task {
             Task::Kernel(_) => (TPC, work.place.stream),
-            _ => (DMA, work.place.stream),
+            // There is a first engine of a type, too, whose metadata has the type's number.
+            _ => (DMA, work.place.stream.saturating_sub(7)),
         },
     }
 }

@@ -7,6 +7,8 @@ use crate::{profiler, run, settings};
 
 pub(crate) const SUCCESS: c_int = 0;
 const INVALID_ARGUMENT: c_int = 1;
+/// `synOutOfDeviceMemory`.
+const OUT_OF_MEMORY: c_int = 11;
 /// `synFail`.
 pub(crate) const FAIL: c_int = 26;
 pub(crate) const NOT_INITIALIZED: c_int = 8;
@@ -143,6 +145,9 @@ pub unsafe extern "C" fn synDeviceMalloc(
 ) -> c_int {
     if !has(device) {
         return INVALID_ARGUMENT;
+    }
+    if settings::fault("full") {
+        return OUT_OF_MEMORY;
     }
     // SAFETY: the caller says so.
     unsafe { to.write(0xD000_0000) };

@@ -8,7 +8,9 @@
 //! - it keeps everything until it is stopped, and then fills one buffer, which is asked for
 //!   its size first; its times are by a clock of its own;
 //! - metadata comes first; kernels have a beginning and an end, copies and sets are complete;
-//!   every launch is a call of `enqueueWithExternalEvents` with the recipe that its work bears.
+//!   every launch is a call of `enqueueWithExternalEvents` with the recipe that its work bears,
+//!   which others of the same work bear, too;
+//! - an engine may have number 0, as its type has in the metadata; the last entry is no event.
 //!
 //! # Environment
 //!
@@ -22,6 +24,7 @@
 //! | `errors` | every call of the profiler say 26 |
 //! | `error:FUNCTION=N` | that function say N |
 //! | `memory` | the profiler want memory of the device before it starts |
+//! | `full` | the device have none left |
 //! | `drop:10` | every 10th end of a kernel be missing |
 //! | `zero-times:10` | every 10th kernel begin at 0 |
 //! | `odd-times:10` | every 10th kernel begin at what is not a number |
@@ -29,7 +32,7 @@
 //! | `unknown-kind:10` | every 10th event be followed by one of a letter that nobody knows |
 //! | `out-of-order` | events come last first |
 //! | `truncated` | the buffer end within its last event |
-//! | `wild-pointers` | names point outside the buffer |
+//! | `wild-pointers:10` | names of every 10th event point outside the buffer; of all, without a number |
 //! | `other-layout` | events have 240 bytes |
 //! | `clock-jump` | the profiler's clock be an hour ahead when it is stopped |
 //! | `huge` | the buffer be said to need more than there is |

@@ -16,7 +16,8 @@
 //! - `--nvtx NAME` puts an NVTX range around every thread's part.
 //! - `--roctx NAME` puts a ROCTX range, another inside, and one that is not nested around all.
 //! - `--client` makes the program a user of CUPTI itself, as one that profiles itself with
-//!   PyTorch is; it prints how many records of each kind it got.
+//!   PyTorch is; it prints how many records of each kind it got. `--pti-client` is the same of
+//!   PTI, whose session begins and ends with the second of the script's parts between `---`.
 //! - `--release` makes it give Synapse's devices back.
 //! - `--hold` waits for its standard input to end before it does.
 //! - `--exit N` ends it with that status, which is 0 otherwise, also without CUDA.
@@ -24,6 +25,7 @@
 mod client;
 mod hpu;
 mod nvtx;
+mod pti;
 mod roctx;
 mod xpu;
 
@@ -44,6 +46,7 @@ struct Arguments {
     nvtx: Option<CString>,
     roctx: Option<CString>,
     client: bool,
+    pti_client: bool,
     release: bool,
     hold: bool,
     exit: i32,
@@ -52,7 +55,7 @@ struct Arguments {
 
 fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
-    let (mut interfaces, mut release) = (Vec::new(), false);
+    let (mut interfaces, mut release, mut pti_client) = (Vec::new(), false, false);
     let (mut nvtx, mut roctx, mut client, mut hold, mut exit) = (None, None, false, false, 0);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -63,6 +66,7 @@ fn arguments() -> Arguments {
             "--both" => interfaces.extend([Interface::Cuda, Interface::Hip]),
             "--roctx" => roctx = words.next().and_then(|name| CString::new(name).ok()),
             "--client" => client = true,
+            "--pti-client" => pti_client = true,
             "--xpu" => interfaces.push(Interface::LevelZero),
             "--sycl" => interfaces.push(Interface::Sycl),
             "--hpu" => interfaces.push(Interface::Synapse),
@@ -78,7 +82,7 @@ fn arguments() -> Arguments {
     if interfaces.is_empty() {
         interfaces.push(Interface::Cuda);
     }
-    Arguments { interfaces, nvtx, roctx, client, release, hold, exit, script }
+    Arguments { interfaces, nvtx, roctx, client, pti_client, release, hold, exit, script }
 }
 
 impl Interface {
@@ -170,6 +174,17 @@ fn range(line: &str) -> Option<Option<&str>> {
 }
 
 fn work(run: Run, arguments: &Arguments) {
+    if !arguments.pti_client {
+        return parts(run, arguments, &arguments.script);
+    }
+    for (number, script) in arguments.script.split("---\n").enumerate() {
+        let client = (number % 2 == 1).then(pti::Client::start);
+        parts(run, arguments, script);
+        client.into_iter().for_each(pti::Client::stop);
+    }
+}
+
+fn parts(run: Run, arguments: &Arguments, script: &str) {
     let client = arguments.client.then(client::Client::start);
     let part = |text: &str| {
         if let Some(name) = &arguments.nvtx {
@@ -194,7 +209,7 @@ fn work(run: Run, arguments: &Arguments) {
             nvtx::pop();
         }
     };
-    let mut parts = arguments.script.split("\nthread\n");
+    let mut parts = script.split("\nthread\n");
     part(parts.next().unwrap_or_default());
     std::thread::scope(|scope| {
         for text in parts {

@@ -76,7 +76,7 @@ pub(crate) enum Event<'a> {
 
 /// Functions by operation, as the fake library numbers them. The real numbers are those of
 /// the versions' headers, and differ between them: nobody may rely on either.
-pub(crate) const HIP: [&CStr; 27] = [
+pub(crate) const HIP: [&CStr; 28] = [
     c"hipDeviceSynchronize",
     c"hipEventCreateWithFlags",
     c"hipEventQuery",
@@ -100,6 +100,7 @@ pub(crate) const HIP: [&CStr; 27] = [
     c"hipExtModuleLaunchKernel",
     c"hipSetDevice",
     c"hipStreamCreateWithFlags",
+    c"hipStreamDestroy",
     c"hipStreamSynchronize",
     c"hipStreamWaitEvent",
     c"__hipPushCallConfiguration",

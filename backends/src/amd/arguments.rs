@@ -8,7 +8,10 @@
 //! payload  0         8                                    size - 8    size
 //!          │ size    │ arguments (a union of all structs) │ result    │
 //! ```
-//! (`rocprofiler_callback_tracing_hip_api_data_t` and the like, callback_tracing.h.)
+//! (`rocprofiler_callback_tracing_hip_api_data_t` and the like, callback_tracing.h.) It walks
+//! over a copy of the struct that is gone when it calls us (hip/defines.hpp, `as_arg_addr`): an
+//! address that it passes says how far an argument lies behind the first one, and points to
+//! nothing. Types are what `typeid(T).name()` says.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -52,6 +55,25 @@ pub(crate) struct Places {
 
 /// Bytes that the payload of a call may have.
 const LARGEST: usize = 4096;
+/// Where a payload has its first argument.
+const ARGUMENTS: usize = 8;
+/// A stream (`ihipStream_t*`): what is called so and is another type is where one is stored.
+const STREAM: &str = "P12ihipStream_t";
+
+/// Bytes of a type by its mangled name (the C++ ABI); none if they are not known.
+fn width(ty: &str) -> Option<usize> {
+    match ty.as_bytes().first()? {
+        b'a' | b'b' | b'c' | b'h' if ty.len() == 1 => Some(1),
+        b's' | b't' if ty.len() == 1 => Some(2),
+        b'f' | b'i' | b'j' if ty.len() == 1 => Some(4),
+        b'd' | b'l' | b'm' | b'x' | b'y' if ty.len() == 1 => Some(8),
+        b'P' => Some(8),
+        b'0'..=b'9' if ty.ends_with("dim3") || ty.ends_with("dim3_t") => Some(12),
+        // A type with a name. Those of arguments that are read are enumerations.
+        b'0'..=b'9' => Some(4),
+        _ => None,
+    }
+}
 
 impl Places {
     /// Asks the library where the arguments of the call in `record` lie.
@@ -63,7 +85,8 @@ impl Places {
         let Some(arguments) = sdk.arguments else { return Places::default() };
         // SAFETY: a payload begins with its size.
         let size = unsafe { payload.cast::<u64>().read_unaligned() } as usize;
-        let mut learner = Learner { payload, size: size.min(LARGEST), places: Places::default() };
+        let mut learner =
+            Learner { first: None, size: size.min(LARGEST), places: Places::default() };
         // No argument is dereferenced (0): pointers to results point to nothing yet.
         // SAFETY: the caller's promise; called back within the call.
         unsafe { arguments(record, learn, 0, (&raw mut learner).cast()) };
@@ -114,7 +137,8 @@ impl Sizes {
 }
 
 struct Learner {
-    payload: *const u8,
+    /// The address of the first argument, which is only compared.
+    first: Option<usize>,
     size: usize,
     places: Places,
 }
@@ -142,7 +166,8 @@ unsafe extern "C" fn learn(
     // SAFETY: the caller's promise; nobody else uses the learner meanwhile.
     let (learner, ty, name) =
         unsafe { (&mut *learner.cast::<Learner>(), CStr::from_ptr(ty), CStr::from_ptr(name)) };
-    let at = (address as usize).wrapping_sub(learner.payload as usize);
+    let first = *learner.first.get_or_insert(address.addr());
+    let at = address.addr().wrapping_sub(first).wrapping_add(ARGUMENTS);
     learner.places.add(&name.to_string_lossy(), &ty.to_string_lossy(), at, learner.size);
     0
 }
@@ -150,21 +175,15 @@ unsafe extern "C" fn learn(
 impl Places {
     /// Notes an argument that lies at `at` of a payload of `size` bytes.
     fn add(&mut self, name: &str, ty: &str, at: usize, size: usize) {
-        let is_dim = ty.contains("dim3");
-        let narrow = ["unsigned int", "uint32_t", "int32_t"].contains(&ty) || ty == "int";
-        let width = match name {
-            _ if is_dim => 12,
-            "kind" | "datatype" | "op" | "peer" | "root" => 4,
-            _ if narrow => 4,
-            _ => 8,
-        };
-        if at < 8 || at.checked_add(width).is_none_or(|end| end > size) {
+        let Some(width) = width(ty) else { return };
+        let is_dim = width == 12;
+        if at < ARGUMENTS || at.checked_add(width).is_none_or(|end| end > size) {
             return;
         }
         let at = at as u16;
         let place = Place { at, width: width as u8 };
         match name {
-            "stream" | "hStream" => self.stream = place,
+            "stream" | "hStream" if ty == STREAM => self.stream = place,
             "sizeBytes" | "size" => self.bytes = place,
             "count" => self.count = place,
             "kind" => self.kind = place,
@@ -201,12 +220,12 @@ mod tests {
         // hipLaunchCooperativeKernel: (func, gridDim, blockDimX, params, shared, stream).
         let mut places = Places::default();
         let arguments = [
-            ("func", "void const*", 8),
-            ("gridDim", "rocprofiler_dim3_t", 16),
-            ("blockDimX", "rocprofiler_dim3_t", 28),
-            ("kernelParams", "void**", 40),
-            ("sharedMemBytes", "unsigned int", 48),
-            ("stream", "ihipStream_t*", 56),
+            ("func", "PKv", 8),
+            ("gridDim", "18rocprofiler_dim3_t", 16),
+            ("blockDimX", "4dim3", 28),
+            ("kernelParams", "PPv", 40),
+            ("sharedMemBytes", "j", 48),
+            ("stream", "P12ihipStream_t", 56),
         ];
         for (name, ty, at) in arguments {
             places.add(name, ty, at, 72);
@@ -230,9 +249,39 @@ mod tests {
     fn what_lies_outside_of_the_record_is_not_an_argument() {
         let mut places = Places::default();
         for at in [0, 7, 65, usize::MAX] {
-            places.add("sizeBytes", "unsigned long", at, 72);
+            places.add("sizeBytes", "m", at, 72);
         }
-        places.add("numBlocks", "dim3", 64, 72);
+        places.add("numBlocks", "4dim3", 64, 72);
         assert_eq!(places, Places::default());
+    }
+
+    #[test]
+    fn addresses_are_those_of_a_copy() {
+        // hipMemcpyAsync: (dst, src, sizeBytes, kind, stream).
+        let arguments = [
+            (c"dst", c"Pv", 0),
+            (c"src", c"PKv", 8),
+            (c"sizeBytes", c"m", 16),
+            (c"kind", c"13hipMemcpyKind", 24),
+            (c"stream", c"P12ihipStream_t", 32),
+        ];
+        let mut learner = Learner { first: None, size: 400, places: Places::default() };
+        for (number, (name, ty, at)) in (0..).zip(arguments) {
+            let address = std::ptr::without_provenance(0x1000 + at);
+            let (ty, name, data) = (ty.as_ptr(), name.as_ptr(), (&raw mut learner).cast());
+            // SAFETY: C strings and the learner; the address is not followed.
+            unsafe { learn(5, 301, number, address, 0, ty, name, c"".as_ptr(), 0, data) };
+        }
+        let place = |at, width| Place { at, width };
+        let Places { target, source, bytes, kind, stream, .. } = learner.places;
+        assert_eq!([target, source, bytes], [place(8, 8), place(16, 8), place(24, 8)]);
+        assert_eq!([kind, stream], [place(32, 4), place(40, 8)]);
+    }
+
+    #[test]
+    fn where_a_stream_is_stored_is_none() {
+        let mut places = Places::default();
+        places.add("stream", "PP12ihipStream_t", 8, 72);
+        assert!(!places.stream.is_there());
     }
 }

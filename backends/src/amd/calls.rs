@@ -15,8 +15,8 @@ use super::arguments::Places;
 use super::keys::Keys;
 use super::kinds;
 use super::launches::{self, Asked};
-use super::streams;
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
+use super::{stream_ids, streams};
 use crate::annotate::guarded;
 use crate::vendor::args::Args;
 
@@ -29,6 +29,8 @@ struct Call {
     /// Whether it runs on a stream that it says, if it has an argument for it. What has none
     /// runs on the null stream.
     on_stream: bool,
+    /// Whether no stream means the thread's own one.
+    own_stream: bool,
     /// Bytes in what the function calls a count.
     unit: u64,
     places: OnceLock<Places>,
@@ -72,6 +74,8 @@ static SLICES: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 static ALL_ARGS: AtomicBool = AtomicBool::new(false);
 /// Whether anything was called since somebody last looked.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+/// Whether anything was ever called.
+static EVER: AtomicBool = AtomicBool::new(false);
 
 /// Learns the functions of both libraries, once. Operations are numbers and names.
 pub(crate) fn learn(
@@ -111,12 +115,14 @@ fn domain(
         }
         while calls.len() <= at {
             let (site, places) = (StrId::NONE, OnceLock::new());
-            calls.push(Call { site, launches: false, on_stream: false, unit: 1, places });
+            let (launches, on_stream, own_stream) = (false, false, false);
+            calls.push(Call { site, launches, on_stream, own_stream, unit: 1, places });
         }
         if matters(name) {
             calls[at].site = recorder.intern_patiently(category, name.as_bytes());
             calls[at].launches = kinds::may_launch(name);
             calls[at].on_stream = name.contains("Launch");
+            calls[at].own_stream = name.ends_with("_spt");
             calls[at].unit = unit(name);
         }
     }
@@ -157,6 +163,11 @@ pub(crate) fn disable() {
 /// Whether anything was called since this was last asked.
 pub(crate) fn active() -> bool {
     ACTIVE.swap(false, Ordering::Relaxed)
+}
+
+/// Whether anything was ever called.
+pub(crate) fn ever() -> bool {
+    EVER.load(Ordering::Relaxed)
 }
 
 /// What the library calls before and after a function.
@@ -213,6 +224,7 @@ impl Calls {
     ) {
         if !ACTIVE.load(Ordering::Relaxed) {
             ACTIVE.store(true, Ordering::Relaxed);
+            EVER.store(true, Ordering::Relaxed);
         }
         let wanted = SLICES[domain.number].load(Ordering::Relaxed);
         let sliced = wanted && self.recorder.enabled(domain.category);
@@ -222,10 +234,11 @@ impl Calls {
             unsafe {
                 let places = call.places.get_or_init(|| Places::learn(&self.sdk, *record, payload));
                 if call.launches {
-                    launches::remember(record.correlation, asked(call, places, payload));
+                    let asked = asked(call, places, payload, record.thread);
+                    launches::remember(record.correlation, asked);
                 }
                 if sliced {
-                    self.arguments(call, places, payload, &mut args);
+                    self.arguments(call, places, payload, record.thread, &mut args);
                     if ALL_ARGS.load(Ordering::Relaxed) {
                         args.unsigned(self.keys.cid, record.parts(self.version).operation);
                         args.unsigned(self.keys.correlation, record.correlation & 0xffff_ffff);
@@ -255,7 +268,14 @@ impl Calls {
 
     /// # Safety
     /// `payload` is one of a call of the function of which `places` were learned.
-    unsafe fn arguments(&self, call: &Call, places: &Places, payload: *const u8, args: &mut Args) {
+    unsafe fn arguments(
+        &self,
+        call: &Call,
+        places: &Places,
+        payload: *const u8,
+        thread: u64,
+        args: &mut Args,
+    ) {
         let keys = &self.keys;
         let pointer = |key, value| Extra::new(key, ArgType::Pointer, value);
         // SAFETY: the caller's promise.
@@ -266,7 +286,7 @@ impl Calls {
                     stream => args.push(pointer(keys.stream, stream)),
                 }
             }
-            let asked = asked(call, places, payload);
+            let asked = asked(call, places, payload, thread);
             args.unless_zero(keys.bytes, asked.bytes);
             if places.kind.is_there() {
                 let kind = places.kind.read(payload) as usize;
@@ -312,14 +332,19 @@ impl Calls {
 
 /// # Safety
 /// As for [`Calls::arguments`].
-unsafe fn asked(call: &Call, places: &Places, payload: *const u8) -> Asked {
+unsafe fn asked(call: &Call, places: &Places, payload: *const u8, thread: u64) -> Asked {
     // SAFETY: the caller's promise.
-    let (stream, bytes, count) = unsafe {
+    let (handle, bytes, count) = unsafe {
         (places.stream.read(payload), places.bytes.read(payload), places.count.read(payload))
     };
     let counted = if call.launches { count.saturating_mul(call.unit) } else { 0 };
-    let unsaid = call.on_stream && !places.stream.is_there();
-    let stream = if unsaid { streams::UNKNOWN } else { stream };
+    let handle = places.stream.is_there().then_some(handle);
+    let numbered = stream_ids::stream();
+    let unsaid = call.on_stream && handle.is_none() && numbered.is_none();
+    let stream = match unsaid {
+        true => streams::UNKNOWN,
+        false => streams::key(numbered, handle, call.own_stream, thread),
+    };
     Asked { stream, bytes: if bytes == 0 { counted } else { bytes } }
 }
 

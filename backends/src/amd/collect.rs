@@ -17,7 +17,7 @@ use super::decode::Decoder;
 use super::kinds::Selection;
 use super::library;
 use super::runtime;
-use super::sys::{Entry, Id, LATE_START, RecordHeader, SUCCESS, describe};
+use super::sys::{Entry, Id, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
@@ -52,6 +52,8 @@ static WANTED: Mutex<Option<(&'static dyn Recorder, Settings)>> = Mutex::new(Non
 static DECODER: Mutex<Option<Decoder>> = Mutex::new(None);
 /// Set when the library ends: nothing of HIP may be called any more.
 static FINALIZING: AtomicBool = AtomicBool::new(false);
+/// Whether HIP may have been used before the library was configured, which nobody can say.
+static IN_DOUBT: AtomicBool = AtomicBool::new(false);
 /// Whether it was said in this recording why something is missing.
 static SAID: AtomicBool = AtomicBool::new(false);
 /// Records that the library dropped, as it counts them: since it was loaded.
@@ -96,10 +98,8 @@ impl Source for Amd {
             return true;
         }
         // Asked only by who waits: it takes the loader's lock.
-        let unseen = || wanted().is_some() && !configure::is_configured();
-        let silent = || !SAID.load(Ordering::Relaxed);
-        if !patience.is_zero() && unseen() && runtime::is_registered() && silent() {
-            refused("HIP was loaded after the recording started, and nobody was there to see");
+        if !patience.is_zero() && wanted().is_some() && !SAID.load(Ordering::Relaxed) {
+            unseen().into_iter().for_each(refused);
         }
         if done {
             *lock(&WANTED) = None;
@@ -132,6 +132,21 @@ pub(crate) fn refused(why: &str) {
     if let Some((recorder, _)) = wanted() {
         remark::not_recorded(recorder, "HIP", "hip", why);
     }
+}
+
+/// Why nothing was seen of HIP, if it was used.
+fn unseen() -> Option<&'static str> {
+    if !configure::is_configured() {
+        let loaded = runtime::is_registered() == Some(true);
+        return loaded
+            .then_some("HIP was loaded after the recording started, and nobody was there to see");
+    }
+    let asked = IN_DOUBT.load(Ordering::Relaxed) && !calls::ever();
+    asked.then_some(
+        "no call of HIP was seen; if the program made some, it had used HIP before the recording \
+         started, which the librocprofiler-register.so of this ROCm does not tell; start \
+         recording before the first call of HIP, or run the program under `kymo record`",
+    )
 }
 
 /// Configures the library for a program that did not have us configured when it started:
@@ -170,8 +185,10 @@ fn configure_now() -> Result<(), String> {
         return Ok(());
     }
     let version = library::version(&entry).ok_or("rocprofiler_get_version failed")?;
-    let used = state == 1 || runtime::is_registered();
-    if used && version < LATE_START {
+    let registered = runtime::is_registered();
+    let used = state == 1 || registered == Some(true);
+    let late = runtime::can_start_late(found);
+    if used && !late {
         return Err(format!(
             "HIP was used before the recording started, and rocprofiler-sdk {} cannot be \
              configured after that; start recording before the first call of HIP, run the \
@@ -179,6 +196,7 @@ fn configure_now() -> Result<(), String> {
             library::shown(version)
         ));
     }
+    IN_DOUBT.store(registered.is_none() && !late, Ordering::Relaxed);
     // SAFETY: a function of the right type that lives for ever.
     match unsafe { (entry.force_configure)(CONFIGURE) } {
         SUCCESS => Ok(()),
@@ -348,6 +366,10 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("stop_us", stopping.elapsed().as_micros() as u64),
     ];
     remark::counts(recorder, "hip", &rows);
+    for ((kind, size), count) in &decoder.misfits {
+        let key = format!("hip.{}.lost.of_unknown_layout.{kind}.{size}", std::process::id());
+        remark::number(recorder, &key, *count);
+    }
 }
 
 /// The library ends, and all that HIP is with it: what it has is pushed, then nothing of it is

@@ -25,6 +25,7 @@ use super::kernels;
 use super::kinds::{Kinds, Selection, operations};
 use super::library;
 use super::markers;
+use super::stream_ids;
 use super::sys::{
     CallbackRecord, CallbackTracing, Configure, ConfigureResult, Id, KERNEL_SYMBOL, OLDEST,
     PHASE_ENTER, POLICY_LOSSLESS, SUCCESS, Sdk, Status, client_name_at, describe,
@@ -219,6 +220,11 @@ fn watch_calls(check: &Check<'_>, kinds: &Kinds, context: Id, version: u32, sele
         !operations.is_empty()
             && check.callback(kinds, context, name, &operations, callback, domain)
     };
+    if version >= stream_ids::OLDEST {
+        let set = all("HIP_STREAM").into_iter().filter(|(_, name)| name == stream_ids::SET);
+        let set = set.map(|(operation, _)| operation).collect();
+        watch("HIP_STREAM", set, stream_ids::callback, 0);
+    }
     // Also those that are not recorded know the streams of what they launch.
     let hip = calls::wanted(HIP, selection.calls);
     watch("HIP_RUNTIME_API", hip, calls::callback, HIP);

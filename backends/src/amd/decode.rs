@@ -1,6 +1,6 @@
 //! Records of rocprofiler-sdk become ours.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_int;
 
 use kymograph_protos::device::{DeviceSlot, LaunchSlot, Stage, Vendor};
@@ -14,10 +14,11 @@ use super::kernels::{self, Known};
 use super::keys::Keys;
 use super::kinds::{Kinds, Selection};
 use super::launches::{self, Asked};
-use super::layout::{self, Times, WORK};
+use super::layout::{self, Form, Times, WORK};
 use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader};
 use crate::vendor::args::Args;
+use crate::vendor::clock::boottime;
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 
@@ -35,7 +36,7 @@ pub(crate) struct Counts {
     pub(crate) unnamed: u64,
     /// Activities without times, or that end before they begin.
     pub(crate) timeless: u64,
-    /// Records that say less than their kind must.
+    /// Records that are laid out in no way that is known, by the size that they say.
     pub(crate) broken: u64,
     /// Records of kinds that nobody asked for.
     pub(crate) skipped: u64,
@@ -111,7 +112,37 @@ pub(crate) struct Decoder {
     pub(super) ranges: Ranges,
     /// Bytes of allocations by address: what a release does not say.
     pub(super) allocated: HashMap<u64, u64>,
+    /// Records that fit no layout, by kind and size.
+    pub(crate) misfits: BTreeMap<(&'static str, usize), u64>,
 }
+
+/// Kinds and sizes of such records at most.
+const MOST_MISFITS: usize = 32;
+
+/// How a kind of records is read: what it is called where it cannot be, and its sizes.
+#[derive(Clone, Copy)]
+struct Reader {
+    name: &'static str,
+    fits: fn(usize) -> bool,
+    read: fn(&mut Decoder, Raw<'_>),
+}
+
+const KERNEL: Reader =
+    Reader { name: "kernel", fits: |size| size >= layout::kernel::BYTES, read: Decoder::kernel };
+const COPY: Reader =
+    Reader { name: "copy", fits: |size| size >= layout::copy::BYTES, read: Decoder::copy };
+const SCRATCH: Reader = Reader {
+    name: "scratch",
+    fits: |size| layout::SCRATCH.iter().any(|form| form.fits(size)),
+    read: Decoder::scratch,
+};
+const ALLOCATION: Reader = Reader {
+    name: "allocation",
+    fits: |size| layout::ALLOCATION.iter().any(|form| form.fits(size)),
+    read: Decoder::allocation,
+};
+const GRAPH: Reader =
+    Reader { name: "graph", fits: |size| size >= layout::graph::BYTES, read: Decoder::graph };
 
 /// Directions of copies (`rocprofiler_memory_copy_operation_t`, the same in all versions),
 /// and between devices.
@@ -152,6 +183,7 @@ impl Decoder {
             copies: COPIES.map(|(name, kind)| (id(name), id(kind))),
             ranges: Ranges::new(recorder, Ids::of(*b"HI")),
             allocated: HashMap::new(),
+            misfits: BTreeMap::new(),
         }
     }
 
@@ -184,24 +216,45 @@ impl Decoder {
         };
         let kind = Some(header.kind as c_int);
         let Numbers { kernel, copy, scratch, allocation, graph } = self.numbers;
-        type Read = fn(&mut Decoder, Raw<'_>);
-        let (least, read) = match kind {
-            _ if kind == kernel => (layout::kernel::BYTES, Decoder::kernel as Read),
-            _ if kind == copy => (layout::copy::BYTES, Decoder::copy as Read),
-            _ if kind == scratch => (layout::scratch::BYTES, Decoder::scratch as Read),
-            _ if kind == allocation => (layout::allocation::BYTES, Decoder::allocation as Read),
-            _ if kind == graph => (layout::graph::BYTES, Decoder::graph as Read),
+        let reader = match kind {
+            _ if kind == kernel => KERNEL,
+            _ if kind == copy => COPY,
+            _ if kind == scratch => SCRATCH,
+            _ if kind == allocation => ALLOCATION,
+            _ if kind == graph => GRAPH,
             _ => {
                 self.counts.skipped += 1;
                 return;
             }
         };
-        if !raw.has(0, least) {
-            self.counts.broken += 1;
-            self.recorder.lost(1);
-            return;
+        match (reader.fits)(raw.len()) {
+            true => (reader.read)(self, raw),
+            false => self.misfit(reader.name, raw.len()),
         }
-        read(self, raw);
+    }
+
+    fn misfit(&mut self, kind: &'static str, size: usize) {
+        self.counts.broken += 1;
+        self.recorder.lost(1);
+        let known = self.misfits.len() < MOST_MISFITS || self.misfits.contains_key(&(kind, size));
+        if known {
+            *self.misfits.entry((kind, size)).or_default() += 1;
+        }
+    }
+
+    /// The form of a record: where several have its size, the one whose times are nearest to
+    /// now.
+    pub(super) fn form(&self, forms: &'static [Form], raw: Raw<'_>) -> Form {
+        let mut fitting = forms.iter().filter(|form| form.fits(raw.len()));
+        let first = *fitting.next().unwrap_or(&forms[0]);
+        let now = boottime();
+        let distance = |form: &Form| {
+            let (start, end) = (raw.u64(form.times.start), raw.u64(form.times.end));
+            let possible = start != 0 && end >= start;
+            if possible { self.clock.nanos(end).abs_diff(now) } else { u64::MAX }
+        };
+        fitting
+            .fold(first, |best, form| if distance(form) < distance(&best) { *form } else { best })
     }
 
     fn placed(&self, raw: Raw<'_>, times: Times, device: u32, queue: Option<u64>) -> Placed {
@@ -475,19 +528,30 @@ mod tests {
     }
 
     #[test]
-    fn scratch_memory_in_both_layouts() {
+    fn scratch_memory_in_every_layout() {
         let (notes, mut decoder) = decoder();
-        let old = [(12, 1, 4), (16, 3, 8), (24, 5, 8), (40, 1000, 8), (48, 1500, 8)];
-        let new = [(12, 3, 4), (40, 3, 8), (48, 5, 8), (64, 1000, 8), (72, 1500, 8), (88, 64, 8)];
-        feed(&mut decoder, &record(12, 80, &old));
-        feed(&mut decoder, &record(12, 96, &new));
+        let now = boottime();
+        let (start, end) = (now - 1000, now - 500);
+        // 0.5.0; 0.6.0, whose records have the same size; ROCm 7.0; 1.1.0.
+        let first = [(12, 1, 4), (16, 3, 8), (24, 5, 8), (32, 77, 8), (40, start, 8), (48, end, 8)];
+        let second = [(12, 2, 4), (16, 9, 8), (32, 3, 8), (40, 0x7f00, 8), (48, 77, 8)];
+        let second = [&second[..], &[(56, start, 8), (64, end, 8)]].concat();
+        let third = [(12, 3, 4), (40, 3, 8), (48, 5, 8), (64, start, 8), (72, end, 8)];
+        let fourth = [&third[..], &[(88, 64, 8)]].concat();
+        feed(&mut decoder, &record(12, 80, &first));
+        feed(&mut decoder, &record(12, 80, &second));
+        feed(&mut decoder, &record(12, 88, &third));
+        feed(&mut decoder, &record(12, 96, &fourth));
         assert_eq!(
             notes.others(Kind::RangeBegin),
             [
                 "Scratch memory allocated hsa_queue=5 device=1",
+                "Scratch memory released hsa_queue=32512 device=1",
+                "Scratch memory reclaimed hsa_queue=5 device=1",
                 "Scratch memory reclaimed bytes=64 hsa_queue=5 device=1",
             ]
         );
+        assert_eq!(decoder.counts.broken, 0);
     }
 
     #[test]
@@ -500,11 +564,15 @@ mod tests {
         };
         feed(&mut decoder, &of(1, 4096));
         feed(&mut decoder, &of(3, 0));
+        // 0.6.0.
+        let fields = [(12, 1, 4), (56, 2, 8), (64, 0x7000, 8), (72, 64, 8)];
+        feed(&mut decoder, &record(16, 80, &[&TIMES[..], &fields].concat()));
         assert_eq!(
             notes.others(Kind::Instant),
             [
                 "HIP memory allocated bytes=4096 Addr=28672 device=0",
                 "HIP memory released bytes=-4096 Addr=28672 device=0",
+                "HIP memory allocated bytes=64 Addr=28672 device=0",
             ]
         );
     }
@@ -530,6 +598,18 @@ mod tests {
         assert_eq!((notes.work().len(), *notes.lost.lock().unwrap()), (0, 4));
         let Counts { broken, timeless, skipped, .. } = decoder.counts;
         assert_eq!((broken, timeless, skipped), (2, 2, 3));
+        // Of sizes that no version has.
+        feed(&mut decoder, &record(12, 72, &[]));
+        feed(&mut decoder, &record(12, 92, &[]));
+        feed(&mut decoder, &record(12, 92, &[]));
+        let misfits: Vec<_> = decoder.misfits.iter().collect();
+        let expected = [
+            (&("copy", 40), &1),
+            (&("kernel", 96), &1),
+            (&("scratch", 72), &1),
+            (&("scratch", 92), &2),
+        ];
+        assert_eq!((misfits, decoder.counts.broken), (expected.to_vec(), 5));
         // A kernel that nobody registered still ran.
         feed(&mut decoder, &record(11, 184, &[&TIMES[..], &[(80, 777_777, 8)]].concat()));
         assert_eq!(notes.work(), ["<unknown>| 500 #0 hsa_queue=0 kind=Dispatch Kernel"]);

@@ -14,7 +14,7 @@ const SLOTS: usize = 1 << 16;
 /// What a call asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
-    /// The stream's handle; 0 is the null stream.
+    /// The stream, as [`super::streams::key`] has it; 0 is the null stream.
     pub(crate) stream: u64,
     /// 0 if it does not say.
     pub(crate) bytes: u64,

@@ -1,4 +1,5 @@
-//! Records of rocprofiler-sdk, read at offsets that their own size tells.
+//! Records of rocprofiler-sdk, read at offsets that their own size tells, and their times where
+//! two versions have records of one size.
 //!
 //! ```text
 //!            0     8     12         16            32        40      48      56
@@ -8,7 +9,8 @@
 //! others     │size │kind │operation │correlation (24)       │ thread│ start │ end   │ …
 //! ```
 //! A correlation id is `{internal, external}` in records of device work, and has an
-//! `ancestor` besides in others since 1.0.0 (buffer_tracing.h, fwd.h).
+//! `ancestor` besides in others since 1.0.0 (buffer_tracing.h, fwd.h). `tests/headers` compares
+//! all of this with the headers of several versions.
 
 /// Fields that records of a kind have, by offset; see the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,32 +49,96 @@ pub(crate) mod copy {
     pub(crate) const BYTES: usize = 80;
 }
 
-/// `rocprofiler_buffer_tracing_scratch_memory_record_t`. 0.5.0 (80 bytes) had the
-/// correlation id at its end; since 1.0.0 (96 bytes) it is where others have it.
-pub(crate) mod scratch {
-    use super::Times;
-    pub(crate) const BYTES: usize = 80;
-    const NEW_BYTES: usize = 96;
+/// A way in which fields may lie, and the sizes of records that have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Form {
+    /// From here on, and up to [`Form::most`]: more has grown at the end.
+    pub(crate) least: usize,
+    pub(crate) most: usize,
+    pub(crate) times: Times,
+    pub(crate) agent: usize,
+    /// Of scratch memory.
+    pub(crate) queue: usize,
+    /// Of allocations.
+    pub(crate) address: usize,
+    pub(crate) amount: usize,
+}
 
-    /// The times, the agent, the queue, and the amount if it says that.
-    pub(crate) const fn of(size: usize) -> (Times, usize, usize, usize) {
-        if size >= NEW_BYTES {
-            (Times { correlation: 16, start: 64, end: 72 }, 40, 48, 88)
-        } else {
-            (Times { correlation: 56, start: 40, end: 48 }, 16, 24, usize::MAX)
-        }
+impl Form {
+    const NONE: Form = Form {
+        least: 0,
+        most: usize::MAX,
+        times: Times { correlation: 16, start: 0, end: 0 },
+        agent: 0,
+        queue: usize::MAX,
+        address: usize::MAX,
+        amount: usize::MAX,
+    };
+
+    pub(crate) fn fits(&self, size: usize) -> bool {
+        (self.least..=self.most).contains(&size)
     }
 }
 
-/// `rocprofiler_buffer_tracing_memory_allocation_record_t`: 88 bytes, since 1.0.0.
-pub(crate) mod allocation {
-    use super::Times;
-    pub(crate) const TIMES: Times = Times { correlation: 16, start: 48, end: 56 };
-    pub(crate) const AGENT: usize = 64;
-    pub(crate) const ADDRESS: usize = 72;
-    pub(crate) const AMOUNT: usize = 80;
-    pub(crate) const BYTES: usize = 88;
-}
+/// `rocprofiler_buffer_tracing_scratch_memory_record_t`. 0.5.0 had the correlation id behind
+/// the times; since 0.6.0 (ROCm 6.4) it is where others have it, still in 80 bytes. 1.0.0 as
+/// released with ROCm 7.0 has 88 bytes, later ones 96.
+pub(crate) const SCRATCH: [Form; 4] = [
+    Form {
+        least: 80,
+        most: 80,
+        times: Times { correlation: 56, start: 40, end: 48 },
+        agent: 16,
+        queue: 24,
+        ..Form::NONE
+    },
+    Form {
+        least: 80,
+        most: 80,
+        times: Times { correlation: 16, start: 56, end: 64 },
+        agent: 32,
+        queue: 40,
+        ..Form::NONE
+    },
+    Form {
+        least: 88,
+        most: 88,
+        times: Times { correlation: 16, start: 64, end: 72 },
+        agent: 40,
+        queue: 48,
+        ..Form::NONE
+    },
+    Form {
+        least: 96,
+        times: Times { correlation: 16, start: 64, end: 72 },
+        agent: 40,
+        queue: 48,
+        amount: 88,
+        ..Form::NONE
+    },
+];
+
+/// `rocprofiler_buffer_tracing_memory_allocation_record_t`: since 0.6.0 (80 bytes), and since
+/// 1.0.0 with a longer correlation id.
+pub(crate) const ALLOCATION: [Form; 2] = [
+    Form {
+        least: 80,
+        most: 80,
+        times: Times { correlation: 16, start: 40, end: 48 },
+        agent: 56,
+        address: 64,
+        amount: 72,
+        ..Form::NONE
+    },
+    Form {
+        least: 88,
+        times: Times { correlation: 16, start: 48, end: 56 },
+        agent: 64,
+        address: 72,
+        amount: 80,
+        ..Form::NONE
+    },
+];
 
 /// `rocprofiler_buffer_tracing_hip_graph_record_t`: 96 bytes, since 2026.
 pub(crate) mod graph {
@@ -88,5 +154,6 @@ pub(crate) mod graph {
 // Sizes of 0.5.0 and 1.0.0 as the compilers of the headers have them.
 const _: () = assert!(kernel::GRID + 12 + 56 == kernel::BYTES);
 const _: () = assert!(copy::AMOUNT + 8 == copy::BYTES);
-const _: () = assert!(allocation::AMOUNT + 8 == allocation::BYTES);
+const _: () = assert!(ALLOCATION[1].amount + 8 == ALLOCATION[1].least);
+const _: () = assert!(SCRATCH[3].amount + 8 == SCRATCH[3].least);
 const _: () = assert!(graph::KERNELS + 8 == graph::BYTES);

@@ -11,7 +11,7 @@
 //! | `library`, `runtime` | rocprofiler-sdk, and what there is of ROCm in the process |
 //! | `kinds` | what is recorded, and the library's numbers for it |
 //! | `configure` | registering with the library |
-//! | `calls`, `arguments`, `launches` | calls of HIP and RCCL, as they happen |
+//! | `calls`, `arguments`, `stream_ids`, `launches` | calls of HIP and RCCL, as they happen |
 //! | `markers` | calls of ROCTX |
 //! | `kernels` | kernels by id |
 //! | `layout`, `decode`, `ranges`, `streams`, `keys` | records become ours |
@@ -25,7 +25,8 @@
 //! it wraps their functions. `kymo record` preloads a library that exports
 //! `rocprofiler_configure`, which HIP finds by itself. A program that embeds us is
 //! configured when its recording starts, and that must come before its first call of HIP
-//! unless the library is that of ROCm 7.13 or later; the trace says so if it was too late.
+//! unless the library can ask for HIP's tables once more, as that of ROCm 7.13 does; the trace
+//! says so if it was too late.
 
 mod arguments;
 mod calls;
@@ -46,6 +47,7 @@ mod ranges;
 #[doc(hidden)]
 pub mod replay;
 mod runtime;
+mod stream_ids;
 mod streams;
 mod sys;
 

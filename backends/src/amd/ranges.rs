@@ -26,7 +26,7 @@ impl Decoder {
 
     /// The runtime makes room for what kernels spill.
     pub(super) fn scratch(&mut self, raw: Raw<'_>) {
-        let (times, agent, queue, amount) = layout::scratch::of(raw.len());
+        let form = self.form(&layout::SCRATCH, raw);
         // rocprofiler_scratch_memory_operation_t, the same in all versions.
         let name = match raw.u32(12) {
             1 => "Scratch memory allocated",
@@ -35,22 +35,22 @@ impl Decoder {
             _ => "Scratch memory",
         };
         let mut args = Args::new();
-        if raw.has(amount, 8) {
-            args.unless_zero(self.keys.bytes, raw.u64(amount));
+        if raw.has(form.amount, 8) {
+            args.unless_zero(self.keys.bytes, raw.u64(form.amount));
         }
-        args.unsigned(self.keys.hsa_queue, raw.u64(queue));
-        self.device_arg(&mut args, raw.u64(agent));
-        self.range("overhead", name, raw, times, &args);
+        args.unsigned(self.keys.hsa_queue, raw.u64(form.queue));
+        self.device_arg(&mut args, raw.u64(form.agent));
+        self.range("overhead", name, raw, form.times, &args);
     }
 
     /// Memory was allocated or released.
     pub(super) fn allocation(&mut self, raw: Raw<'_>) {
-        use layout::allocation;
-        let (start, end) = (raw.u64(allocation::TIMES.start), raw.u64(allocation::TIMES.end));
+        let form = self.form(&layout::ALLOCATION, raw);
+        let (start, end) = (raw.u64(form.times.start), raw.u64(form.times.end));
         if !self.has_times(start, end) {
             return;
         }
-        let (address, said) = (raw.u64(allocation::ADDRESS), raw.u64(allocation::AMOUNT));
+        let (address, said) = (raw.u64(form.address), raw.u64(form.amount));
         // rocprofiler_memory_allocation_operation_t: 1 and 2 allocate, 3 and 4 release.
         let (name, bytes) = match raw.u32(12) {
             1 | 2 => {
@@ -68,7 +68,7 @@ impl Decoder {
         let mut args = Args::new();
         args.signed(self.keys.bytes, bytes);
         args.push(Extra::new(self.keys.address, ArgType::Pointer, address));
-        self.device_arg(&mut args, raw.u64(allocation::AGENT));
+        self.device_arg(&mut args, raw.u64(form.agent));
         let category = self.keys.intern("hip_memory");
         let head = Record {
             time: self.clock.nanos(end),

@@ -1,6 +1,7 @@
 //! What is asked of the ROCm runtime in the process: whether it was used, and to finish.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::mem;
 use std::time::Duration;
 
 use super::library::REGISTER;
@@ -27,27 +28,33 @@ functions! {
     }
 }
 
-functions! {
-    /// librocprofiler-register.
-    Register
-    required {
-        each = c"rocprofiler_register_iterate_registration_info":
-            fn(unsafe extern "C" fn(*const c_void, *mut c_void) -> c_int, *mut c_void) -> c_int;
-    }
-    optional {}
-}
+/// How librocprofiler-register hands tables over once more (rocprofiler_register.cpp).
+const AGAIN: &CStr = c"rocprofiler_register_invoke_all_registrations";
+/// How it tells what was handed over; older ones cannot.
+const EACH: &CStr = c"rocprofiler_register_iterate_registration_info";
 
 /// Whether a library of ROCm has handed its tables over already: without a tool then, if no
-/// tool was there.
-pub(crate) fn is_registered() -> bool {
-    let library = Library::present(REGISTER);
-    let Some(register) = library.and_then(|library| Register::find(library).ok()) else {
-        return false;
-    };
+/// tool was there. None if nobody can say.
+pub(crate) fn is_registered() -> Option<bool> {
+    type Each = unsafe extern "C" fn(
+        unsafe extern "C" fn(*const c_void, *mut c_void) -> c_int,
+        *mut c_void,
+    ) -> c_int;
+    let Some(register) = Library::present(REGISTER) else { return Some(false) };
+    let each = register.symbol(EACH)?.as_ptr();
     let mut count = 0_u32;
-    // SAFETY: called back within the call, with the number it is given.
-    unsafe { (register.each)(one_more, (&raw mut count).cast()) };
-    count > 0
+    // SAFETY: rocprofiler-register.h declares it so; called back within the call, with the
+    // number it is given.
+    unsafe { mem::transmute::<*mut c_void, Each>(each)(one_more, (&raw mut count).cast()) };
+    Some(count > 0)
+}
+
+/// Whether rocprofiler-sdk can be configured after HIP was used: whether it asks for the tables
+/// once more, and is given them. Its version does not tell: 1.3.0 is that of ROCm 7.13, which
+/// does, and of ROCm 7.2.4, which does not.
+pub(crate) fn can_start_late(sdk: Library) -> bool {
+    let given = Library::present(REGISTER).is_some_and(|library| library.symbol(AGAIN).is_some());
+    given && sdk.mentions(AGAIN)
 }
 
 /// # Safety

@@ -15,6 +15,27 @@ use crate::vendor::args::Args;
 
 /// A stream that a call did not say.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
+/// Upper bits of what is no handle: the number that the library gave a stream, and a thread,
+/// for the stream that each has of its own.
+const NUMBERED: u64 = 1 << 62;
+const OWN: u64 = 1 << 61;
+/// `hipStreamLegacy`, another name of the null stream, and `hipStreamPerThread`
+/// (hip_runtime_api.h).
+const LEGACY: u64 = 1;
+const PER_THREAD: u64 = 2;
+
+/// What a stream is known by: as the library numbered it, or by its handle. `own` says that
+/// the function takes no stream for the thread's own one (those that end in `_spt`).
+pub(crate) fn key(numbered: Option<u64>, handle: Option<u64>, own: bool, thread: u64) -> u64 {
+    match (numbered, handle) {
+        (_, Some(PER_THREAD)) => OWN | thread,
+        (None | Some(0), None | Some(0)) if own => OWN | thread,
+        (Some(0), _) => 0,
+        (Some(number), _) => NUMBERED | number,
+        (None, None | Some(0 | LEGACY)) => 0,
+        (None, Some(handle)) => handle,
+    }
+}
 /// Streams and queues that are told apart at most: handles that lie must not cost memory.
 const MOST: usize = 1 << 14;
 
@@ -150,6 +171,19 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn special_handles_are_streams_too() {
+        assert_eq!([key(None, Some(0), false, 7), key(None, Some(LEGACY), false, 7)], [0, 0]);
+        assert_eq!(key(None, Some(0x7f10), false, 7), 0x7f10);
+        let own = key(None, Some(PER_THREAD), false, 7);
+        assert_eq!(own, key(None, Some(0), true, 7));
+        assert_eq!(own, key(None, None, true, 7));
+        assert_eq!(own, key(Some(5), Some(PER_THREAD), false, 7), "whatever its number is");
+        assert_ne!(own, key(None, Some(PER_THREAD), false, 8));
+        assert_eq!(key(Some(0), Some(LEGACY), false, 7), 0);
+        assert_ne!(key(Some(3), Some(0x7f10), false, 7), key(Some(4), Some(0x7f10), false, 7));
+    }
 
     fn on(stream: u64) -> Option<Asked> {
         Some(Asked { stream, bytes: 0 })

@@ -21,9 +21,6 @@ pub(crate) const SUCCESS: Status = 0;
 pub(crate) const OLDEST: u32 = 500;
 /// From here on (1.0.0) client ids begin with their size.
 pub(crate) const CLIENT_ID_HAS_SIZE: u32 = 10_000;
-/// From here on (1.3.0, ROCm 7.13) the library can be configured after HIP was used.
-pub(crate) const LATE_START: u32 = 10_300;
-
 /// Ids are structs of one number (`rocprofiler_context_id_t` and the like), which the ABI
 /// passes like the number.
 pub(crate) type Id = u64;

@@ -171,11 +171,23 @@ fn profile(
     what: c_int,
 ) -> Result<(), String> {
     let start = || {
-        provide_memory(synapse, device)?;
-        let start = clock::compare(synapse).ok_or("synProfilerGetCurrentTimeNS does not work")?;
-        // SAFETY: numbers.
-        check("synProfilerStart", unsafe { (synapse.start)(what, device) })?;
-        Ok(Running { device, what, start })
+        // It may do without, or have got some before.
+        let memory = provide_memory(synapse, device);
+        let start = clock::compare(synapse).ok_or("synProfilerGetCurrentTimeNS does not work");
+        let started = start.map_err(str::to_owned).and_then(|start| {
+            // SAFETY: numbers.
+            check("synProfilerStart", unsafe { (synapse.start)(what, device) })?;
+            Ok(Running { device, what, start })
+        });
+        match (memory, started) {
+            (Ok(()), started) => started,
+            (Err(why), Ok(running)) => {
+                let text = format!("device {device}: {why}; the profiler started without");
+                fact(recorder, &format!("{}.limit", prefix()), &text);
+                Ok(running)
+            }
+            (Err(memory), Err(why)) => Err(format!("{memory} ({why})")),
+        }
     };
     let running = start().map_err(|why: String| format!("device {device}: {why}"))?;
     state(recorder, synapse, device);
@@ -208,7 +220,14 @@ fn provide_memory(synapse: &Synapse, device: u32) -> Result<(), String> {
         return Ok(());
     }
     // SAFETY: numbers, of which the last is stored: an address on the device.
-    check("synDeviceMalloc", unsafe { malloc(device, bytes.into(), 0, 0, &mut buffer) })?;
+    let got = check("synDeviceMalloc", unsafe { malloc(device, bytes.into(), 0, 0, &mut buffer) });
+    got.map_err(|why| {
+        format!(
+            "{why}: the profiler needs {} MiB of the device's memory, which the program has taken; \
+             record from its start on, or have it leave so much free",
+            bytes.div_ceil(1 << 20)
+        )
+    })?;
     let buffer = std::ptr::without_provenance_mut(buffer as usize);
     // SAFETY: an address on the device, which it may use from now on.
     check("synProfilerSetUserBuffer", unsafe { give(device, buffer) })?;

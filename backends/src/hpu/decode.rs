@@ -11,9 +11,10 @@ use kymograph_protos::record::NANOS;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::args::Keys;
+use super::arrows::{Arrows, Launch};
 use super::clock::Clock;
 use super::engines::{Engines, Role, stage};
-use super::layout::{Event, NAME, OPERATION, Trace};
+use super::layout::{NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::vendor::args::Args;
 use crate::vendor::ranges::{Ids, Ranges};
@@ -39,6 +40,8 @@ pub(crate) struct Counts {
     /// Events of a letter that is not understood.
     pub(crate) skipped: u64,
     pub(crate) timeless: u64,
+    /// Activities that may be of several launches, and have no arrow.
+    pub(crate) ambiguous: u64,
     /// Beginnings without an end, and ends without a beginning.
     pub(crate) unfinished: u64,
     pub(crate) unbegun: u64,
@@ -56,6 +59,8 @@ pub(crate) struct Decoder {
     tracks: HashMap<u32, u64>,
     ranges: Ranges,
     launches: u64,
+    /// Names that lie elsewhere than in the buffer.
+    pub(crate) unnamed: u64,
     pace: fn(&dyn Recorder),
 }
 
@@ -67,13 +72,15 @@ struct Reading<'a> {
     scale: u64,
     device: u32,
     texts: Texts,
-    /// Launches by recipe: when, on which stream, and their id; in the order of time.
-    launches: HashMap<u16, Vec<(u64, u64, u64)>>,
+    arrows: Arrows,
+    /// What devices did.
+    work: Vec<Finished>,
 }
 
-/// An event with both its ends.
-struct Finished<'a> {
-    event: Event<'a>,
+/// An event with both its ends, by its number.
+#[derive(Clone, Copy)]
+struct Finished {
+    event: u32,
     start: u64,
     end: u64,
 }
@@ -95,6 +102,7 @@ impl Decoder {
             tracks: HashMap::new(),
             ranges: Ranges::new(recorder, OURS),
             launches: 0,
+            unnamed: 0,
             pace,
         }
     }
@@ -108,19 +116,30 @@ impl Decoder {
             scale,
             device,
             texts: Texts::new(),
-            launches: HashMap::new(),
+            arrows: Arrows::default(),
+            work: Vec::new(),
         };
+        self.unnamed += trace.strays();
         // Calls first: activities look for theirs.
         self.pass(&mut reading, true);
-        reading.launches.values_mut().for_each(|launches| launches.sort_unstable());
         self.pass(&mut reading, false);
+        let mut launches = vec![0; reading.work.len()];
+        self.counts.ambiguous += std::mem::take(&mut reading.arrows)
+            .each(|number, launch| launches[number as usize] = launch);
+        let work = std::mem::take(&mut reading.work);
+        for (number, (finished, launch)) in (0_u64..).zip(work.iter().zip(launches)) {
+            if number.is_multiple_of(BATCH) {
+                (self.pace)(self.recorder);
+            }
+            self.activity(&mut reading, finished, launch);
+        }
     }
 
     fn pass(&mut self, reading: &mut Reading<'_>, host: bool) {
         let trace = reading.trace;
-        let mut open: HashMap<(u32, u32, u64), VecDeque<Event<'_>>> = HashMap::new();
-        for (number, event) in (0_u64..).zip(trace.events()) {
-            if number.is_multiple_of(BATCH) {
+        let mut open: HashMap<(u32, u32, u64), VecDeque<u32>> = HashMap::new();
+        for (number, event) in (0_u32..).zip(trace.events()) {
+            if u64::from(number).is_multiple_of(BATCH) {
                 (self.pace)(self.recorder);
             }
             let (ty, index) = event.engine();
@@ -129,12 +148,13 @@ impl Decoder {
             }
             let key = (ty, index, event.context());
             match event.kind() {
-                b'B' => open.entry(key).or_default().push_back(event),
+                b'B' => open.entry(key).or_default().push_back(number),
                 b'E' => match open.get_mut(&key).and_then(VecDeque::pop_front) {
                     Some(begin) => {
-                        let times = (begin.time(reading.scale), event.time(reading.scale));
+                        let started = trace.event(begin as usize).time(reading.scale);
+                        let times = (started, event.time(reading.scale));
                         // What is known only at the end stands there.
-                        let which = if event.name().is_empty() { begin } else { event };
+                        let which = if event.name().is_empty() { begin } else { number };
                         self.finished(reading, host, which, times);
                     }
                     None => {
@@ -146,7 +166,7 @@ impl Decoder {
                     let start = event.time(reading.scale);
                     let dur = event.duration(reading.scale);
                     let end = start.zip(dur).map(|(start, dur)| start.saturating_add(dur));
-                    self.finished(reading, host, event, (start, end));
+                    self.finished(reading, host, number, (start, end));
                 }
                 // Nothing: the last one ends the list.
                 0 => {}
@@ -161,11 +181,11 @@ impl Decoder {
         self.recorder.lost(unfinished as u64);
     }
 
-    fn finished<'a>(
+    fn finished(
         &mut self,
-        reading: &mut Reading<'a>,
+        reading: &mut Reading<'_>,
         host: bool,
-        event: Event<'a>,
+        event: u32,
         times: (Option<u64>, Option<u64>),
     ) {
         let (Some(start @ 1..), Some(end)) = times else { return self.timeless() };
@@ -174,11 +194,25 @@ impl Decoder {
         }
         let (start, end) = (reading.clock.nanos(start), reading.clock.nanos(end));
         let finished = Finished { event, start, end };
-        if host {
-            self.call(reading, &finished);
-        } else {
-            self.activity(reading, &finished);
+        match host {
+            true => self.call(reading, &finished),
+            false => self.note(reading, finished),
         }
+    }
+
+    /// Something that a device did, which looks for its launch.
+    fn note(&mut self, reading: &mut Reading<'_>, finished: Finished) {
+        let event = reading.trace.event(finished.event as usize);
+        if event.recipe() != 0 {
+            let mut id =
+                |at| reading.texts.get(self.recorder, event.pointer(at), || event.text(at)).id.0;
+            let (engine, index) = event.engine();
+            let node = (id(NAME), id(OPERATION), engine, index);
+            let number = reading.work.len() as u32;
+            let (recipe, stream) = (event.recipe(), event.stream());
+            reading.arrows.work(recipe, stream, node, finished.start, number);
+        }
+        reading.work.push(finished);
     }
 
     fn timeless(&mut self) {
@@ -187,22 +221,23 @@ impl Decoder {
     }
 
     /// Something that Synapse did on the host.
-    fn call(&mut self, reading: &mut Reading<'_>, finished: &Finished<'_>) {
+    fn call(&mut self, reading: &mut Reading<'_>, finished: &Finished) {
         self.counts.calls += 1;
-        let event = &finished.event;
+        let event = &reading.trace.event(finished.event as usize);
         let mut args = Args::new();
         self.keys.describe(event, &mut reading.texts, self.all_args, &mut args);
         if contains(event.name(), LAUNCH) {
             self.launches += 1;
-            let launches = reading.launches.entry(event.recipe()).or_default();
-            launches.push((finished.start, event.stream(), self.launches));
+            let Finished { start, end, .. } = *finished;
+            let (stream, thread, id) = (event.stream(), event.engine().1, self.launches);
+            reading.arrows.launch(event.recipe(), Launch { start, end, thread, stream, id });
             let id = Vendor::Habana.call(self.launches);
             args.push(Extra::new(StrId::NONE, ArgType::Launch, id));
         }
         let (ty, index) = event.engine();
         let track = self.track(index, || reading.engines.name((ty, index)));
         args.push(Extra::new(StrId::NONE, ArgType::Track, track));
-        let site = self.recorder.intern_patiently(self.keys.host, event.name());
+        let site = self.recorder.intern_patiently(self.keys.host, function(event.name()));
         self.ranges.push(site, (finished.start, finished.end), args.extras());
     }
 
@@ -224,8 +259,8 @@ impl Decoder {
     }
 
     /// Something that a device did.
-    fn activity(&mut self, reading: &mut Reading<'_>, finished: &Finished<'_>) {
-        let event = &finished.event;
+    fn activity(&mut self, reading: &mut Reading<'_>, finished: &Finished, launch: u64) {
+        let event = &reading.trace.event(finished.event as usize);
         let mut text = |at| reading.texts.get(self.recorder, event.pointer(at), || event.text(at));
         let (name, operation) = (text(NAME), text(OPERATION));
         if name.noise {
@@ -251,7 +286,7 @@ impl Decoder {
         let head = Record {
             time: finished.start,
             other: finished.end,
-            arg: reading.launch(event, finished.start).map_or(0, |id| Vendor::Habana.call(id)),
+            arg: if launch == 0 { 0 } else { Vendor::Habana.call(launch) },
             site,
             kind: Kind::Device as u8,
             tag: NANOS,
@@ -288,16 +323,12 @@ impl Decoder {
     }
 }
 
-impl Reading<'_> {
-    /// The launch that an activity belongs to: the last one of its recipe before it, of its
-    /// stream if both say theirs.
-    fn launch(&self, event: &Event<'_>, start: u64) -> Option<u64> {
-        let recipe = Some(event.recipe()).filter(|recipe| *recipe != 0)?;
-        let launches = self.launches.get(&recipe)?;
-        let before = &launches[..launches.partition_point(|launch| launch.0 <= start)];
-        let stream = event.stream();
-        let here = |launch: &&(u64, u64, u64)| stream == 0 || launch.1 == 0 || launch.1 == stream;
-        before.iter().rev().find(here).map(|launch| launch.2)
+/// A function's name without what the call was about, which differs from call to call
+/// (`enqueueWithExternalEvents recipeHandle 0x… seqId 7 …`, queue_compute_scal.cpp).
+fn function(name: &[u8]) -> &[u8] {
+    match name.starts_with(LAUNCH) {
+        true => name.split(|byte| *byte == b' ').next().unwrap_or(name),
+        false => name,
     }
 }
 

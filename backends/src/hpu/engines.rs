@@ -1,7 +1,8 @@
 //! What engines a device has, by the metadata at the beginning of its trace.
 //!
 //! The metadata of index 0 names a type of engines, with stars in front that say where they
-//! are (`***Host`, `*TPC `, `**MME `); that of other indices names an engine.
+//! are (`***Host`, `*TPC `, `**MME `); that of other indices names an engine, and so does what
+//! else there is of index 0.
 
 use std::collections::HashMap;
 
@@ -51,10 +52,12 @@ impl Engines {
         if self.types.len() + self.engines.len() >= MOST || name.is_empty() {
             return;
         }
-        if index == 0 {
-            self.types.insert(ty, name.to_vec());
-        } else {
+        let is_type = index == 0 && (name.starts_with(b"*") || !self.types.contains_key(&ty));
+        if !is_type {
             self.engines.insert((ty, index), name.to_vec());
+        } else if let Some(before) = self.types.insert(ty, name.to_vec()) {
+            // It came first, and was that of the engine.
+            self.engines.entry((ty, index)).or_insert(before);
         }
     }
 

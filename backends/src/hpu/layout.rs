@@ -18,8 +18,9 @@
 //! | of metadata | name* 80, group* 88 | the same |
 //! | context | u64 | u32 |
 //!
-//! Which layout it is, nothing says: it is the one in which the beginning makes sense.
-//! Pointers point into the strings; no other is followed. Times are microseconds in newer
+//! Which layout it is, nothing says: it is the one in which the beginning makes sense. Pointers
+//! point into the strings; no other is followed, which costs a name and no more. The last entry
+//! may be none (gaudi-pytorch-bridge leaves it out). Times are microseconds in newer
 //! releases and nanoseconds in older ones (gaudi-pytorch-bridge multiplies by 1000 from one
 //! release on), so the unit is told by what comes near the profiler's own clock.
 
@@ -57,6 +58,8 @@ const RECIPE_NAME: usize = 104;
 const EXTRA: usize = 24;
 /// Events by which a layout is recognised.
 const PROBE: usize = 16;
+/// How many of them there must be if no name is found.
+const ENOUGH: usize = 4;
 
 /// A filled buffer.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +93,13 @@ impl<'a> Trace<'a> {
         let address = bytes.as_ptr().addr();
         let candidates =
             [Layout::New, Layout::Old].map(|layout| Trace { bytes, address, layout, count });
-        candidates.into_iter().find(|trace| trace.makes_sense()).ok_or_else(|| {
+        let sensible = candidates.into_iter().filter(Trace::makes_sense);
+        // The first of those that are as good.
+        let mut best = sensible.rev().max_by_key(Trace::names);
+        if let Some(trace) = &mut best {
+            trace.count -= usize::from(!trace.ends_in_event());
+        }
+        best.ok_or_else(|| {
             format!(
                 "its {count} events in {} bytes have neither 208 nor 112 bytes each, or are not \
                      all there: this release of Synapse is not known",
@@ -102,12 +111,32 @@ impl<'a> Trace<'a> {
     fn makes_sense(&self) -> bool {
         let events = self.count.checked_mul(self.layout.stride());
         let there = events.is_some_and(|events| events <= self.bytes.len());
-        there
-            && (0..self.count.min(PROBE)).all(|index| {
-                let event = self.event(index);
-                matches!(event.kind(), b'B' | b'E' | b'X' | b'M' | b'C' | b'i' | b'I')
-                    && self.points_into_strings(event.raw.u64(0))
-            })
+        // A letter or two may stand anywhere.
+        let enough = || self.names() > 0 || self.probed().count() >= ENOUGH;
+        there && self.probed().all(|event| event.is_event()) && enough()
+    }
+
+    /// The events by which the layout is recognised: not the last one, which may be none.
+    fn probed(&self) -> impl Iterator<Item = Event<'_>> {
+        (0..self.count.saturating_sub(1).clamp(1, PROBE)).map(|index| self.event(index))
+    }
+
+    /// How many of them have a name.
+    fn names(&self) -> usize {
+        self.probed().filter(|event| self.text(event.raw.u64(NAME)).is_some()).count()
+    }
+
+    fn ends_in_event(&self) -> bool {
+        let last = self.event(self.count.saturating_sub(1));
+        last.is_event() && self.points_into_strings(last.raw.u64(NAME)) && last.time(1).is_some()
+    }
+
+    /// How many events have a name that lies elsewhere.
+    pub(crate) fn strays(&'a self) -> u64 {
+        let strays = |event: &Event<'_>| {
+            [NAME, OPERATION].iter().any(|at| !self.points_into_strings(event.raw.u64(*at)))
+        };
+        self.events().filter(|event| event.kind() != b'M' && strays(event)).count() as u64
     }
 
     fn points_into_strings(&self, pointer: u64) -> bool {
@@ -147,6 +176,11 @@ impl<'a> Trace<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Whether it has a letter that is known.
+    fn is_event(&self) -> bool {
+        matches!(self.kind(), b'B' | b'E' | b'X' | b'M' | b'C' | b'i' | b'I')
+    }
+
     /// Chrome's letter for what it is.
     pub(crate) fn kind(&self) -> u8 {
         self.raw.u8(16)

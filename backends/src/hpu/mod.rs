@@ -8,8 +8,8 @@
 //! stops, or before the program gives the device back. It works only if `HABANA_PROFILE` was
 //! set when the device was opened, which `kymo record` does.
 //!
-//! There are no correlation ids. A launch and what it launched bear the same recipe; the
-//! last launch of a recipe before an activity is the one it belongs to.
+//! There are no correlation ids. A launch and what it launched bear the same recipe; which
+//! execution is that of which launch is counted (`arrows`).
 //!
 //! | file | what |
 //! |---|---|
@@ -18,12 +18,13 @@
 //! | `float80`, `layout` | events as they lie in the trace's buffer |
 //! | `clock` | Synapse's clock |
 //! | `engines` | what engines there are |
-//! | `decode`, `args`, `texts` | events become records |
+//! | `decode`, `args`, `texts`, `arrows` | events become records |
 //! | `collect`, `session` | start and stop, and the thread in between |
 //! | `probe` | what `kymo doctor` says |
 //! | `replay` | traces without a library, for benchmarks |
 
 mod args;
+mod arrows;
 mod clock;
 mod collect;
 mod decode;
@@ -38,5 +39,4 @@ mod sys;
 mod texts;
 
 pub use collect::{HPU, Hpu, acquired, is_idle, opening, released};
-pub use library::{acquire, acquire_by_module, acquire_by_type, destroy, initialize, release};
 pub use probe::probe;

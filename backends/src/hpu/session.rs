@@ -135,6 +135,8 @@ impl Session {
             ("others", decoded.others),
             ("calls", decoded.calls),
             ("noise", decoded.noise),
+            ("arrows_ambiguous", decoded.ambiguous),
+            ("names_lost", self.decoder.unnamed),
             ("lost.of_unknown_kind", decoded.skipped),
             ("lost.without_times", decoded.timeless),
             ("lost.unfinished", decoded.unfinished),

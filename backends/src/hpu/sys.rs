@@ -9,8 +9,6 @@ use crate::load::functions;
 /// `synStatus`.
 pub(crate) type Status = c_int;
 pub(crate) const SUCCESS: Status = 0;
-/// `synFail`: what is said for a library that is not there.
-pub(crate) const FAIL: Status = 26;
 
 /// `synTraceType`.
 pub(crate) const TRACE_ALL: c_int = 1;

@@ -7,6 +7,7 @@
 use std::ptr;
 use std::sync::OnceLock;
 
+use super::share;
 use super::sys::Pti;
 use crate::annotate::guarded;
 use crate::vendor::pool::{Bounds, Counts, Full, Pool};
@@ -60,10 +61,20 @@ pub(crate) unsafe extern "C" fn completed(buffer: *mut u8, size: usize, used: us
         match pool.accept(buffer, size) {
             true => {
                 let full = Full { start: buffer, used: used.min(size) };
+                // SAFETY: PTI wrote it, and nobody writes to it now.
+                unsafe { share::deliver(pti.next_record, &full) };
                 // SAFETY: PTI wrote them.
                 pool.put(full, size, |full| unsafe { walk::count(pti.next_record, full) });
+                if !share::is_read() {
+                    // Nobody reads it.
+                    pool.take_full().into_iter().for_each(|full| pool.recycle(full));
+                }
             }
-            false => pool.refuse(buffer),
+            false => {
+                if !share::pass_on(buffer, size, used) {
+                    pool.refuse(buffer);
+                }
+            }
         }
     });
 }

@@ -13,6 +13,7 @@ use super::levelzero;
 use super::library::{self, Found};
 use super::selection::Selection;
 use super::session::Session;
+use super::share;
 use super::sys::{
     CLASS_GPU_OPERATION_CORE, Code, GROUP_ALL, LOCAL_PROFILING_NOT_SUPPORTED, NOT_IMPLEMENTED, Pti,
     SUCCESS, Version, kind,
@@ -114,11 +115,8 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     WORKER.watch_process(in_child, Some(at_exit));
     buffers::prepare(pti);
     let sizes = Sizes::learn(pti);
-    // SAFETY: the functions live for ever. The first buffer is asked for in here.
-    let result = unsafe { (pti.set_callbacks)(buffers::requested, buffers::completed) };
-    if result != SUCCESS {
-        return Err(format!("ptiViewSetCallbacks: {}", describe(pti, result)));
-    }
+    share::reading(true);
+    register(pti)?;
     let selection = enable(recorder, pti, selection);
     if selection.is_empty() {
         return Err("PTI refused to record anything".to_owned());
@@ -135,6 +133,26 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     Ok(Some(Session::new(recorder, found, selection, sizes, decoder)))
 }
 
+/// Sets our callbacks, once: from then on the program's own are served by us.
+fn register(pti: &Pti) -> Result<(), String> {
+    if !share::registering() {
+        return Ok(());
+    }
+    if share::is_used() {
+        // What it gave PTI until now comes back to it.
+        // SAFETY: this is not one of PTI's callbacks.
+        unsafe { (pti.flush_all)() };
+    }
+    // SAFETY: the functions live for ever. The first buffer is asked for in here.
+    match unsafe { (pti.set_callbacks)(buffers::requested, buffers::completed) } {
+        SUCCESS => Ok(()),
+        error => {
+            share::not_registered();
+            Err(format!("ptiViewSetCallbacks: {}", describe(pti, error)))
+        }
+    }
+}
+
 /// Switches on what can be; returns that.
 fn enable(recorder: &dyn Recorder, pti: &Pti, mut selection: Selection) -> Selection {
     let key = |kind: u32| format!("xpu.{}.kind_not_recorded.{kind}", std::process::id());
@@ -146,7 +164,9 @@ fn enable(recorder: &dyn Recorder, pti: &Pti, mut selection: Selection) -> Selec
         // SAFETY: a number.
         let result = unsafe { (pti.enable)(kind) };
         let result = if result == SUCCESS { choose_calls(pti, kind) } else { result };
-        if result != SUCCESS {
+        if result == SUCCESS {
+            share::enabled(kind);
+        } else {
             selection = selection.without(kind);
             fact(recorder, &key(kind), &describe(pti, result));
         }

@@ -45,26 +45,6 @@ pub(crate) fn loader(load: bool) -> Option<&'static LevelZero> {
 /// `ZE_RESULT_ERROR_UNINITIALIZED`: what Level Zero says where there is none.
 pub const UNINITIALISED: c_int = ZE_UNINITIALISED;
 
-/// `zeInit` of the loader that the program has.
-pub fn init(flags: u32) -> c_int {
-    // SAFETY: the program's own call.
-    loader(false).map_or(UNINITIALISED, |zero| unsafe { (zero.init)(flags) })
-}
-
-/// `zeInitDrivers` of the loader that the program has.
-///
-/// # Safety
-/// As Level Zero says.
-pub unsafe fn init_drivers(
-    count: *mut u32,
-    drivers: *mut *mut c_void,
-    which: *mut c_void,
-) -> c_int {
-    let function = loader(false).and_then(|zero| zero.init_drivers);
-    // SAFETY: the program's own call.
-    function.map_or(UNINITIALISED, |function| unsafe { function(count, drivers, which) })
-}
-
 /// The GPUs of this process in the order of Level Zero, or what PTI would abort for.
 pub(crate) fn devices(zero: &LevelZero) -> Result<Vec<Device>, String> {
     // SAFETY: 0: all kinds of drivers, as SYCL and PTI ask for.

@@ -27,6 +27,7 @@
 //! | `buffers` | memory that PTI fills |
 //! | `layout`, `decode`, `calls`, `keys`, `names` | records become ours |
 //! | `launches` | what PTI dropped |
+//! | `share` | another user of PTI in the program |
 //! | `collect`, `session` | start and stop, and the thread in between |
 //! | `probe` | what `kymo doctor` says |
 //! | `replay` | records without a library, for benchmarks |
@@ -45,10 +46,12 @@ mod probe;
 pub mod replay;
 mod selection;
 mod session;
+pub mod share;
 mod sys;
 #[cfg(test)]
 mod tests;
 
 pub use collect::{XPU, Xpu, before_main, initialised, is_idle};
-pub use levelzero::{UNINITIALISED, init, init_drivers};
+pub use levelzero::UNINITIALISED;
 pub use probe::probe;
+pub use sys::{BufferCompleted, BufferRequested};

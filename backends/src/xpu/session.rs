@@ -10,6 +10,7 @@ use super::decode::Decoder;
 use super::layout::Sizes;
 use super::library::Found;
 use super::selection::Selection;
+use super::share;
 use super::sys::{END_OF_BUFFER, SUCCESS};
 use crate::vendor::pool::{Counts, Full};
 use crate::vendor::remark::{counts, fact};
@@ -20,7 +21,10 @@ use crate::vendor::worker::{self, Worker};
 /// How often finished buffers are looked for.
 const NAP: Duration = Duration::from_millis(10);
 /// How often PTI is asked for buffers that are not full.
-const FLUSH_EVERY: Duration = Duration::from_millis(250);
+///
+/// Its flush hands buffers over without the lock that insertion takes (view_handler.h,
+/// `FlushBuffers`): each may lose a record that is being written.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long a pipeline that does not keep up is waited for.
 const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -36,6 +40,8 @@ pub(crate) struct Session {
     /// Buffers whose records ended in something that PTI could not step over.
     broken: u64,
     before: Counts,
+    /// Records that another user of PTI had got by then.
+    shared: u64,
     refused: Option<i32>,
 }
 
@@ -57,6 +63,7 @@ impl Session {
             discarded: 0,
             broken: 0,
             before: buffers::counts(),
+            shared: share::copied(),
             refused: None,
         }
     }
@@ -82,11 +89,14 @@ impl Session {
         self.flush();
         self.read(false);
         for kind in self.selection.kinds() {
-            // SAFETY: a number.
-            unsafe { (self.found.pti.disable)(kind) };
+            if share::disabled(kind) {
+                // SAFETY: a number.
+                unsafe { (self.found.pti.disable)(kind) };
+            }
         }
         self.flush();
         self.read(true);
+        share::reading(false);
         self.state(started);
     }
 
@@ -152,6 +162,7 @@ impl Session {
             ("lost.never_reported", missing),
             ("buffers", (now.completed - self.before.completed).saturating_sub(foreign)),
             ("buffers_of_others", foreign),
+            ("records_shared", share::copied() - self.shared),
             ("buffers_broken", self.broken),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];

@@ -8,11 +8,12 @@ use std::ffi::{c_char, c_int, c_void};
 use crate::load::functions;
 
 /// `pti_result`.
-pub(crate) type Code = c_int;
+pub type Code = c_int;
 pub(crate) const SUCCESS: Code = 0;
 pub(crate) const END_OF_BUFFER: Code = 1;
 /// What every function says while `libpti.so` behind the library could not be loaded.
 pub(crate) const NOT_IMPLEMENTED: Code = 2;
+pub(crate) const BAD_ARGUMENT: Code = 3;
 /// `ptiViewGPULocalAvailable`: collection must be on before Level Zero is initialised.
 pub(crate) const LOCAL_PROFILING_NOT_SUPPORTED: Code = 52;
 
@@ -52,8 +53,10 @@ pub(crate) struct Version {
 
 const _: () = assert!(size_of::<Version>() == 12);
 
-pub(crate) type BufferRequested = unsafe extern "C" fn(buffer: *mut *mut u8, size: *mut usize);
-pub(crate) type BufferCompleted = unsafe extern "C" fn(buffer: *mut u8, size: usize, used: usize);
+/// `pti_fptr_buffer_requested`.
+pub type BufferRequested = unsafe extern "C" fn(buffer: *mut *mut u8, size: *mut usize);
+/// `pti_fptr_buffer_completed`.
+pub type BufferCompleted = unsafe extern "C" fn(buffer: *mut u8, size: usize, used: usize);
 
 functions! {
     /// libpti_view.
@@ -129,8 +132,5 @@ functions! {
         device_properties = c"zeDeviceGetProperties":
             fn(*mut c_void, *mut DeviceProperties) -> c_int;
     }
-    optional {
-        init_drivers = c"zeInitDrivers":
-            fn(*mut u32, *mut *mut c_void, *mut c_void) -> c_int;
-    }
+    optional {}
 }

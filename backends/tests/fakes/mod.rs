@@ -51,6 +51,17 @@ pub(crate) fn rename(library: &Path, function: &str) {
     std::fs::write(library, bytes).expect("a write");
 }
 
+/// Spoils a text in a library, wherever it stands: a name that it looks up.
+pub(crate) fn spoil(library: &Path, text: &str) {
+    let mut bytes = std::fs::read(library).expect("a fake library");
+    let text = format!("{text}\0").into_bytes();
+    let places: Vec<_> =
+        (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(&text)).collect();
+    assert!(!places.is_empty(), "the fake library never had it");
+    places.into_iter().for_each(|at| bytes[at] = b'X');
+    std::fs::write(library, bytes).expect("a write");
+}
+
 /// Lets a command find the libraries in a folder first.
 pub(crate) fn find_libraries(command: &mut Command, folder: &Path) {
     let mut paths = vec![folder.to_owned()];

@@ -4,7 +4,7 @@
 //! the ROCTX that are in it.
 //!
 //! `call` takes functions of all three: `call hipMalloc:4096`, `call ncclAllReduce:1024`,
-//! `call roctxRangePushA:step`. `overhead N` reports scratch memory: 1 allocated, 2
+//! `call roctxRangePushA:step`, `call hipStreamDestroy:13`. `overhead N` reports scratch memory: 1 allocated, 2
 //! released, 3 reclaimed. `via=driver` launches through the module API.
 //!
 //! `FAKE_HIP_DEVICES` (1) devices.

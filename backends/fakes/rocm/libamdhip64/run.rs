@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::arguments::{dim, integer, kind, number, pointer, size, stream, text};
+use crate::arguments::{dim, integer, kind, new_stream, number, pointer, size, stream, text};
 use crate::functions::Function;
 use crate::registration::{register, tell};
 use crate::script::{Statement, Verb, Via, parse};
@@ -52,10 +52,12 @@ fn run(script: &[Statement]) {
     }
 }
 
-/// The handle of a stream: 7, CUDA's default, is the null stream.
+/// The handle of a stream: 7, CUDA's default, is the null stream; 1 is `hipStreamLegacy`, and 2
+/// `hipStreamPerThread`.
 fn handle(place: Place) -> u64 {
     match place.stream {
         7 => 0,
+        1 | 2 => place.stream.into(),
         number => 0x7f00_0000_0000 + u64::from(place.device) * 0x1_0000 + u64::from(number) * 64,
     }
 }
@@ -211,7 +213,13 @@ fn other(function: &Function, place: Place) {
     let word = function.word.to_str().unwrap_or_default();
     let amount = word.parse().unwrap_or(4096_u64);
     let name = function.name;
+    let numbered = || {
+        let number = amount as u32;
+        handle(Place { stream: number, ..place })
+    };
     let arguments = match name.to_bytes() {
+        b"hipStreamCreateWithFlags" => vec![new_stream(numbered()), number(c"flags", 1)],
+        b"hipStreamDestroy" => vec![stream(numbered())],
         b"hipMalloc" => vec![pointer(c"ptr", 0x6000_0000), size(c"size", amount)],
         b"hipFree" => vec![pointer(c"ptr", 0x7e00_0000_0000)],
         b"ncclAllReduce" | b"ncclSend" | b"ncclBroadcast" => vec![

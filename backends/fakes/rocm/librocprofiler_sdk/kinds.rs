@@ -27,6 +27,9 @@ const BUFFER_0_5: [&CStr; 6] = [
     c"CORRELATION_ID_RETIREMENT",
     c"RCCL_API",
 ];
+/// What 0.6.0 has behind those.
+const BUFFER_0_6: [&CStr; 4] =
+    [c"OMPT", c"MEMORY_ALLOCATION", c"RUNTIME_INITIALIZATION", c"ROCDECODE_API"];
 /// In 1.0.0, and at its end what 2026 added.
 const BUFFER_1_0: [&CStr; 27] = [
     c"MEMORY_COPY",
@@ -74,18 +77,24 @@ const CALLBACK: [&CStr; 12] = [
     c"MARKER_CORE_RANGE_API",
 ];
 const CALLBACK_0_5: usize = 5;
+const CALLBACK_0_6: usize = 9;
 
 fn buffer_kinds() -> Vec<&'static CStr> {
-    let rest: &[&CStr] = match toolkit() {
-        ..100 => &BUFFER_0_5,
-        100..103 => &BUFFER_1_0[..BUFFER_1_0.len() - ADDED_IN_2026],
-        _ => &BUFFER_1_0,
+    let (rest, more): (&[&CStr], &[&CStr]) = match toolkit() {
+        ..6 => (&BUFFER_0_5, &[]),
+        6..100 => (&BUFFER_0_5, &BUFFER_0_6),
+        100..103 => (&BUFFER_1_0[..BUFFER_1_0.len() - ADDED_IN_2026], &[]),
+        _ => (&BUFFER_1_0, &[]),
     };
-    FIRST.iter().chain(rest).copied().collect()
+    FIRST.iter().chain(rest).chain(more).copied().collect()
 }
 
 fn callback_kinds() -> Vec<&'static CStr> {
-    let rest = if toolkit() < 100 { &CALLBACK[..CALLBACK_0_5] } else { &CALLBACK[..] };
+    let rest = match toolkit() {
+        ..6 => &CALLBACK[..CALLBACK_0_5],
+        6..100 => &CALLBACK[..CALLBACK_0_6],
+        _ => &CALLBACK[..],
+    };
     FIRST.iter().chain(rest).copied().collect()
 }
 
@@ -114,6 +123,11 @@ pub(crate) fn operation(library: Library, function: &CStr) -> u32 {
 }
 
 fn operations(kind: c_int) -> Option<Vec<(c_int, &'static CStr)>> {
+    if toolkit() >= 100 && kind == callback(c"HIP_STREAM") {
+        let names =
+            [c"HIP_STREAM_NONE", c"HIP_STREAM_CREATE", c"HIP_STREAM_DESTROY", c"HIP_STREAM_SET"];
+        return Some((0..).zip(names).collect());
+    }
     let libraries = [Library::Hip, Library::Rccl, Library::Roctx];
     let library = libraries.into_iter().find(|library| of_library(*library) == kind)?;
     let named = |name: &&'static CStr| (operation(library, name) as c_int, *name);

@@ -1,6 +1,6 @@
 //! A `librocprofiler-sdk.so` without a GPU: what a tool sees of the fake HIP's scripts, in
 //! the layouts and with the numbers of the version that `FAKE_ROCPROFILER_VERSION` names:
-//! "0.5" (ROCm 6.3), "1.0" (ROCm 7.0), or "1.3" and later (2026).
+//! "0.5" (ROCm 6.3), "0.6" (6.4), "1.0" (7.0), "1.1" (7.1), or "1.3" and later (2026).
 //!
 //! It keeps to what the real one is documented to do, and to its source:
 //! - tools are configured in the first call of `rocprofiler_set_api_table` or in
@@ -8,6 +8,11 @@
 //!   never;
 //! - HIP's functions are replaced for tools that asked for them, and only for those
 //!   functions;
+//! - it walks over a copy of a call's arguments: their addresses point to nothing, and types are
+//!   mangled;
+//! - streams share four HSA queues. From 1.0 on tools may be told of streams; before 1.3 a
+//!   stream that was not made under their eyes ends the process, as an exception that nobody
+//!   catches does (hip/stream.cpp, `get_stream_id`);
 //! - kernels are registered before they are dispatched, in contexts that run;
 //! - work is recorded for contexts that ran when it was asked for, when it is over, on a
 //!   thread of the library's own;
@@ -57,6 +62,7 @@ mod observe;
 mod record;
 mod registration;
 mod status;
+mod streams;
 
 /// Where the settings are, for `settings`.
 const VARIABLES: settings::Variables = settings::Variables::ROCPROFILER;

@@ -13,13 +13,17 @@ use crate::seam::{Task, Work, ahead, realtime};
 use crate::settings::{self, befalls, toolkit};
 use crate::status::{ERROR, SUCCESS, call};
 use crate::tables::{Argument, Call, Event};
-use crate::{buffers, contexts};
+use crate::{buffers, contexts, streams};
 
-const ENTER: u32 = 1;
-const EXIT: u32 = 2;
+pub(crate) const ENTER: u32 = 1;
+pub(crate) const EXIT: u32 = 2;
 /// Where a payload has its arguments, and its bytes: the unions of the real ones are larger.
 const ARGUMENTS: usize = 8;
 const PAYLOAD: usize = 8 + 160 + 8;
+/// `GPU_MAX_HW_QUEUES`, as it is unless somebody sets it.
+const QUEUES: u64 = 4;
+/// Where copies of arguments lay when their addresses are passed on: nothing is there any more.
+const GONE: usize = 0x1000;
 
 pub(crate) extern "C" fn observe(event: &Event<'_>) {
     if is_finalized() {
@@ -117,7 +121,8 @@ fn submitted(work: &Work) {
     let (start, end) = (boottime(work.start), boottime(work.end));
     let when = when(work.correlation.into(), start, end);
     let agent = gpu(work.place.device);
-    let queue = u64::from(work.place.device) * 100 + u64::from(work.place.stream);
+    // HIP has few queues, which its streams share.
+    let queue = u64::from(work.place.device) * 100 + u64::from(work.place.stream) % QUEUES;
     match work.task {
         Task::Kernel(kernel) => {
             let block = kernel.block.map(|n| n as u32);
@@ -230,7 +235,7 @@ pub struct Large([u64; 8]);
 #[repr(C)]
 struct Small([u64; 7]);
 
-fn callback_record(
+pub(crate) fn callback_record(
     context: u64,
     correlation: u64,
     kind: c_int,
@@ -251,7 +256,7 @@ fn callback_record(
 
 /// # Safety
 /// `callback` is a tool's, for records of the emulated version.
-unsafe fn invoke(callback: usize, record: Large, word: *mut u64, data: usize) {
+pub(crate) unsafe fn invoke(callback: usize, record: Large, word: *mut u64, data: usize) {
     let data = data as *mut c_void;
     type ForLarge = unsafe extern "C" fn(Large, *mut u64, *mut c_void);
     type ForSmall = unsafe extern "C" fn(Small, *mut u64, *mut c_void);
@@ -288,6 +293,17 @@ thread_local! {
 }
 
 fn tell(call: &Call<'_>, phase: u32) {
+    // What tells of streams is wrapped around what tells of calls.
+    if phase == ENTER {
+        streams::enter(call);
+    }
+    tell_of_call(call, phase);
+    if phase == EXIT {
+        streams::exit(call);
+    }
+}
+
+fn tell_of_call(call: &Call<'_>, phase: u32) {
     let kind = kinds::of_library(call.library);
     let operation = kinds::operation(call.library, call.function);
     let mut payload = [0_u64; PAYLOAD / 8];
@@ -336,14 +352,14 @@ pub unsafe extern "C" fn rocprofiler_iterate_callback_tracing_kind_operation_arg
         if payload.is_null() {
             return ERROR;
         }
+        // The library walks over a copy of the arguments (hip/defines.hpp, `as_arg_addr`), which
+        // is gone when it passes their addresses on.
         let arguments = ARGUMENTS_OF.with_borrow(Vec::clone);
         for (number, (argument, at)) in arguments.iter().zip(places(&arguments)).enumerate() {
-            // SAFETY: within the payload; the tool's function.
-            unsafe {
-                let address = payload.add(at).cast();
-                let (ty, name) = (argument.ty.as_ptr(), argument.name.as_ptr());
-                each(0, 0, number as u32, address, 0, ty, name, c"?".as_ptr(), 0, data);
-            }
+            let address = std::ptr::without_provenance(GONE + at - ARGUMENTS);
+            let (ty, name) = (argument.ty.as_ptr(), argument.name.as_ptr());
+            // SAFETY: the tool's function.
+            unsafe { each(0, 0, number as u32, address, 0, ty, name, c"?".as_ptr(), 0, data) };
         }
         SUCCESS
     })

@@ -106,23 +106,32 @@ pub(crate) fn scratch(
     queue: u64,
     bytes: u64,
 ) -> Option<Record> {
-    if toolkit() < 100 {
+    if toolkit() < 6 {
         let mut record = Record::new(c"SCRATCH_MEMORY", operation, 80)?;
         let fields = [agent, queue, when.thread, when.start, when.end, when.correlation];
         fields.into_iter().enumerate().for_each(|(at, value)| record.put(16 + 8 * at, value, 8));
         return Some(record);
     }
-    let mut record = Record::new(c"SCRATCH_MEMORY", operation, 96)?;
+    // 80 bytes again in 0.6, and in another order; 88 in 1.0.0 as released with ROCm 7.0.
+    let size = match toolkit() {
+        ..100 => 80,
+        100 => 88,
+        _ => 96,
+    };
+    let mut record = Record::new(c"SCRATCH_MEMORY", operation, size)?;
     record.put(16, when.correlation, 8);
     let fields = [agent, queue, when.thread, when.start, when.end, 0, bytes];
-    fields.into_iter().enumerate().for_each(|(at, value)| record.put(40 + 8 * at, value, 8));
+    let first = 16 + long();
+    for (at, value) in (first..size).step_by(8).zip(fields) {
+        record.put(at, value, 8);
+    }
     Some(record)
 }
 
 pub(crate) fn allocation(when: &When, agent: u64, address: u64, bytes: i64) -> Option<Record> {
     // Allocate 1, free 3.
     let operation = if bytes < 0 { 3 } else { 1 };
-    let mut record = Record::new(c"MEMORY_ALLOCATION", operation, 88)?;
+    let mut record = Record::new(c"MEMORY_ALLOCATION", operation, 64 + long())?;
     record.put(16, when.correlation, 8);
     let fields = [when.thread, when.start, when.end, agent, address, bytes.max(0) as u64];
     let first = 16 + long();

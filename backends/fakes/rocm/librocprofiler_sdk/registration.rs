@@ -151,7 +151,7 @@ pub unsafe extern "C" fn rocprofiler_force_configure(configure: *mut c_void) -> 
         // SAFETY: strings; the fake's programs have no other thread yet.
         unsafe { libc::setenv(c"ROCPROFILER_REGISTER_FORCE_LOAD".as_ptr(), c"1".as_ptr(), 1) };
         initialize();
-        // From 1.3 on, those that registered before are asked once more.
+        // Those that registered before are asked once more, from 1.3 on.
         let name = c"rocprofiler_register_invoke_all_registrations";
         // SAFETY: a string; null stands for all that the process shares.
         let again = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
