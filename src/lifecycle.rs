@@ -1,12 +1,13 @@
 //! What becomes of a recording when the process forks, ends, or turns into another.
 //!
-//! | event | what happens |
-//! |---|---|
-//! | `exit`, return from `main`, from any thread | the recording is stopped: all is written |
-//! | `_exit`, `exec…` | the same, where these calls reach us (the injected library); otherwise up to one flush interval is lost |
-//! | `fork` | the parent goes on; the child starts afresh with its first event, or stays silent; it can be asked for traces, from then on, if its parent could |
-//! | a thread ends | its queue is drained and used again |
-//! | a signal kills the process | what was flushed is a valid trace |
+//! | event | under `kymo record` | in a program that records by itself, or under `kymo record --wait` |
+//! |---|---|---|
+//! | `exit`, return from `main`, from any thread | sources push what they hold; `kymo` reads on until the process is gone | the recording is stopped: all is written |
+//! | `_exit`, `exec…` | the same | the same, where these calls reach us (the injected library); otherwise up to one flush interval is lost |
+//! | `fork`, `_Fork`, `clone` | the child records into the memory that it inherits, as a process of its own, or stays silent | the parent goes on; the child of a `fork` starts afresh with its first event, or stays silent; it can be asked for traces, from then on, if its parent could |
+//! | `vfork` | the child records as the thread that it came from, and ends without us | the same |
+//! | a thread ends | its queue is drained and used again | the same |
+//! | a signal kills the process | nothing is lost of what was pushed: `kymo` reads it, and says what the process died of | what was flushed is a valid trace |
 
 use std::ptr;
 use std::sync::Once;

@@ -384,8 +384,18 @@ pub(crate) fn order_dump_of(
     why: &str,
     patience: Duration,
 ) -> Result<Ordered, Error> {
+    order_dump_to(shared, Target::Next, why, patience)
+}
+
+/// As [`order_dump_of`], into any file.
+pub(crate) fn order_dump_to(
+    shared: &Shared,
+    target: Target,
+    why: &str,
+    patience: Duration,
+) -> Result<Ordered, Error> {
     let asked = shared.ask(Instant::now() + patience)?;
-    shared.order(Order::new(Target::Next, why, asked))
+    shared.order(Order::new(target, why, asked))
 }
 
 /// Has the flight recorder of this process write what it holds, and waits for it.
@@ -395,6 +405,9 @@ pub(crate) fn dump_active(target: Target, why: &str, patience: Duration) -> Resu
 }
 
 fn dump(shared: &Shared, target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
+    if joined::is_joined() {
+        return joined::dump(shared, &target, why, patience);
+    }
     let deadline = Instant::now() + patience;
     let asked = shared.ask(deadline)?;
     sources::flush(patience);

@@ -1,8 +1,8 @@
 //! `kymo record`: runs a command with the library injected.
 //!
-//! `kymo` is not in the data path. It makes the output and the control page, tells the
-//! command of both by its environment, waits, and cuts the output to what is whole. What
-//! the processes wrote is a valid trace also if `kymo` is killed meanwhile.
+//! `kymo` makes the output and the place where processes join the recording, tells the command
+//! of it by its environment, and encodes what they record ([`kymograph::collect`]). The output
+//! is a valid trace also if `kymo` is killed meanwhile.
 
 use super::command::{self, Environment};
 use super::destination::Destination;

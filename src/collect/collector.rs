@@ -6,22 +6,28 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::death::Process;
-use super::join::{SOCKET, address};
-use super::letter;
+use super::dump;
+use super::join::{SOCKET, address, wait_for_answers};
+use super::letter::{self, Facts};
 use super::member::{Member, Subject};
 use super::names::Names;
 use crate::config::Config;
 use crate::control::{Page, State};
+use crate::error::Error;
+use crate::flight::{Dump, Ordered, Target};
 use crate::queue::{About, Arena, Life, Pool};
 use crate::recording;
 
 /// How often arenas are looked at: by how much the engine of a process starts late at most.
 const LOOK: Duration = Duration::from_millis(10);
+/// How long a dump may take to be ordered.
+const ORDER: Duration = Duration::from_secs(1);
 /// In what is known of the command: it is over.
 const OVER: i32 = 1 << 8;
 /// Names of dead processes that are kept for children that they may have left.
@@ -105,6 +111,7 @@ impl Collector {
             config: config.clone(),
             page: page.clone(),
             homes: Vec::new(),
+            waiting: Vec::new(),
         };
         let builder = std::thread::Builder::new().name("kymo collector".to_owned());
         self.thread = Some(builder.spawn(move || work.run())?);
@@ -173,6 +180,7 @@ struct Work {
     config: Config,
     page: Arc<Page>,
     homes: Vec<Home>,
+    waiting: Vec<Waiting>,
 }
 
 impl Work {
@@ -183,6 +191,7 @@ impl Work {
             let finish = self.shared.finish.load(Ordering::Acquire);
             self.accept();
             self.look();
+            self.answer();
             let alive = self.homes.iter().any(Home::is_alive);
             self.shared.alive.store(alive, Ordering::Release);
             if !closed && self.page.state() != State::Recording {
@@ -222,8 +231,9 @@ impl Work {
                 }
                 OwnedFd::from_raw_fd(fd)
             };
-            match take_in(&socket) {
-                Ok(home) => {
+            match receive(&socket) {
+                Ok(Request::Dump { pid, facts }) => self.order_dump(socket, pid, &facts),
+                Ok(Request::Join(home)) => {
                     self.shared.state().joined += 1;
                     // The program whose place this one has taken records no more.
                     for old in self.homes.iter().flat_map(|home| &home.residents) {
@@ -242,6 +252,39 @@ impl Work {
                 }
             }
         }
+    }
+
+    /// A process wants what is held of it to be written.
+    fn order_dump(&mut self, socket: OwnedFd, pid: u32, facts: &Facts) {
+        // It may have recorded its first event a moment ago.
+        self.look();
+        let text = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
+        let target = text("path").map_or(Target::Next, |path| Target::Path(path.into()));
+        let residents = self.homes.iter().flat_map(|home| &home.residents);
+        let of_it = residents.filter(|resident| resident.pid == pid);
+        let member = of_it.filter_map(|resident| resident.member.as_ref()).next_back();
+        let ordered = member
+            .ok_or(Error::NoFlight)
+            .and_then(|member| member.order_dump(target, &text("why").unwrap_or_default(), ORDER));
+        match ordered {
+            Ok(answer) => self.waiting.push(Waiting { socket, answer }),
+            Err(error) => reply(&socket, Err(error)),
+        }
+    }
+
+    /// Tells those who wait what has become of their dumps.
+    fn answer(&mut self) {
+        self.waiting.retain(|Waiting { socket, answer }| match answer.try_recv() {
+            Err(TryRecvError::Empty) => true,
+            Err(TryRecvError::Disconnected) => {
+                reply(socket, Err(Error::NoFlight));
+                false
+            }
+            Ok(result) => {
+                reply(socket, result);
+                false
+            }
+        });
     }
 
     /// Starts engines, and lets go of those that have ended.
@@ -296,8 +339,24 @@ impl Work {
     }
 }
 
-/// Receives what a process sends that joins.
-fn take_in(socket: &OwnedFd) -> io::Result<Home> {
+/// What a process wants.
+enum Request {
+    Join(Home),
+    /// What is held of it is to be written.
+    Dump {
+        pid: u32,
+        facts: Facts,
+    },
+}
+
+/// Who waits for a dump.
+struct Waiting {
+    socket: OwnedFd,
+    answer: Ordered,
+}
+
+/// Receives what a process sends.
+fn receive(socket: &OwnedFd) -> io::Result<Request> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     let peer = peer(socket)?;
     // SAFETY: no arguments, cannot fail.
@@ -306,22 +365,27 @@ fn take_in(socket: &OwnedFd) -> io::Result<Home> {
         return Err(wrong("a process of another user tried to join"));
     }
     // It has sent before it went on; should it be somebody else, it is not waited for.
-    let time = libc::timeval { tv_sec: 1, tv_usec: 0 };
-    // SAFETY: `time` lives through the call and is as long as is said.
-    unsafe {
-        let (option, value) = (libc::SO_RCVTIMEO, (&raw const time).cast());
-        let fd = socket.as_raw_fd();
-        libc::setsockopt(fd, libc::SOL_SOCKET, option, value, size_of_val(&time) as u32);
-    }
+    wait_for_answers(socket, Duration::from_secs(1));
     let (message, file) = letter::receive(socket.as_fd())?;
-    let facts = letter::read(&message);
-    let facts = facts.ok_or_else(|| wrong("a process has a library of another release"))?;
+    let facts = match letter::read(&message) {
+        Some((letter::Subject::Join, facts)) => facts,
+        Some((letter::Subject::Dump, facts)) => {
+            return Ok(Request::Dump { pid: peer.pid as u32, facts });
+        }
+        _ => return Err(wrong("a process has a library of another release")),
+    };
     let arena = Arena::open(file.ok_or_else(|| wrong("a process sent no memory"))?)?;
     let inside = arena.about(1).map_or(0, |about| about.pid);
     let (arena, facts) = (Arc::new(arena), Arc::new(facts));
     let mut home = Home { arena, facts, pid: (peer.pid as u32, inside), residents: Vec::new() };
     home.settle();
-    Ok(home)
+    Ok(Request::Join(home))
+}
+
+/// Best effort: whoever has asked may be gone.
+fn reply(socket: &OwnedFd, result: Result<Dump, Error>) {
+    let letter = letter::write(letter::Subject::Dumped, &dump::write(result));
+    let _ = letter::send(socket.as_fd(), &letter, None);
 }
 
 fn peer(socket: &OwnedFd) -> io::Result<libc::ucred> {

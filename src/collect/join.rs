@@ -3,14 +3,17 @@
 use std::ffi::OsStr;
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use super::letter;
+use super::dump;
+use super::letter::{self, Subject};
 use crate::config::Config;
 use crate::engine::Origin;
+use crate::flight::Dump;
 use crate::intern::INTERNER;
 use crate::queue::{self, Arena};
 use crate::recording;
@@ -45,9 +48,47 @@ fn try_join(config: &Config) -> io::Result<()> {
     queue::watch_threads();
     crate::lifecycle::watch_process();
     let facts = Origin::of_this_process(config).to_facts();
-    letter::send(socket.as_fd(), &letter::write(&facts), file.as_fd()).inspect_err(|_| {
-        arena.close();
-    })
+    let letter = letter::write(Subject::Join, &facts);
+    letter::send(socket.as_fd(), &letter, Some(file.as_fd())).inspect_err(|_| arena.close())
+}
+
+/// Has `kymo` write what it holds of this process, into `path` or else the next numbered file,
+/// and waits for that.
+///
+/// # Errors
+/// `kymo` cannot be reached, does not answer within `patience`, or could not do it.
+pub(crate) fn dump(
+    config: &Config,
+    path: Option<&Path>,
+    why: &str,
+    patience: Duration,
+) -> io::Result<Dump> {
+    let folder = config.control.as_deref().and_then(Path::parent).ok_or(io::ErrorKind::NotFound)?;
+    let socket = connect(folder)?;
+    wait_for_answers(&socket, patience);
+    let mut facts = vec![("why".to_owned(), why.to_owned())];
+    if let Some(path) = path {
+        let path = std::path::absolute(path)?.into_os_string().into_string();
+        facts.push(("path".to_owned(), path.map_err(|_| io::ErrorKind::InvalidFilename)?));
+    }
+    letter::send(socket.as_fd(), &letter::write(Subject::Dump, &facts), None)?;
+    let (answer, _) = letter::receive(socket.as_fd())?;
+    let (_, facts) = letter::read(&answer).ok_or(io::ErrorKind::ConnectionReset)?;
+    dump::read(&facts)
+}
+
+/// No read takes longer than this.
+pub(super) fn wait_for_answers(socket: &OwnedFd, time: Duration) {
+    let time = libc::timeval {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_usec: (time.subsec_micros() as libc::suseconds_t).max(1),
+    };
+    let (option, value) = (libc::SO_RCVTIMEO, (&raw const time).cast());
+    // SAFETY: `time` lives through the call and is as long as is said.
+    unsafe {
+        let length = size_of_val(&time) as u32;
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, length);
+    }
 }
 
 /// Connects to the `kymo` whose control page lies in `folder`.
@@ -64,7 +105,6 @@ fn connect(folder: &Path) -> io::Result<OwnedFd> {
     let time = libc::timeval { tv_sec: 0, tv_usec: PATIENCE_MILLIS * 1000 };
     // SAFETY: `time` and `address` live through the calls, and are as long as is said.
     let connected = unsafe {
-        use std::os::fd::AsRawFd;
         let fd = socket.as_raw_fd();
         let (option, value) = (libc::SO_SNDTIMEO, (&raw const time).cast());
         libc::setsockopt(fd, libc::SOL_SOCKET, option, value, size_of_val(&time) as u32);

@@ -1,8 +1,11 @@
-//! What a process sends to `kymo` when it joins: one message with the file of its arena, and
-//! what cannot be asked of it once it is dead.
+//! What processes and `kymo` send each other: single messages of keys and values, with a file
+//! or without.
 //!
 //! ```text
-//! "kymograph join 1\n" (KEY 0 VALUE 0)*
+//! "kymograph join 1\n"   (KEY 0 VALUE 0)*  with its arena: what cannot be asked of it once it
+//!                                          is dead
+//! "kymograph dump 1\n"   (KEY 0 VALUE 0)*  what its flight recorder holds is to be written
+//! "kymograph dumped 1\n" (KEY 0 VALUE 0)*  the answer to that
 //! ```
 
 use std::io;
@@ -10,15 +13,35 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// What a message begins with. Its number is raised with every change of what follows.
-const GREETING: &[u8] = b"kymograph join 1\n";
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Subject {
+    Join,
+    Dump,
+    Dumped,
+}
+
+impl Subject {
+    const ALL: [Subject; 3] = [Subject::Join, Subject::Dump, Subject::Dumped];
+
+    fn greeting(self) -> &'static [u8] {
+        match self {
+            Subject::Join => b"kymograph join 1\n",
+            Subject::Dump => b"kymograph dump 1\n",
+            Subject::Dumped => b"kymograph dumped 1\n",
+        }
+    }
+}
+
+/// Keys and values.
+pub(super) type Facts = Vec<(String, String)>;
 /// The longest message; facts that do not fit are left out.
 const LONGEST: usize = 32 << 10;
 /// Room for one descriptor beside the message.
 const CONTROL: usize = 64;
 
 /// Facts as one message.
-pub(super) fn write(facts: &[(String, String)]) -> Vec<u8> {
-    let mut message = GREETING.to_vec();
+pub(super) fn write(subject: Subject, facts: &[(String, String)]) -> Vec<u8> {
+    let mut message = subject.greeting().to_vec();
     for (key, value) in facts {
         if message.len() + key.len() + value.len() + 2 <= LONGEST && !value.contains('\0') {
             message.extend(key.bytes().chain([0]).chain(value.bytes()).chain([0]));
@@ -27,27 +50,36 @@ pub(super) fn write(facts: &[(String, String)]) -> Vec<u8> {
     message
 }
 
-/// The facts of a message; `None` if it is not one of ours.
-pub(super) fn read(message: &[u8]) -> Option<Vec<(String, String)>> {
+/// What a message is about, and its facts; `None` if it is not one of ours.
+pub(super) fn read(message: &[u8]) -> Option<(Subject, Facts)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let rest = message.strip_prefix(GREETING)?;
+    let is_it = |subject: &Subject| message.starts_with(subject.greeting());
+    let subject = Subject::ALL.into_iter().find(is_it)?;
+    let rest = &message[subject.greeting().len()..];
     let parts: Vec<&[u8]> = rest.split(|byte| *byte == 0).collect();
-    Some(parts.chunks_exact(2).map(|pair| (text(pair[0]), text(pair[1]))).collect())
+    let facts = parts.chunks_exact(2).map(|pair| (text(pair[0]), text(pair[1]))).collect();
+    Some((subject, facts))
 }
 
-/// Sends a message with a descriptor. Does not raise SIGPIPE.
-pub(super) fn send(socket: BorrowedFd<'_>, message: &[u8], file: BorrowedFd<'_>) -> io::Result<()> {
+/// Sends a message, with a descriptor if there is one. Does not raise SIGPIPE.
+pub(super) fn send(
+    socket: BorrowedFd<'_>,
+    message: &[u8],
+    file: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     with_header(message.as_ptr().cast_mut(), message.len(), |header, control| {
-        let fd = file.as_raw_fd();
+        header.msg_controllen = 0;
         // SAFETY: `control` is the header's own buffer, aligned and large enough for one
         // descriptor; the rest of the header is set.
         let sent = unsafe {
-            header.msg_controllen = libc::CMSG_SPACE(size_of_val(&fd) as u32) as _;
-            let first: *mut libc::cmsghdr = control.cast();
-            (*first).cmsg_level = libc::SOL_SOCKET;
-            (*first).cmsg_type = libc::SCM_RIGHTS;
-            (*first).cmsg_len = libc::CMSG_LEN(size_of_val(&fd) as u32) as _;
-            libc::CMSG_DATA(first).cast::<libc::c_int>().write_unaligned(fd);
+            if let Some(fd) = file.map(|file| file.as_raw_fd()) {
+                header.msg_controllen = libc::CMSG_SPACE(size_of_val(&fd) as u32) as _;
+                let first: *mut libc::cmsghdr = control.cast();
+                (*first).cmsg_level = libc::SOL_SOCKET;
+                (*first).cmsg_type = libc::SCM_RIGHTS;
+                (*first).cmsg_len = libc::CMSG_LEN(size_of_val(&fd) as u32) as _;
+                libc::CMSG_DATA(first).cast::<libc::c_int>().write_unaligned(fd);
+            }
             libc::sendmsg(socket.as_raw_fd(), header, libc::MSG_NOSIGNAL)
         };
         if sent == message.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -115,9 +147,14 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"here").unwrap();
         let (ours, theirs) = UnixDatagram::pair().unwrap();
-        send(ours.as_fd(), &write(&facts), file.as_fd()).unwrap();
+        let letter = write(Subject::Join, &facts);
+        send(ours.as_fd(), &letter, Some(file.as_fd())).unwrap();
         let (message, received) = receive(theirs.as_fd()).unwrap();
-        assert_eq!(read(&message).unwrap(), facts);
+        assert_eq!(read(&message).unwrap(), (Subject::Join, facts.to_vec()));
+        send(ours.as_fd(), &write(Subject::Dumped, &facts), None).unwrap();
+        let (message, none) = receive(theirs.as_fd()).unwrap();
+        assert_eq!(read(&message).unwrap(), (Subject::Dumped, facts.to_vec()));
+        assert!(none.is_none());
         let mut received = std::fs::File::from(received.unwrap());
         let mut text = String::new();
         received.rewind().unwrap();
@@ -129,7 +166,7 @@ mod tests {
     fn what_is_not_ours_is_not_read() {
         assert_eq!(read(b"kymograph join 2\nname\0x\0"), None);
         assert_eq!(read(b""), None);
-        assert_eq!(read(b"kymograph join 1\nname"), Some(vec![]));
+        assert_eq!(read(b"kymograph join 1\nname"), Some((Subject::Join, vec![])));
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         ours.send(b"hello").unwrap();
         let (message, file) = receive(theirs.as_fd()).unwrap();

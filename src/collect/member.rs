@@ -13,6 +13,7 @@ use crate::config::{CategoryFilter, Config};
 use crate::control::{self, Page, Proxy, State};
 use crate::engine::{Ending, Engine, Origin};
 use crate::error::Error;
+use crate::flight::{Ordered, Target};
 use crate::queue::{About, Arena, Life};
 use crate::recording::host::Host;
 use crate::recording::{self, Request, Shared, Window};
@@ -66,6 +67,16 @@ impl Member {
     /// Whether everything is encoded.
     pub fn is_done(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Has what is held of the process be written.
+    pub fn order_dump(
+        &self,
+        target: Target,
+        why: &str,
+        patience: Duration,
+    ) -> Result<Ordered, Error> {
+        recording::order_dump_to(&self.shared, target, why, patience)
     }
 
     /// Has the engine end: its process is dead, or what it records from now on is not wanted.

@@ -19,11 +19,12 @@
 
 mod collector;
 mod death;
+mod dump;
 mod join;
 mod letter;
 mod member;
 mod names;
 
 pub use collector::{Collector, Outcome};
-pub(crate) use join::join;
+pub(crate) use join::{dump, join};
 pub(crate) use names::Names;

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use super::active::{activate, active, deactivate};
 use super::host::ThisProcess;
 use super::{Changing, GENERATION, Recording, Shared, Summary, Window};
-use crate::config::{Config, ForkPolicy};
+use crate::config::{Config, DumpOn, ForkPolicy};
 use crate::control::Page;
 use crate::error::Error;
+use crate::flight::{Dump, Target};
 use crate::queue::{self, Life};
 use crate::{category, recorder, sources};
 
@@ -33,6 +34,10 @@ pub(crate) fn is_joined() -> bool {
 pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> {
     let _changing = Changing::begin()?;
     super::get_ready(&config);
+    if config.flight.is_some() {
+        // Of a SIGABRT `kymo` hears without a handler.
+        crate::flight::alarm::arm(&DumpOn { abort: false, ..config.dump_on.clone() });
+    }
     let limited = window.is_limited();
     let shared = Shared::new(config, window, std::process::id(), Box::new(ThisProcess));
     let shared = Arc::new(shared);
@@ -56,6 +61,29 @@ pub(super) fn flush(patience: Duration) -> bool {
     let deadline = Instant::now() + patience;
     sources::flush(patience);
     queue::flush(deadline.saturating_duration_since(Instant::now()))
+}
+
+/// Has `kymo` write what it holds of this process.
+pub(super) fn dump(
+    shared: &Shared,
+    target: &Target,
+    why: &str,
+    patience: Duration,
+) -> Result<Dump, Error> {
+    if shared.config.flight.is_none() {
+        return Err(Error::NoFlight);
+    }
+    let deadline = Instant::now() + patience;
+    sources::flush(patience);
+    let path = match target {
+        Target::Path(path) => Some(path.as_path()),
+        Target::Next => None,
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    crate::collect::dump(&shared.config, path, why, left).map_err(|source| {
+        let path = path.unwrap_or(&shared.config.output).to_owned();
+        Error::Output { path, source }
+    })
 }
 
 /// The program ends the recording.
