@@ -287,8 +287,9 @@ fn exported(library: &Path) -> Vec<String> {
     let names = text.lines().filter_map(|line| line.rsplit(' ').next());
     let (ours, others): (Vec<_>, Vec<_>) = names.partition(|name| name.starts_with("kymo_"));
     for name in others {
-        // `cupti…`, `roctx…`: what a program under us calls of those (src/inject/).
-        let hook = hooks.contains(&name) || name.starts_with("cupti") || name.starts_with("roctx");
+        // `cupti…`, `pti…`, `roctx…`: what a program under us calls of those (src/inject/).
+        let families = ["cupti", "pti", "roctx"];
+        let hook = hooks.contains(&name) || families.iter().any(|start| name.starts_with(start));
         assert!(hook, "{name} should not be exported");
     }
     ours.into_iter().map(str::to_owned).collect()

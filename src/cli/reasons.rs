@@ -212,7 +212,7 @@ mod tests {
         let killed = Facts { signal: Some(libc::SIGKILL), ..Facts::default() };
         assert!(first(&killed).contains("ended by SIGKILL, before it used anything"));
         let late = Facts { processes: 3, ..killed };
-        assert!(first(&late).contains("ended by SIGKILL, before anything was written"));
+        assert!(first(&late).contains("ended by SIGKILL, before it recorded anything"));
         let flight = Facts { processes: 1, in_memory: true, ..Facts::default() };
         assert!(first(&flight).starts_with("nothing is in the flight recorder: what was recorded"));
         let parts = Facts { processes: 1, numbered: true, ..Facts::default() };

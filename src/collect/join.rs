@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::dump;
 use super::letter::{self, Subject};
 use crate::config::Config;
 use crate::engine::Origin;
@@ -74,7 +73,7 @@ pub(crate) fn dump(
     letter::send(socket.as_fd(), &letter::write(Subject::Dump, &facts), None)?;
     let (answer, _) = letter::receive(socket.as_fd())?;
     let (_, facts) = letter::read(&answer).ok_or(io::ErrorKind::ConnectionReset)?;
-    dump::read(&facts)
+    super::dump::read(&facts)
 }
 
 /// No read takes longer than this.
