@@ -177,7 +177,7 @@ fn a_process_is_shown_as_it_is_and_not_as_the_one_that_encodes() {
 
     let trace = open(&sink);
     let processes = "SELECT pid || ' ' || name FROM process WHERE pid != 0";
-    assert_eq!(trace.strings(processes), [format!("{PID} other")]);
+    assert_eq!(trace.strings(processes), [format!("{PID} rank 3 · other")]);
     let me = this_thread();
     let threads = format!(
         "SELECT thread.name FROM thread JOIN process USING (upid)
