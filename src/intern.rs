@@ -55,6 +55,8 @@ struct Entry {
 struct Table {
     mask: usize,
     cells: Box<[AtomicU64]>,
+    /// The one before it, so that who looks for lost memory finds it.
+    _smaller: Option<&'static Table>,
 }
 
 /// See the module. All methods may be called from any thread and any signal handler.
@@ -260,7 +262,7 @@ impl Interner {
         }
         let size = old.map_or(FIRST_TABLE, |t| (t.mask + 1) * 2);
         let cells = (0..size).map(|_| AtomicU64::new(0)).collect();
-        let new = Box::leak(Box::new(Table { mask: size - 1, cells }));
+        let new = Box::leak(Box::new(Table { mask: size - 1, cells, _smaller: old }));
         for cell in old.iter().flat_map(|t| &t.cells) {
             let cell = cell.load(Ordering::Relaxed);
             if cell != 0 {

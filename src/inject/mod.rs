@@ -16,6 +16,7 @@ mod levelzero;
 mod python;
 mod rocm;
 mod roctx;
+mod sanitizers;
 mod synapse;
 
 use std::ffi::{CStr, c_int};
