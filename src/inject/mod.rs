@@ -83,7 +83,7 @@ fn start_once() {
     }
     if let Ok(recording) = Recording::start(config) {
         // It ends with the process.
-        std::mem::forget(recording);
+        recording.keep();
         python::state_facts();
     }
 }
