@@ -58,6 +58,8 @@ struct Entry {
 struct Table {
     mask: usize,
     cells: &'static [AtomicU64],
+    /// The one before it, so that who looks for lost memory finds it.
+    _smaller: Option<&'static Table>,
 }
 
 /// See the module. All methods may be called from any thread and any signal handler.
@@ -301,7 +303,8 @@ impl Interner {
         }
         let size = old.map_or(FIRST_TABLE, |t| (t.mask + 1) * 2);
         let cells = leaked_with(size, || AtomicU64::new(0))?;
-        let new = &leaked_with(1, || Table { mask: size - 1, cells })?[0];
+        let table = || Table { mask: size - 1, cells, _smaller: old };
+        let new = &leaked_with(1, table)?[0];
         for cell in old.iter().flat_map(|t| t.cells) {
             let cell = cell.load(Ordering::Relaxed);
             if cell != 0 {

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::__private::COMPILED_IN;
@@ -161,6 +161,19 @@ impl Recording {
     /// Whether this process is being recorded.
     pub fn is_running() -> bool {
         active::is_active()
+    }
+
+    /// Keeps it until the process ends, and where who looks for lost memory finds it.
+    pub(crate) fn keep(self) {
+        struct Kept {
+            _recording: Recording,
+            _before: *mut Kept,
+        }
+        static KEPT: AtomicPtr<Kept> = AtomicPtr::new(ptr::null_mut());
+        let before = KEPT.load(Ordering::Relaxed);
+        let kept = Box::into_raw(Box::new(Kept { _recording: self, _before: before }));
+        // Recordings start one at a time; one of a parent is the parent's.
+        KEPT.store(kept, Ordering::Relaxed);
     }
 
     /// Whether this process started it, and not one that it was forked from.
@@ -552,6 +565,6 @@ pub(crate) fn start_in_child(config: &Config, first: Anchor) -> Result<(), Error
         }
     };
     // Nobody holds it: it ends with the process.
-    std::mem::forget(recording);
+    recording.keep();
     Ok(())
 }

@@ -40,8 +40,11 @@ fn it_makes_children() {
 
 #[test]
 fn it_forks_often() {
-    let trace = Guest::compiled("forks_often.c").behaves_as_alone(&["60"]).trace();
-    assert_eq!(count(&trace, "child"), 60);
+    let guest = Guest::compiled("forks_often.c");
+    for arguments in [&["60", "quiet"][..], &["60", "marks"], &["60", "marks", "at once"]] {
+        let trace = guest.behaves_as_alone(arguments).trace();
+        assert_eq!(count(&trace, "child"), 60, "{arguments:?}");
+    }
 }
 
 #[test]
@@ -80,11 +83,25 @@ fn it_loads_and_unloads_the_library() {
 #[test]
 fn it_ends_in_a_signal_handler() {
     let guest = Guest::compiled("ends_in_a_signal_handler.c");
-    for (what, milliseconds) in [("malloc", "20"), ("names", "27"), ("printf", "34")] {
-        for end in ["_exit", "exec", "abort"] {
-            guest.behaves_as_alone(&[milliseconds, what, end]).trace();
+    let interrupted = ["malloc", "names", "printf"];
+    let ends = ["_exit", "exec", "abort"];
+    let all = interrupted.iter().flat_map(|what| ends.map(|end| (*what, end)));
+    for run in 0..runs() {
+        for (i, (what, end)) in all.clone().enumerate() {
+            let milliseconds = (20 + (7 * i + run) % 37).to_string();
+            let ran = guest.behaves_as_alone(&[&milliseconds, what, end]);
+            // Each of the first run once, as this may be done hundreds of times.
+            if run == 0 && i % 4 == 0 {
+                ran.trace();
+            }
         }
     }
+}
+
+/// `tests/soak` says more.
+fn runs() -> usize {
+    let given = std::env::var("KYMO_SIGNAL_RUNS").ok();
+    given.map_or(1, |runs| runs.parse().unwrap())
 }
 
 #[test]
@@ -144,5 +161,22 @@ fn it_nests_deeply_after_a_loss() {
         assert!(lost > 0, "{depth} {refused}: nothing was lost, which tests nothing");
         assert_eq!(slices + lost, events, "{depth} {refused}");
         assert!(count(&trace, "inside") > 0, "{depth} {refused}: it ended with the loss");
+    }
+}
+
+/// Writes of the process that writes the trace fail or are short; the program is none of that.
+#[test]
+fn its_trace_cannot_be_written() {
+    for (name, value) in [("REFUSE_WRITES_AFTER", "2"), ("SHORTEN_WRITES", "1")] {
+        let preload = tempfile::tempdir().unwrap();
+        let library = preload.path().join("librefuses.so");
+        guest::compile("cc", "refuses_writes.c", &library, &["-shared", "-fPIC"]);
+        let guest = Guest::compiled("records_many.c");
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = guest.recorded(&["20000"], folder.path());
+        command.env("LD_PRELOAD", &library).env(name, value);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}");
+        assert_eq!(output.stdout, b"20000 ranges\n", "{name}");
     }
 }

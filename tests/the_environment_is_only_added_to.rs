@@ -38,9 +38,10 @@ fn what_was_there_stays_and_keeps_its_order() {
     let added: Vec<_> = entries[5..].iter().map(|e| e.split('=').next().unwrap()).collect();
     let ours = ["KYMOGRAPH_CONTROL", "KYMOGRAPH_OUTPUT", "LD_PRELOAD"];
     assert_eq!(added[..3], ours);
+    assert_eq!(added[3], "ASAN_OPTIONS");
     let collectors = ["NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64", "CUDA_INJECTION64_PATH"];
-    assert_eq!(added[3..6], collectors);
-    assert_eq!(added[6..], ["HABANA_PROFILE"]);
+    assert_eq!(added[4..7], collectors);
+    assert_eq!(added[7..], ["HABANA_PROFILE"]);
 }
 
 #[test]

@@ -56,3 +56,18 @@ fn threads_that_come_and_go_cost_no_memory() {
         }
     }
 }
+
+/// Names take what the interner may have, and the rest nothing to speak of.
+#[test]
+fn names_and_handles_cost_a_bounded_amount() {
+    const MOST: i64 = 16 << 10;
+    let guest = Guest::compiled("makes_names.c").option("--buffer=4M");
+    for what in ["ranges", "domains", "strings", "open ranges", "open pushes", "thread names"] {
+        let ran = guest.behaves_as_alone_but_for_stderr(&[what, "6000"]);
+        let said = ran.recorded.stderr.trim();
+        let grew = said.strip_prefix("grew by ").and_then(|said| said.strip_suffix(" kB"));
+        let grew: i64 = grew.unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+        println!("{what}: grew by {grew} kB");
+        assert!(grew < MOST, "{what}: grew by {grew} kB");
+    }
+}

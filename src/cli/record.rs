@@ -423,6 +423,14 @@ fn inject(environment: &mut Environment, library: &Path, quiet: bool) -> Result<
         list.push(&preload);
         environment.set("LD_PRELOAD", list);
     }
+    // AddressSanitizer ends a program in which another library comes before its own, lest
+    // that one replaces functions of the C library that it replaces. Ours does not.
+    let mut sanitizer = environment.get("ASAN_OPTIONS").unwrap_or_default().to_owned();
+    if !sanitizer.is_empty() {
+        sanitizer.push(":");
+    }
+    sanitizer.push("verify_asan_link_order=0");
+    environment.set("ASAN_OPTIONS", sanitizer);
     for (name, setting) in COLLECTORS {
         let value = match setting {
             Setting::Library => library.as_os_str(),

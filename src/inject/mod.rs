@@ -21,6 +21,7 @@ mod pti;
 mod python;
 mod rocm;
 mod roctx;
+mod sanitizers;
 mod synapse;
 
 use std::ffi::{CStr, c_int};
@@ -103,7 +104,7 @@ fn start_once() {
     }
     if let Ok(recording) = Recording::start(config) {
         // It ends with the process.
-        std::mem::forget(recording);
+        recording.keep();
         python::state_facts();
     }
 }

@@ -88,6 +88,11 @@ impl Guest {
         Guest { folder, words, environment, options, library: kymo::library() }
     }
 
+    /// The command and its first arguments.
+    pub(crate) fn words(&self) -> &[PathBuf] {
+        &self.words
+    }
+
     /// Where the program lies and runs.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
@@ -234,7 +239,7 @@ fn compiler(source: &str) -> &'static str {
 }
 
 /// Warnings are errors, in our programs and not in NVTX's headers.
-fn compile(compiler: &str, source: &str, to: &Path, arguments: &[&str]) {
+pub(crate) fn compile(compiler: &str, source: &str, to: &Path, arguments: &[&str]) {
     let output = Command::new(compiler)
         .args(["-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"])
         .arg(to)

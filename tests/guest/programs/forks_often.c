@@ -1,5 +1,6 @@
-/* Forks as often as the argument says; every child records a range. With a second argument
- * the parent has recorded something before, and its threads record names all the time. */
+/* Forks as often as the first argument says; every child records a range. usage: CHILDREN
+ * [quiet|marks|threads [at once]]: the parent records nothing, something before, or names all
+ * the time in threads; it waits for each child, or for all when all are there. */
 #include "guest.h"
 
 static volatile int stop;
@@ -19,13 +20,13 @@ static void *names(void *number)
 
 int main(int argc, char **argv)
 {
-    int children = argc > 1 ? atoi(argv[1]) : 50, well = 0;
+    int children = argc > 1 ? atoi(argv[1]) : 50, well = 0, status;
+    int busy = argc > 2 && is(argv[2], "threads"), at_once = argc > 3;
     pthread_t threads[3];
-    if (argc > 2) {
+    if (argc > 2 && !is(argv[2], "quiet"))
         nvtxMarkA("parent");
-        for (long i = 0; i < 3; i++)
-            pthread_create(&threads[i], 0, names, (void *)i);
-    }
+    for (long i = 0; busy && i < 3; i++)
+        pthread_create(&threads[i], 0, names, (void *)i);
     for (int i = 0; i < children; i++) {
         pid_t pid = fork();
         if (!pid) {
@@ -34,11 +35,13 @@ int main(int argc, char **argv)
                 _exit(0);
             exit(0);
         }
-        int status;
-        well += pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+        if (!at_once)
+            well += pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
     }
+    while (at_once && wait(&status) > 0)
+        well += status == 0;
     stop = 1;
-    for (int i = 0; argc > 2 && i < 3; i++)
+    for (int i = 0; busy && i < 3; i++)
         pthread_join(threads[i], 0);
     printf("%d of %d ended well\n", well, children);
     return 0;
