@@ -130,7 +130,7 @@ impl Engine {
         let (tid, name) = (reader.tid(), reader.name());
         let uuid = self.process.thread_uuid(tid);
         let mut thread = Thread::new(reader, self.sequences.take(), uuid, name);
-        if let Some(name) = control::desk().and_then(|desk| desk.names.thread(tid)) {
+        if let Some(name) = control::name_of(tid) {
             thread.rename(&name);
         }
         thread
