@@ -145,6 +145,15 @@ impl Interner {
         all
     }
 
+    /// Publishes what a thread is called that has recorded nothing.
+    #[cfg(feature = "inject")]
+    pub fn publish_thread(&self, tid: u32, name: &[u8]) {
+        if self.lock() || self.lock_within(PATIENCE) {
+            queue::publish_thread(tid, name);
+            self.busy.store(0, Ordering::Release);
+        }
+    }
+
     /// Adds the name that another process gave this id, from which ids go on without gaps.
     /// Returns false, and adds nothing, if this is not the next one.
     pub fn define(&self, name: Named<'_>) -> bool {

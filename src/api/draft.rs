@@ -70,6 +70,12 @@ impl<'a> Draft<'a> {
         self.add(Extra::new(StrId::NONE, ArgType::Track, id));
     }
 
+    /// Makes it be about a thread, which need not be this one.
+    #[cfg(feature = "inject")]
+    pub(crate) fn thread(&mut self, tid: u32) {
+        self.head.arg = tid.into();
+    }
+
     /// The argument whose name the site knows.
     pub(crate) fn first_arg(&mut self, ty: ArgType, bits: u64) {
         (self.head.tag, self.head.arg) = (ty as u8, bits);

@@ -25,3 +25,13 @@ pub(crate) fn set(kind: Kind, name: &[u8]) {
         Draft::called(kind, StrId::NONE, name).push();
     }
 }
+
+/// Names another thread, or this one, in the trace of the running recording. Starts none.
+#[cfg(feature = "inject")]
+pub(crate) fn rename(tid: u32, name: &[u8]) {
+    if recording::Recording::is_running() {
+        let mut draft = Draft::called(Kind::ThreadName, StrId::NONE, name);
+        draft.thread(tid);
+        draft.push();
+    }
+}

@@ -45,8 +45,6 @@ pub(super) fn reasons(facts: &Facts) -> Vec<String> {
     if none && !(facts.numbered && facts.processes > 0) {
         let what = if facts.in_memory { "is in the flight recorder" } else { "was recorded" };
         lines.push(format!("nothing {what}: {}", nothing(facts)));
-    } else if facts.refused > 0 {
-        lines.push(refused(facts.refused));
     }
     let nothing_taken = facts.categories.iter().all(|(_, matched)| !matched);
     if !(facts.category_left_out && nothing_taken && lines.len() == 1) {

@@ -33,6 +33,9 @@ pub use folder::{Folder, folders, is_answered_for, pid as pid_of_socket};
 pub use held::Held;
 pub(crate) use held::close_inherited;
 pub use mapped::survive_truncation;
+pub(crate) use names::name_of;
+#[cfg(feature = "inject")]
+pub(crate) use names::remember_name;
 pub use observed::{LeftOut, MOST_PATTERNS, Patterns};
 pub use page::{Page, State, Totals};
 pub use place::Place;

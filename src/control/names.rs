@@ -3,9 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use kymograph_protos::record::{Kind, Record};
+
+#[cfg(feature = "inject")]
+use crate::intern::INTERNER;
 
 /// Threads whose names are kept.
 const MOST: usize = 4096;
@@ -29,22 +34,58 @@ struct Thread {
     started: Option<u64>,
 }
 
+/// Names of threads that were given before there was a desk, in the process with this pid:
+/// a child begins with none, as another thread may have held the lock when it was forked.
+/// Never freed.
+static EARLY: AtomicPtr<(u32, Names)> = AtomicPtr::new(ptr::null_mut());
+
+fn early() -> Option<&'static Names> {
+    // SAFETY: null, or leaked.
+    let early = unsafe { EARLY.load(Ordering::Acquire).as_ref() };
+    early.filter(|(pid, _)| *pid == std::process::id()).map(|(_, names)| names)
+}
+
+/// A thread is called so, in all traces to come. Returns whether it had a name before.
+#[cfg(feature = "inject")]
+pub(crate) fn remember_name(tid: u32, name: &[u8]) -> bool {
+    INTERNER.publish_thread(tid, name);
+    let names = early().unwrap_or_else(|| {
+        let new = Box::leak(Box::new((std::process::id(), Names::default())));
+        EARLY.store(new, Ordering::Release);
+        &new.1
+    });
+    let known = names.thread(tid).is_some();
+    names.set(tid, &name[..name.len().min(LONGEST)]);
+    known
+}
+
+/// What a thread was called by the program, if by anything.
+pub(crate) fn name_of(tid: u32) -> Option<Vec<u8>> {
+    let told = super::desk().and_then(|desk| desk.names.thread(tid));
+    told.or_else(|| early()?.thread(tid))
+}
+
 impl Names {
     /// `head` names something: a thread, unless it is the calling one, in `arg`.
     pub fn say(&self, head: &Record, name: &[u8]) {
-        let name = name[..name.len().min(LONGEST)].to_vec();
+        let name = &name[..name.len().min(LONGEST)];
         // SAFETY: takes nothing, returns a number.
         let me = || unsafe { libc::gettid() } as u32;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if head.kind == Kind::ProcessName as u8 {
-            known.process = Some(name);
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.process = Some(name.to_vec());
             return;
         }
-        let tid = if head.arg == 0 { me() } else { head.arg as u32 };
+        self.set(if head.arg == 0 { me() } else { head.arg as u32 }, name);
+    }
+
+    fn set(&self, tid: u32, name: &[u8]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.threads.len() >= MOST {
             known.threads.retain(|tid, thread| thread.is_it(started(*tid)));
         }
         if known.threads.len() < MOST || known.threads.contains_key(&tid) {
+            let name = name.to_vec();
             known.threads.insert(tid, Thread { name, started: started(tid) });
         }
     }

@@ -183,13 +183,23 @@ impl Page {
     /// It is not there, is no control page, belongs to somebody else, or is of another
     /// version (which the page then knows: see [`Totals::refused`]).
     pub fn open(path: &Path) -> Result<Page, Error> {
+        Page::open_as(path, true)
+    }
+
+    /// As [`Page::open`], by somebody who takes no part: a page of another version does not
+    /// count that as a refusal.
+    pub(super) fn look(path: &Path) -> Result<Page, Error> {
+        Page::open_as(path, false)
+    }
+
+    fn open_as(path: &Path, takes_part: bool) -> Result<Page, Error> {
         let failed = failure(path);
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         options.custom_flags(libc::O_NOFOLLOW);
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
         let file = options.open(path).inspect_err(|error| {
-            if denied(error) {
+            if takes_part && denied(error) {
                 place::tell_left_out(path);
             }
         });
@@ -212,7 +222,7 @@ impl Page {
             _ => 0,
         };
         if found != VERSION {
-            if found != 0 {
+            if found != 0 && takes_part {
                 layout.refused.fetch_add(1, Relaxed);
             }
             return Err(Error::ControlVersion { path: path.to_owned(), found, expected: VERSION });

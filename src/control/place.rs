@@ -132,7 +132,7 @@ fn sweep(parent: &Path) {
         let Some(lock) = own(&folder) else {
             continue;
         };
-        let Ok(page) = Page::open(&folder.join(PAGE)) else {
+        let Ok(page) = Page::look(&folder.join(PAGE)) else {
             continue;
         };
         if try_lock(&lock) && page.recording().is_empty() {

@@ -131,7 +131,9 @@ impl Engine {
         let (tid, name) = (reader.tid(), reader.name());
         let uuid = self.process.thread_uuid(tid);
         let mut thread = Thread::new(reader, self.sequences.take(), uuid, name);
-        if let Some(name) = self.shared.host.thread_name(tid) {
+        self.origin.learn_names();
+        let known = self.shared.host.thread_name(tid).or_else(|| self.origin.name_given_to(tid));
+        if let Some(name) = known {
             thread.rename(&name);
         }
         thread

@@ -212,6 +212,11 @@ impl Origin {
         }
     }
 
+    /// What another process has called one of its threads before that recorded anything.
+    pub(super) fn name_given_to(&self, tid: u32) -> Option<Vec<u8>> {
+        self.names.as_ref()?.thread(tid)
+    }
+
     pub(super) fn is_this_process(&self) -> bool {
         matches!(self.pool, Memory::Own(_))
     }

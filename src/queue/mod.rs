@@ -180,6 +180,12 @@ pub fn publish(name: Named<'_>) -> bool {
     arena().is_none() || enter() && NAMES.publish(&POOL, name)
 }
 
+/// Publishes what a thread is called that has recorded nothing. The caller holds the
+/// interner's lock.
+pub fn publish_thread(tid: u32, name: &[u8]) -> bool {
+    arena().is_some() && enter() && NAMES.publish_thread(&POOL, tid, name)
+}
+
 /// A lane for the calling thread.
 fn take_lane(pool: &Pool) -> Option<&Lane> {
     if ptr::eq(pool, &POOL) && !enter() {

@@ -56,12 +56,7 @@ impl Writer {
 
     /// Publishes a name. Returns false if there is no room for it.
     pub(super) fn publish(&self, pool: &Pool, name: Named<'_>) -> bool {
-        if self.member.replace(pool.member()) != pool.member() {
-            // Of the process that this one was forked from.
-            self.lane.set(ptr::null());
-            self.chunk.set(ptr::null());
-            self.pos.set(CAPACITY);
-        }
+        self.begin(pool);
         let total = StrId(name.text.len() as u32);
         let head = Record {
             other: name.id.0.into(),
@@ -74,6 +69,24 @@ impl Writer {
             return self.append(pool, head, &[]);
         }
         name.text.chunks(MAX_INLINE).all(|part| self.append(pool, head, part))
+    }
+
+    /// Publishes what a thread is called that has recorded nothing.
+    pub(super) fn publish_thread(&self, pool: &Pool, tid: u32, name: &[u8]) -> bool {
+        let name = &name[..name.len().min(MAX_INLINE)];
+        let (site, kind) = (StrId(name.len() as u32), Kind::ThreadName as u8);
+        self.begin(pool);
+        self.append(pool, Record { arg: tid.into(), site, kind, ..Record::default() }, name)
+    }
+
+    /// Turns to the member that this process is.
+    fn begin(&self, pool: &Pool) {
+        if self.member.replace(pool.member()) != pool.member() {
+            // Of the process that this one was forked from.
+            self.lane.set(ptr::null());
+            self.chunk.set(ptr::null());
+            self.pos.set(CAPACITY);
+        }
     }
 
     fn append(&self, pool: &Pool, head: Record, part: &[u8]) -> bool {
@@ -129,8 +142,14 @@ pub struct NameLog {
 }
 
 impl NameLog {
-    /// Calls `each` with the names that came since the last time, in the order of their ids.
-    pub fn read(&mut self, pool: &Pool, mut each: impl FnMut(Named<'_>)) {
+    /// Calls `each` with the names that came since the last time, in the order of their ids,
+    /// and `thread` with what threads are called.
+    pub fn read(
+        &mut self,
+        pool: &Pool,
+        mut each: impl FnMut(Named<'_>),
+        mut thread: impl FnMut(u32, &[u8]),
+    ) {
         if self.reader.is_none() {
             self.reader = Reader::of_names(pool);
         }
@@ -142,10 +161,13 @@ impl NameLog {
             let head: Record = bytemuck::cast(*first);
             let (tail, after) = tail.split_at((head.tail as usize).min(tail.len()));
             rest = after;
+            let bytes: &[u8] = tail.get(1..).map_or(&[][..], bytemuck::cast_slice);
+            if head.kind == Kind::ThreadName as u8 {
+                thread(head.arg as u32, &bytes[..bytes.len().min(head.site.0 as usize)]);
+            }
             if head.kind != Kind::Name as u8 {
                 continue;
             }
-            let bytes = tail.get(1..).map_or(&[][..], bytemuck::cast_slice);
             let left = (head.site.0 as usize).saturating_sub(self.begun.len());
             self.begun.extend_from_slice(&bytes[..bytes.len().min(left).min(MAX_INLINE)]);
             if self.begun.len() >= head.site.0 as usize {

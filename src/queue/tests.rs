@@ -412,11 +412,15 @@ fn names_are_published_whole_and_in_order() {
         assert!(writer.publish(&pool, Named { id, category, arg, text }));
     }
     let (mut log, mut found) = (NameLog::default(), Vec::new());
-    log.read(&pool, |name| {
-        found.push((name.id.0, name.category.0, name.arg.0, name.text.to_vec()))
-    });
+    assert!(writer.publish_thread(&pool, 77, b"worker"));
+    let mut threads = Vec::new();
+    let each = |name: Named<'_>| {
+        found.push((name.id.0, name.category.0, name.arg.0, name.text.to_vec()));
+    };
+    log.read(&pool, each, |tid, name| threads.push((tid, name.to_vec())));
+    assert_eq!(threads, [(77, b"worker".to_vec())]);
     let expected = (1..).zip(texts).map(|(id, text)| (id, id - 1, id / 2, text.to_vec()));
     assert_eq!(found, expected.collect::<Vec<_>>());
-    log.read(&pool, |_| panic!("read twice"));
+    log.read(&pool, |_| panic!("read twice"), |_, _| panic!("read twice"));
     assert!(Reader::open(&pool, 0).is_none(), "no thread's");
 }

@@ -38,7 +38,7 @@ impl Host for ThisProcess {
     }
 
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {
-        control::desk()?.names.thread(tid)
+        control::name_of(tid)
     }
 
     fn over(&self) {

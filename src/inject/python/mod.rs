@@ -1,5 +1,5 @@
 //! Python programs that import PyTorch are made to tell of its operators: pytorch.py says
-//! how, this file how that comes to run.
+//! how, this file how that comes to run. And what their threads are called: [`names`].
 //!
 //! An interpreter that the process has when we are loaded, before `main`, gets an audit
 //! hook (PEP 578, Python 3.8). The hook compares a few bytes until a part of PyTorch is
@@ -10,6 +10,7 @@
 //! Only the main interpreter is looked at; PyTorch cannot be imported in others.
 
 mod audit;
+mod names;
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
@@ -97,8 +98,8 @@ fn find(names: &[&CStr]) -> Option<*mut c_void> {
     })
 }
 
-/// The interpreter, and what is wanted of it. Set if anything is.
-static PYTHON: OnceLock<(Python, Wanted)> = OnceLock::new();
+/// The interpreter, and what is wanted of PyTorch in it, if anything is.
+static PYTHON: OnceLock<(Python, Option<Wanted>)> = OnceLock::new();
 
 struct Wanted {
     /// Names of the mechanisms that may be used: a C string.
@@ -134,13 +135,10 @@ static STEP: MethodDef =
 /// Looks for an interpreter in this process, and waits in it for PyTorch if `config` says so.
 /// To be called before `main`.
 pub(super) fn watch(config: &Config) {
-    let Some(wanted) = Wanted::of(config) else {
-        return;
-    };
     let Some(python) = Python::find() else {
         return;
     };
-    if PYTHON.set((python, wanted)).is_ok() {
+    if PYTHON.set((python, Wanted::of(config))).is_ok() {
         // SAFETY: before `main` there is no other thread, and the hook is made for this.
         unsafe { audit::add(on_event) };
     }
@@ -208,32 +206,37 @@ unsafe extern "C" fn on_event(event: *const c_char, args: Object, _: *mut c_void
         let event = unsafe { CStr::from_ptr(event) };
         // SAFETY: as above.
         unsafe { audit::observe(event) };
-        if STATE.load(Ordering::Acquire) != WATCHING || event != c"import" {
-            return 0;
-        }
         let Some((python, wanted)) = PYTHON.get() else {
             return 0;
         };
-        // SAFETY: this event has a tuple; the item and its text live as long as that.
+        // SAFETY: as above.
+        let answer = unsafe { names::observe(python, event, args) };
+        if answer != 0 || STATE.load(Ordering::Acquire) != WATCHING || event != c"import" {
+            return answer;
+        }
+        let Some(wanted) = wanted else {
+            return 0;
+        };
+        // SAFETY: as above.
         unsafe {
-            let item = (python.tuple_item)(args, 0);
-            let name = if item.is_null() { ptr::null() } else { (python.utf8)(item) };
-            if name.is_null() {
-                (python.clear)();
-                return 0;
-            }
-            if !CStr::from_ptr(name).to_bytes().starts_with(b"torch.") || !python.is_main() {
+            let name = python.first_text(args);
+            let is_part = name.is_some_and(|name| name.to_bytes().starts_with(b"torch."));
+            if !is_part || !python.is_main() {
                 return 0;
             }
             if STATE.compare_exchange(WATCHING, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_err()
             {
                 return 0;
             }
-            let attached = python.attach(wanted);
+            let attached = python.attach(&GLOBALS, || load(python, wanted));
             let state = if attached == Some(false) { WATCHING } else { DONE };
             // Unless `tell` has said something newer.
             let _ = STATE.compare_exchange(BUSY, state, Ordering::AcqRel, Ordering::Relaxed);
-            if attached.is_none() { python.forgive() } else { 0 }
+            if attached.is_none() {
+                note("off: pytorch.py failed".to_owned());
+                return python.forgive();
+            }
+            0
         }
     })
 }
@@ -248,18 +251,40 @@ impl Python {
         unsafe { (self.this_interpreter)() == (self.main_interpreter)() }
     }
 
-    /// Calls pytorch.py's `attach`; none with an exception set if that failed.
+    /// The text that is the first argument of an event, if one is.
+    ///
+    /// # Safety
+    /// The interpreter's lock is held, and `args` is a tuple, which the text lives as long as.
+    unsafe fn first_text<'a>(&self, args: Object) -> Option<&'a CStr> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let item = (self.tuple_item)(args, 0);
+            let text = if item.is_null() { ptr::null() } else { (self.utf8)(item) };
+            if text.is_null() {
+                (self.clear)();
+                return None;
+            }
+            Some(CStr::from_ptr(text))
+        }
+    }
+
+    /// Calls `attach` of a program of ours, which `load` runs the first time; none with an
+    /// exception set if that failed.
     ///
     /// # Safety
     /// The interpreter's lock is held.
-    unsafe fn attach(&self, wanted: &Wanted) -> Option<bool> {
+    unsafe fn attach(
+        &self,
+        globals: &AtomicPtr<c_void>,
+        load: impl FnOnce() -> Option<Object>,
+    ) -> Option<bool> {
         // SAFETY: the caller holds the lock; each object is what Python's documentation
         // says, and null is passed on to nobody.
         unsafe {
-            if GLOBALS.load(Ordering::Acquire).is_null() {
-                GLOBALS.store(self.load(wanted)?, Ordering::Release);
+            if globals.load(Ordering::Acquire).is_null() {
+                globals.store(load()?, Ordering::Release);
             }
-            let attach = (self.dict_get)(GLOBALS.load(Ordering::Acquire), c"attach".as_ptr());
+            let attach = (self.dict_get)(globals.load(Ordering::Acquire), c"attach".as_ptr());
             if attach.is_null() {
                 return Some(true);
             }
@@ -268,38 +293,23 @@ impl Python {
         }
     }
 
-    /// Runs pytorch.py in a dictionary of its own, which is returned; none with an exception
-    /// set if that failed.
+    /// Runs a program, which ends with a NUL, in a dictionary of its own with these entries.
+    /// The dictionary is returned; none with an exception set if that failed.
     ///
     /// # Safety
     /// The interpreter's lock is held.
-    unsafe fn load(&self, wanted: &Wanted) -> Option<Object> {
+    unsafe fn run(&self, source: &str, entries: &[(&CStr, Object)]) -> Option<Object> {
         // SAFETY: as in `attach`.
         unsafe {
             let globals = Owned::new(self, (self.new_dict)())?;
-            let tell = (self.new_function)(&raw const TELL, ptr::null_mut(), ptr::null_mut());
-            let tell = Owned::new(self, tell)?;
-            let step = (self.new_function)(&raw const STEP, ptr::null_mut(), ptr::null_mut());
-            let step = Owned::new(self, step)?;
-            let mechanisms = Owned::new(self, (self.new_text)(wanted.mechanisms.as_ptr()))?;
-            let shapes = Owned::new(self, (self.new_long)(wanted.shapes.into()))?;
-            let daemons = Owned::new(self, (self.new_long)(wanted.daemons.into()))?;
             let name = Owned::new(self, (self.new_text)(c"kymograph".as_ptr()))?;
-            let entries = [
-                (c"__builtins__", (self.builtins)()),
-                (c"__name__", name.0),
-                (c"tell", tell.0),
-                (c"step", step.0),
-                (c"mechanisms", mechanisms.0),
-                (c"shapes", shapes.0),
-                (c"daemons", daemons.0),
-            ];
-            for (key, value) in entries {
-                if (self.dict_set)(globals.0, key.as_ptr(), value) != 0 {
+            let common = [(c"__builtins__", (self.builtins)()), (c"__name__", name.0)];
+            for (key, value) in common.iter().chain(entries) {
+                if (self.dict_set)(globals.0, key.as_ptr(), *value) != 0 {
                     return None;
                 }
             }
-            let code = (self.compile)(SOURCE.as_ptr().cast(), c"<kymograph>".as_ptr(), FILE_INPUT);
+            let code = (self.compile)(source.as_ptr().cast(), c"<kymograph>".as_ptr(), FILE_INPUT);
             let code = Owned::new(self, code)?;
             Owned::new(self, (self.evaluate)(code.0, globals.0, globals.0))?;
             Some(globals.keep())
@@ -320,8 +330,31 @@ impl Python {
             }
             (self.clear)();
         }
-        note("off: pytorch.py failed".to_owned());
         0
+    }
+}
+
+/// Runs pytorch.py.
+///
+/// # Safety
+/// The interpreter's lock is held.
+unsafe fn load(python: &Python, wanted: &Wanted) -> Option<Object> {
+    // SAFETY: as in `Python::attach`.
+    unsafe {
+        let function = |of| (python.new_function)(of, ptr::null_mut(), ptr::null_mut());
+        let tell = Owned::new(python, function(&raw const TELL))?;
+        let step = Owned::new(python, function(&raw const STEP))?;
+        let mechanisms = Owned::new(python, (python.new_text)(wanted.mechanisms.as_ptr()))?;
+        let shapes = Owned::new(python, (python.new_long)(wanted.shapes.into()))?;
+        let daemons = Owned::new(python, (python.new_long)(wanted.daemons.into()))?;
+        let entries = [
+            (c"tell", tell.0),
+            (c"step", step.0),
+            (c"mechanisms", mechanisms.0),
+            (c"shapes", shapes.0),
+            (c"daemons", daemons.0),
+        ];
+        python.run(SOURCE, &entries)
     }
 }
 
