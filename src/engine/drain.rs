@@ -129,7 +129,8 @@ impl Engine {
         self.thread_count += 1;
         let (tid, name) = (reader.tid(), reader.name());
         let uuid = self.process.thread_uuid(tid);
-        let mut thread = Thread::new(reader, self.sequences.take(), uuid, name);
+        let mut thread =
+            Thread::new(reader, self.sequences.take(), uuid, name, self.process.correlation);
         if let Some(name) = control::desk().and_then(|desk| desk.names.thread(tid)) {
             thread.rename(&name);
         }

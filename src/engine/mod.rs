@@ -139,6 +139,7 @@ impl Engine {
         let salt = member.as_ref().map_or(std::process::id(), control::Process::serial);
         let mut process = Process::this(sequences.take(), salt, config.process_name.as_deref());
         process.devices.serial = member.as_ref().map_or(0, control::Process::serial);
+        process.correlation = INTERNER.intern_patiently(StrId::NONE, b"correlation");
         // A flight recorder forgets where they began.
         if config.records("gpu_user_annotation") {
             process.spans =

@@ -46,6 +46,8 @@ pub struct Process {
     pub uuid: u64,
     pub pid: u32,
     pub name: Vec<u8>,
+    /// What viewers show.
+    pub row: Vec<u8>,
     /// Its rank in a distributed job and the like.
     pub place: Vec<(&'static str, i64)>,
     pub command: Vec<Vec<u8>>,
@@ -62,6 +64,8 @@ pub struct Process {
     /// Ranges that cross the edges of the window.
     pub edges: RangeEdges,
     pub devices: Devices,
+    /// The name of the argument that calls say their launch's number by.
+    pub correlation: StrId,
     pub spans: Spans,
     pub gpu_counters: GpuCounters,
     /// Threads that described themselves.
@@ -89,6 +93,7 @@ impl Process {
             uuid: mix(&[u64::from(pid), started]),
             pid,
             name,
+            row: Vec::new(),
             place: job::place(),
             command,
             started,
@@ -101,6 +106,7 @@ impl Process {
             ranges: Ranges::default(),
             edges: RangeEdges::default(),
             devices: Devices::new(salt),
+            correlation: StrId::NONE,
             spans: Spans::default(),
             gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
@@ -135,11 +141,12 @@ impl Process {
         }
         if !self.described {
             self.described = true;
-            let (rank, row) = (self.rank(), self.row());
+            let rank = self.rank();
+            self.row = rows::process(rank, &String::from_utf8_lossy(&self.name)).into_bytes();
             let track = ProcessTrack {
                 uuid: self.uuid,
                 pid: self.pid,
-                name: row.as_bytes(),
+                name: &self.row,
                 command: &self.command,
                 started: self.started,
                 rank: rows::process_rank(rank, self.started),
@@ -152,11 +159,6 @@ impl Process {
     /// Its rank in a distributed job.
     pub fn rank(&self) -> Option<i64> {
         self.place.iter().find(|(key, _)| *key == "rank").map(|(_, rank)| *rank)
-    }
-
-    /// What viewers show.
-    pub fn row(&self) -> String {
-        rows::process(self.rank(), &String::from_utf8_lossy(&self.name))
     }
 
     /// Keeps a sentence for whoever records.

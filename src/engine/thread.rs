@@ -62,7 +62,14 @@ pub struct Thread {
 }
 
 impl Thread {
-    pub fn new(reader: Reader, sequence: u32, uuid: u64, name: Vec<u8>) -> Thread {
+    /// `correlation`: what calls that launched device work say its number by.
+    pub fn new(
+        reader: Reader,
+        sequence: u32,
+        uuid: u64,
+        name: Vec<u8>,
+        correlation: StrId,
+    ) -> Thread {
         Thread {
             tid: reader.tid(),
             events: 0,
@@ -83,7 +90,7 @@ impl Thread {
             told: 0,
             line: 0,
             edges: Edges::default(),
-            decoded: Decoded::default(),
+            decoded: Decoded::saying(correlation),
         }
     }
 

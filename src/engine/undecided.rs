@@ -88,7 +88,8 @@ impl Thread {
 
     #[cold]
     fn write_late(&mut self, open: &mut Open, cx: &mut Context<'_>) {
-        self.begin_again(&open.begun, open.track, &mut Decoded::default(), cx);
+        let mut decoded = Decoded::saying(cx.process.correlation);
+        self.begin_again(&open.begun, open.track, &mut decoded, cx);
         (open.written, self.undecided) = (true, self.undecided - 1);
         if !cx.chapters {
             open.begun.record = Box::default();
@@ -110,7 +111,7 @@ impl Thread {
 
     /// Writes what is undecided without deciding: for a file that ends.
     fn tell_undecided(&mut self, cx: &mut Context<'_>) {
-        let mut decoded = Decoded::default();
+        let mut decoded = Decoded::saying(cx.process.correlation);
         for depth in 0..self.stack.len() {
             if !self.stack[depth].written {
                 let track = self.track_at(depth, cx);
