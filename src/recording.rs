@@ -412,6 +412,8 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         // A forked child: the recording is the parent's.
         return Summary::default();
     }
+    // The engine ends it.
+    crate::api::forget_step();
     // Only a window that somebody opened has an end.
     if shared.window.is_limited() {
         shared.window.decide(|| (Some(Side::Closes), ()));

@@ -226,6 +226,7 @@ impl Context<'_> {
             sequence.activity(self.out, self.strings, &Activity { args, ..activity });
         });
         let duration = activity.duration;
+        self.process.steps.device_worked(begin + duration);
         if head.arg != 0 {
             let times = (begin, begin + duration);
             let queue = decoded.device.queue;

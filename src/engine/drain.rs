@@ -105,6 +105,7 @@ impl Engine {
                     None => return,
                 }
             }
+            self.process.steps.host_worked(thread.last_time);
             if drained == Drained::Ended {
                 return self.part(thread);
             }

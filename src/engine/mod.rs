@@ -32,6 +32,7 @@ mod ranges;
 mod record;
 mod sequences;
 mod spans;
+mod steps;
 mod thread;
 mod undecided;
 mod watch;
@@ -257,6 +258,7 @@ impl Engine {
         self.shared.moves();
         self.leaves(Pass::Last);
         self.context().settle_spans(true);
+        self.context().end_steps();
         self.state_the_rest();
         self.shared.moves();
         if self.common.is_none() {

@@ -127,11 +127,14 @@ impl Engine {
     /// The packets with which a file ends while the recording goes on: slices that have begun
     /// and are not in it. Everything is said anew after them.
     pub(super) fn undecided(&mut self) -> Vec<u8> {
-        if self.threads.iter().flatten().all(|thread| thread.undecided == 0) {
+        let steps = self.process.ranges.running().any(|range| !range.written);
+        if !steps && self.threads.iter().flatten().all(|thread| thread.undecided == 0) {
             return Vec::new();
         }
         let out = std::mem::take(&mut self.out);
         self.expire();
+        self.describe();
+        self.context().tell_steps();
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
                 thread.tell_undecided(&mut self.context());
