@@ -483,6 +483,8 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
         // A forked child: the recording is the parent's.
         return Summary::default();
     }
+    // The engine ends it.
+    crate::api::forget_step();
     if joined::is_joined() {
         return joined::stop(shared, patience);
     }

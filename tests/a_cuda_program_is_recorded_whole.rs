@@ -65,7 +65,7 @@ fn launches_say_how() {
         recorded.trace.strings(args),
         [
             "kernel_demangled_name=gemm(float*, int)",
-            "kernel_name=gemm(float*, int)",
+            "kernel_name=_Z4gemmPfi",
             "launch.grid_size.x=4",
             "launch.grid_size.y=2",
             "launch.grid_size.z=1",

@@ -74,7 +74,7 @@ fn launches_say_how() {
             [
                 "gemm: hsa_queue=3",
                 "gemm: kernel_demangled_name=gemm(float*, int)",
-                "gemm: kernel_name=gemm(float*, int)",
+                "gemm: kernel_name=_Z4gemmPfi",
                 "gemm: kind=Dispatch Kernel",
                 "gemm: launch.grid_size.x=4",
                 "gemm: launch.grid_size.y=2",
@@ -112,11 +112,15 @@ fn calls_say_what_matters() {
             args(&recorded, "slice", calls),
             [
                 "hipMemcpyAsync: bytes=4096",
+                "hipMemcpyAsync: correlation=1",
                 "hipMemcpyAsync: kind=HtoD",
                 "hipMemcpyAsync: stream=0x7f0000000340",
                 "hipMalloc: bytes=8192",
                 "hipMemsetAsync: bytes=64",
+                "hipMemsetAsync: correlation=3",
+                "hipLaunchKernel: correlation=4",
                 "hipLaunchKernel: stream=0x7f0000000340",
+                "hipModuleLaunchKernel: correlation=5",
             ],
             "{version}"
         );
@@ -198,8 +202,8 @@ fn both_in_one_program() {
         let recorded = machine.record_with(prepare, "--both", script, &["--exit", "3"]);
         recorded.ended(3);
         recorded.trace.assert_clean();
-        let gpus = "SELECT name FROM gpu ORDER BY 1";
-        assert_eq!(recorded.trace.strings(gpus), ["GPU 0 · Fake GPU 0", "GPU 1 · Fake Instinct"]);
+        let gpus = "SELECT model FROM gpu ORDER BY 1";
+        assert_eq!(recorded.trace.strings(gpus), ["Fake GPU 0", "Fake Instinct"]);
         assert_eq!(recorded.kernels(), 4);
         let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
         assert_eq!(recorded.trace.one_i64(tracks), 4, "two streams of each");

@@ -117,3 +117,79 @@ fn what_tells_about_streams_is_folded() {
     let streams = "SELECT DISTINCT name FROM gpu_track ORDER BY 1";
     assert_eq!(recorded.trace.strings(streams), ["Stream 007 default", "Stream 013"]);
 }
+
+/// What the plugins for GPUs show: each launch knows where it ran, for whom and how large it
+/// was; and so do copies and fills.
+#[test]
+fn device_work_tells_what_it_is() {
+    let script =
+        "kernel _Z9vectorAddPKfS0_Pfi grid=2,3,4 block=8,2,1\ncopy htod 64\nset 32\nsync\n";
+    let recorded = record(&Machine::with("12.6"), script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let args = |of: &str| {
+        recorded.trace.strings(&format!(
+            "SELECT a.key || '=' || a.display_value FROM gpu_slice s JOIN args a USING (arg_set_id)
+             WHERE s.name LIKE '{of}' AND a.key IN ('arch', 'device', 'stream', 'correlation',
+                'grid_size', 'workgroup_size', 'thread_count', 'process_id', 'process_name',
+                'kernel_name', 'kernel_demangled_name', 'registers_per_thread',
+                'launch.grid_size.x', 'launch.grid_size.y', 'launch.grid_size.z',
+                'launch.workgroup_size.x') ORDER BY 1"
+        ))
+    };
+    let process = "SELECT pid || '' FROM process WHERE name LIKE 'kymo%' OR name LIKE '%program%'";
+    let pid = recorded.trace.strings(process).pop().unwrap();
+    let kernel = args("vectorAdd");
+    for expected in [
+        "arch=sm_90",
+        "device=0",
+        "stream=7",
+        "grid_size=24",
+        "workgroup_size=16",
+        "thread_count=384",
+        "kernel_name=_Z9vectorAddPKfS0_Pfi",
+        "kernel_demangled_name=vectorAdd(float const*, float const*, float*, int)",
+        "launch.grid_size.x=2",
+        "launch.grid_size.y=3",
+        "launch.grid_size.z=4",
+        "launch.workgroup_size.x=8",
+        &format!("process_id={pid}"),
+    ] {
+        assert!(kernel.iter().any(|arg| arg == expected), "{expected} {kernel:#?}");
+    }
+    for work in ["vectorAdd", "Memcpy%", "Memset%"] {
+        let args = args(work);
+        for name in ["device", "stream", "correlation", "process_id", "process_name"] {
+            let said = args.iter().filter(|arg| arg.starts_with(&format!("{name}="))).count();
+            assert_eq!(said, 1, "{work}: {name} in {args:#?}");
+        }
+    }
+    // The number of a call is the one of its work, and a column of that.
+    let numbers = "SELECT count(*) FROM flow JOIN slice c ON c.id = slice_out
+                   JOIN gpu_slice g ON g.id = slice_in
+                   WHERE extract_arg(c.arg_set_id, 'debug.correlation') = g.submission_id
+                   AND extract_arg(g.arg_set_id, 'correlation') = g.submission_id";
+    assert_eq!(recorded.trace.one_i64(numbers), 3);
+    let stages = "SELECT count(*) FROM gpu_slice s JOIN args a USING (arg_set_id)
+                  WHERE a.key = 'description' AND a.string_value != ''";
+    assert!(recorded.trace.one_i64(stages) >= 3);
+}
+
+/// A kernel in ever new sizes is told of a few times, and each launch has its own sizes.
+#[test]
+fn sizes_are_those_of_each_launch() {
+    let script: String =
+        (1..=40).map(|n| format!("kernel k grid={n},1,1 block=32,1,1\n")).collect();
+    let recorded = record(&Machine::with("12.6"), &(script + "sync\n"), &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let sizes = "SELECT extract_arg(arg_set_id, 'grid_size') AS blocks FROM gpu_slice
+                 WHERE extract_arg(arg_set_id, 'grid_size')
+                     = extract_arg(arg_set_id, 'launch.grid_size.x')
+                 AND extract_arg(arg_set_id, 'thread_count')
+                     = 32 * extract_arg(arg_set_id, 'launch.grid_size.x') ORDER BY 1";
+    let found: Vec<i64> =
+        recorded.trace.rows(sizes).iter().map(|row| row[0].as_i64().unwrap()).collect();
+    assert_eq!(found, (1..=40).collect::<Vec<_>>());
+    assert_eq!(recorded.json_lines(&["\"grid\": [40, 1, 1]"]).len(), 1);
+}

@@ -80,7 +80,7 @@ fn work_says_what_it_was() {
     has("reduce", &["EventName=TPC task"]);
     has("memcpy", &["bytes=4096"]);
     let gpus = "SELECT name FROM gpu";
-    assert_eq!(recorded.trace.strings(gpus), ["Fake Gaudi 0"]);
+    assert_eq!(recorded.trace.strings(gpus), ["GPU 0 · Fake Gaudi 0"]);
     assert_eq!(recorded.fact("hpu", "0.trace_version"), Some("3"));
 }
 

@@ -146,7 +146,7 @@ fn several_devices_and_queues() {
     let gpus = "SELECT name, count(*) AS n FROM gpu GROUP BY 1 ORDER BY 1";
     assert_eq!(
         recorded.trace.table(gpus),
-        "name              n\nFake Intel GPU 0  1\nFake Intel GPU 1  1\n"
+        "name                      n\nGPU 0 · Fake Intel GPU 0  1\nGPU 1 · Fake Intel GPU 1  1\n"
     );
     let queues = "SELECT count(DISTINCT queue) FROM (
                       SELECT extract_arg(t.dimension_arg_set_id, 'gpu') || t.name AS queue

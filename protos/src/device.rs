@@ -1,10 +1,10 @@
 //! The tail slots of device records: what a kernel, copy or set did, on which queue.
 //!
 //! ```text
-//! byte    0        4        8        12    13     14        16                     32
-//!         ┌────────┬────────┬────────┬─────┬──────┬─────────┬──────────────────────┐
-//! device  │ queue  │ gpu    │ kernel │stage│launch│ zero    │ zero                 │
-//!         ├────────┴────────┴────────┼─────┴──────┴────┬────┴────┬────────┬────────┤
+//! byte    0        4        8        12    13     14        16       20            32
+//!         ┌────────┬────────┬────────┬─────┬──────┬─────────┬────────┬─────────────┐
+//! device  │ queue  │ gpu    │ kernel │stage│launch│ zero    │ symbol │ zero        │
+//!         ├────────┴────────┴────────┼─────┴──────┴────┬────┴────┬───┴────┬────────┤
 //! launch  │ grid x, y, z             │ block x, y, z   │         │registers│shared │
 //!         └──────────────────────────┴─────────────────┴─────────┴────────┴────────┘
 //! byte    0                          12                          24       28      32
@@ -57,6 +57,18 @@ impl Stage {
             Stage::Communication => "Communication",
             Stage::Graph => "Graph",
             Stage::Other => "Other",
+        }
+    }
+
+    /// What it is, in a sentence.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Stage::Kernel => "A kernel that the device ran",
+            Stage::MemoryTransfer => "Memory that was copied to, from or between devices",
+            Stage::MemorySet => "Memory that was filled with a value",
+            Stage::Communication => "A collective or point-to-point operation between devices",
+            Stage::Graph => "A graph of kernels, copies and fills, as a whole",
+            Stage::Other => "Other work of the device",
         }
     }
 }
@@ -188,7 +200,11 @@ pub struct DeviceSlot {
     /// 1 if a [`LaunchSlot`] follows.
     pub launch: u8,
     /// Always zero.
-    pub zero: [u8; 18],
+    pub zero: [u8; 2],
+    /// The kernel's symbol, if that is not its name.
+    pub symbol: StrId,
+    /// Always zero.
+    pub rest: [u8; 12],
 }
 
 /// How a kernel was launched.
@@ -223,3 +239,4 @@ impl LaunchSlot {
 const _: () = assert!(size_of::<DeviceSlot>() == SLOT_BYTES);
 const _: () = assert!(size_of::<LaunchSlot>() == SLOT_BYTES);
 const _: () = assert!(std::mem::offset_of!(DeviceSlot, stage) == 12);
+const _: () = assert!(std::mem::offset_of!(DeviceSlot, symbol) == 16);

@@ -29,9 +29,10 @@ fn everything() -> Vec<u8> {
     let mut sequence = Sequence::new(3);
     sequence.restart(&mut out, 77, &clocks, clocks.boottime, true);
     let command = [b"program".to_vec(), b"--flag".to_vec()];
-    ProcessTrack { uuid: 76, pid: 12, name: b"program", command: &command, started: 4 }
+    ProcessTrack { uuid: 76, pid: 12, name: b"program", command: &command, started: 4, rank: 5 }
         .write(&mut out, 3);
-    ThreadTrack { uuid: 77, parent: 76, pid: 12, tid: 13, name: b"main" }.write(&mut out, 3);
+    ThreadTrack { uuid: 77, parent: 76, pid: 12, tid: 13, name: b"main", rank: 0 }
+        .write(&mut out, 3);
     let counter = Some(CounterUnit::Bytes);
     Track { uuid: 78, parent: 76, name: b"queued", counter, rank: Some(-1), orders_children: true }
         .write(&mut out, 3);
@@ -69,17 +70,21 @@ fn everything() -> Vec<u8> {
         description: b"a stream",
         context: 257,
         pid: 12,
+        process: b"program",
+        stream: 7,
         api: GpuApi::Cuda,
     };
     let activity = Activity {
         time: 5_040,
         duration: 1_000,
         event_id: 1 << 32 | 7,
+        submission: 7,
         gpu: 1,
+        architecture: b"sm_90",
         queue,
         stage: Stage::Kernel,
         name: Name::Id(StrId(2)),
-        kernel: Some(Kernel { name: StrId(2), registers: 32, shared: 1024 }),
+        kernel: Some(Kernel { name: StrId(2), symbol: StrId(3), registers: 32, shared: 1024 }),
         launch: Some(Launch { grid: [1, 2, 3], block: [4, 5, 6] }),
         args: &args,
     };

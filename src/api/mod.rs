@@ -23,7 +23,7 @@ pub use flow::{Flow, FlowEnd};
 pub use names::{set_process_name, set_thread_name};
 pub use range::Range;
 pub use scope::Scope;
-pub(crate) use step::{begin_step, end_step};
+pub(crate) use step::{begin_step, end_step, forget_step};
 pub use step::{step, steps};
 pub use track::Track;
 pub use value::Value;

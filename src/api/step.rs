@@ -52,6 +52,11 @@ pub(crate) fn end_step() {
     }
 }
 
+/// The recording of the iteration that runs is over: its range does not end in another one.
+pub(crate) fn forget_step() {
+    OPEN.store(0, Ordering::Relaxed);
+}
+
 /// Begins the range of the iteration that runs, whose beginning was not recorded.
 pub(crate) fn begin_step() {
     begin_range(steps());

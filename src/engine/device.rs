@@ -38,6 +38,8 @@ struct Item {
     /// Its 16 bytes, if its facts say them.
     uuid: Vec<u8>,
     facts: Vec<(Vec<u8>, String)>,
+    /// What its kernels are compiled for.
+    code: Vec<u8>,
 }
 
 /// A fact about the job, kept.
@@ -193,6 +195,7 @@ impl Context<'_> {
         let queue = devices.queues[vendor].get(number).unwrap_or(&none);
         let kernel = decoded.launch.map(|launch| Kernel {
             name: if decoded.device.kernel.is_none() { head.site } else { decoded.device.kernel },
+            symbol: decoded.device.symbol,
             registers: launch.registers,
             shared: launch.shared,
         });
@@ -200,13 +203,17 @@ impl Context<'_> {
             time: begin,
             duration: self.time(head, head.other).saturating_sub(begin),
             event_id: devices.event_id(head.arg),
+            submission: Vendor::of_call(head.arg).1,
             gpu,
+            architecture: devices.gpus.get(gpu as usize).map_or(&[], |gpu| &gpu.code),
             queue: Queue {
                 number: queue.number,
                 name: &queue.name,
                 description: &queue.description,
                 context: queue.context,
                 pid: self.process.pid,
+                process: &self.process.row,
+                stream: queue.stream,
                 api: queue.api,
             },
             stage: Stage::from_u8(decoded.device.stage),
@@ -219,6 +226,7 @@ impl Context<'_> {
             sequence.activity(self.out, self.strings, &Activity { args, ..activity });
         });
         let duration = activity.duration;
+        self.process.steps.device_worked(begin + duration);
         if head.arg != 0 {
             let times = (begin, begin + duration);
             let queue = decoded.device.queue;
@@ -286,7 +294,8 @@ impl Context<'_> {
         let facts = decoded.texts(self.strings);
         let uuid = facts.iter().find(|(key, _)| key == b"uuid").map(|(_, text)| uuid(text));
         let name = self.strings.text(head.site).bytes.to_vec();
-        gpus[index] = Item { number, name, uuid: uuid.unwrap_or_default(), facts };
+        let code = code(&facts);
+        gpus[index] = Item { number, name, uuid: uuid.unwrap_or_default(), facts, code };
         self.restate_devices(sequence.id());
     }
 
@@ -318,6 +327,16 @@ impl Context<'_> {
         if self.chapters {
             self.process.facts.insert(key.into_owned(), fact);
         }
+    }
+}
+
+/// What compilers call what a device runs: `sm_90`, `gfx942`.
+fn code(facts: &[(Vec<u8>, String)]) -> Vec<u8> {
+    let fact = |key: &[u8]| facts.iter().find(|(known, _)| known == key).map(|(_, text)| text);
+    let capability = fact(b"compute_capability").and_then(|text| text.split_once('.'));
+    match capability {
+        Some((major, minor)) => format!("sm_{major}{minor}").into_bytes(),
+        None => fact(b"architecture").map_or_else(Vec::new, |text| text.clone().into_bytes()),
     }
 }
 

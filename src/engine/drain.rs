@@ -106,6 +106,7 @@ impl Engine {
                     None => return,
                 }
             }
+            self.process.steps.host_worked(thread.last_time);
             if drained == Drained::Ended {
                 return self.part(thread);
             }
@@ -130,7 +131,8 @@ impl Engine {
         self.thread_count += 1;
         let (tid, name) = (reader.tid(), reader.name());
         let uuid = self.process.thread_uuid(tid);
-        let mut thread = Thread::new(reader, self.sequences.take(), uuid, name);
+        let correlation = self.process.correlation;
+        let mut thread = Thread::new(reader, self.sequences.take(), uuid, name, correlation);
         self.origin.learn_names();
         let known = self.shared.host.thread_name(tid).or_else(|| self.origin.name_given_to(tid));
         if let Some(name) = known {

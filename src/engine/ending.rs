@@ -102,6 +102,7 @@ impl Engine {
             self.cut_short(&what, at.unwrap_or(self.clocks.boottime));
         }
         self.context().settle_spans(true);
+        self.context().end_steps();
         self.state_the_rest();
         self.shared.moves();
         if self.common.is_none() {

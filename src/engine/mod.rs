@@ -35,6 +35,7 @@ mod record;
 mod run;
 mod sequences;
 mod spans;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod thread;

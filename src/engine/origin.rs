@@ -78,6 +78,7 @@ pub(crate) struct Words {
     pub start: StrId,
     pub end: StrId,
     pub ended: StrId,
+    pub correlation: StrId,
     /// `gpu_user_annotation`; none also if ranges are not shown on devices.
     pub annotations: StrId,
 }
@@ -92,16 +93,18 @@ impl Words {
             start: word("start"),
             end: word("end"),
             ended: word("ended"),
+            correlation: word("correlation"),
             annotations: if annotated { word("gpu_user_annotation") } else { StrId::NONE },
         }
     }
 
-    fn by_key(&mut self) -> [(&'static str, &mut StrId); 5] {
+    fn by_key(&mut self) -> [(&'static str, &mut StrId); 6] {
         [
             ("straddles", &mut self.straddles),
             ("start", &mut self.start),
             ("end", &mut self.end),
             ("ended", &mut self.ended),
+            ("correlation", &mut self.correlation),
             ("annotations", &mut self.annotations),
         ]
     }

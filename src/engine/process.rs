@@ -15,13 +15,14 @@ use kymograph_protos::rows::{self, Beside};
 use super::context::Context;
 use super::counters::GpuCounters;
 use super::device::{Devices, OwnFact};
-use super::edges::RangeEdges;
+use super::edges::{self, RangeEdges};
 use super::groups::Groups;
 use super::identity::mix;
 use super::origin::Origin;
-use super::ranges::Ranges;
+use super::ranges::{Ranges, Running};
 use super::record::{Decoded, category};
 use super::spans::Spans;
+use super::steps::{ROW, STEP, Steps};
 
 /// A named track.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Process {
     pub uuid: u64,
     pub pid: u32,
     pub name: Vec<u8>,
+    /// What viewers show.
+    pub row: Vec<u8>,
     /// Its rank in a distributed job and the like.
     pub place: Vec<(String, i64)>,
     pub command: Vec<Vec<u8>>,
@@ -58,10 +61,13 @@ pub struct Process {
     pub groups: Groups,
     /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
     lanes: HashMap<u64, (u64, StrId)>,
-    ranges: Ranges,
+    pub ranges: Ranges,
+    pub steps: Steps,
     /// Ranges that cross the edges of the window.
     pub edges: RangeEdges,
     pub devices: Devices,
+    /// The name of the argument that calls say their launch's number by.
+    pub correlation: StrId,
     pub spans: Spans,
     pub gpu_counters: GpuCounters,
     /// Threads that described themselves.
@@ -87,6 +93,7 @@ impl Process {
             uuid: mix(&[u64::from(pid), started]),
             pid,
             name: origin.name.clone(),
+            row: Vec::new(),
             place: origin.place.clone(),
             command: origin.command.clone(),
             started,
@@ -97,8 +104,10 @@ impl Process {
             groups: Groups::default(),
             lanes: HashMap::new(),
             ranges: Ranges::default(),
+            steps: Steps::default(),
             edges: RangeEdges::default(),
             devices: Devices::new(salt),
+            correlation: origin.words.correlation,
             spans: Spans::new(origin.words.annotations),
             gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
@@ -133,11 +142,12 @@ impl Process {
         }
         if !self.described {
             self.described = true;
-            let (rank, row) = (self.rank(), self.row());
+            let rank = self.rank();
+            self.row = rows::process(rank, &String::from_utf8_lossy(&self.name)).into_bytes();
             let track = ProcessTrack {
                 uuid: self.uuid,
                 pid: self.pid,
-                name: row.as_bytes(),
+                name: &self.row,
                 command: &self.command,
                 started: self.started,
                 rank: rows::process_rank(rank, self.started),
@@ -150,11 +160,6 @@ impl Process {
     /// Its rank in a distributed job.
     pub fn rank(&self) -> Option<i64> {
         self.place.iter().find(|(key, _)| key == "rank").map(|(_, rank)| *rank)
-    }
-
-    /// What viewers show.
-    pub fn row(&self) -> String {
-        rows::process(self.rank(), &String::from_utf8_lossy(&self.name))
     }
 
     /// Keeps a sentence for whoever records.
@@ -306,7 +311,8 @@ impl Context<'_> {
         self.process.counters = counters;
         let ranges = std::mem::take(&mut self.process.ranges);
         let mut decoded = Decoded::default();
-        for range in ranges.running().filter(|range| !range.begun.record.is_empty()) {
+        let written = |range: &&Running| range.written && !range.begun.record.is_empty();
+        for range in ranges.running().filter(written) {
             let (head, _) = decoded.read(&range.begun.record, self.strings);
             decoded.leave_flows_open();
             let (_, called) = self.lane_of(&head, &decoded);
@@ -390,19 +396,26 @@ impl Context<'_> {
         record: &[Slot],
         sequence: &mut Sequence,
     ) {
-        self.totals.events += 1;
         let time = self.time(head, head.time);
         let bytes = match decoded.name(head.site) {
             Name::Bytes(bytes) => Some(bytes.into()),
             Name::Id(_) => None,
         };
         let (track, called) = self.lane_of(head, decoded);
-        let begun = self.begun(time, head, record);
+        let is_step = self.is_step(head);
+        self.totals.events += u64::from(!is_step);
+        let mut begun = self.begun(time, head, record);
+        if is_step {
+            begun.record = record[..1 + head.tail as usize].into();
+        }
         let (process, own) = (self.process.uuid, decoded.track != 0);
         let uuid = move |n| if own && n == 0 { track } else { mix(&[process, track, n]) };
-        let lane = self.process.ranges.begin(head.other, track, begun, (head.site, bytes), uuid);
-        self.describe_lane(lane, decoded.track, called, sequence.id());
-        self.emit(EventType::Begin, time, lane, head, decoded, sequence);
+        let name = (head.site, bytes);
+        let lane = self.process.ranges.begin(head.other, track, begun, name, !is_step, uuid);
+        if !is_step {
+            self.describe_lane(lane, decoded.track, called, sequence.id());
+            self.emit(EventType::Begin, time, lane, head, decoded, sequence);
+        }
         if let Some(early) = self.process.ranges.take_early(head.other) {
             self.range_end(head.other, early.time, &early.decoded, sequence);
         }
@@ -418,17 +431,45 @@ impl Context<'_> {
             // Described when the track is.
             None if track != 0 => return,
             None => {
-                let name = self.strings.text(called).bytes.into();
-                Named { name, parent: 0, rank: None }
+                match self.strings.text(called).bytes {
+                    // In front of all others.
+                    STEP => Named { name: ROW.into(), parent: 0, rank: Some(-1) },
+                    name => Named { name: name.into(), parent: 0, rank: None },
+                }
             }
         };
         self.write_track(lane, &named, sequence);
     }
 
-    fn range_end(&mut self, id: u64, time: u64, decoded: &Decoded, sequence: &mut Sequence) {
+    /// Writes the beginning of a step that ends; returns false if it is not to be shown.
+    fn begin_step(&mut self, range: &Running, sequence: &mut Sequence) -> bool {
+        if !self.process.steps.are_shown() {
+            return false;
+        }
+        self.totals.events += 1;
+        self.write_step(range, sequence);
+        true
+    }
+
+    /// Says that a step has begun.
+    pub fn write_step(&mut self, range: &Running, sequence: &mut Sequence) {
+        let mut decoded = Decoded::default();
+        let (head, _) = decoded.read(&range.begun.record, self.strings);
+        if self.began_early(&head) {
+            edges::mark(&mut decoded, &self.origin.words, crate::recording::Side::Opens);
+        }
+        let (_, called) = self.lane_of(&head, &decoded);
+        self.describe_lane(range.lane, decoded.track, called, sequence.id());
+        self.emit(EventType::Begin, range.begun.time, range.lane, &head, &decoded, sequence);
+    }
+
+    pub fn range_end(&mut self, id: u64, time: u64, decoded: &Decoded, sequence: &mut Sequence) {
         let Some(range) = self.process.ranges.end(id, time, decoded) else {
             return;
         };
+        if !range.written && !self.begin_step(&range, sequence) {
+            return;
+        }
         let name = range.bytes.as_deref().map_or(Name::Id(range.site), Name::Bytes);
         decoded.with_args(|args| {
             let event = Event {

@@ -16,11 +16,14 @@ use super::record::Decoded;
 /// A range that has begun.
 #[derive(Debug)]
 pub struct Running {
+    pub id: u64,
     pub site: StrId,
     pub bytes: Option<Box<[u8]>>,
     /// The uuid of its lane.
     pub lane: u64,
     pub begun: Begun,
+    /// Whether its beginning was written: those of steps are only when they end.
+    pub written: bool,
     group: usize,
     slot: usize,
 }
@@ -67,6 +70,12 @@ impl Ranges {
         ids.into_iter().map(|(_, id)| id).collect()
     }
 
+    /// The ids of the ranges that have begun, and are not to be written before they end.
+    pub fn unwritten(&self) -> Vec<u64> {
+        let unwritten = self.running.iter().filter(|(_, range)| !range.written);
+        unwritten.map(|(id, _)| *id).collect()
+    }
+
     /// Places a range that begins as `begun` says on the track `track`. Returns the uuid of its
     /// lane, which `lane_uuid` makes from the lane's number on the track.
     pub fn begin(
@@ -74,7 +83,8 @@ impl Ranges {
         id: u64,
         track: u64,
         begun: Begun,
-        name: (StrId, Option<Box<[u8]>>),
+        (site, bytes): (StrId, Option<Box<[u8]>>),
+        written: bool,
         lane_uuid: impl Fn(u64) -> u64,
     ) -> u64 {
         let next = self.groups.len();
@@ -90,7 +100,7 @@ impl Ranges {
         }
         lanes[slot].running = true;
         let lane = lanes[slot].uuid;
-        self.running.insert(id, Running { site: name.0, bytes: name.1, lane, begun, group, slot });
+        self.running.insert(id, Running { id, site, bytes, lane, begun, written, group, slot });
         lane
     }
 
@@ -127,7 +137,7 @@ mod tests {
 
     fn lane(ranges: &mut Ranges, id: u64, time: u64) -> u64 {
         let begun = Begun { time, ..Begun::default() };
-        ranges.begin(id, 7, begun, (StrId(1), None), |n| 100 + n)
+        ranges.begin(id, 7, begun, (StrId(1), None), true, |n| 100 + n)
     }
 
     #[test]

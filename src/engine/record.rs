@@ -1,6 +1,6 @@
 //! Takes a record apart: head, arguments, flows, and a string by value.
 
-use kymograph_protos::device::{DeviceSlot, LaunchSlot};
+use kymograph_protos::device::{DeviceSlot, LaunchSlot, Vendor};
 use kymograph_protos::packet::{Arg, Name, Strings, Value};
 use kymograph_protos::record::{
     ArgType, Extra, Kind, NAME_BY_VALUE, Record, Slot, StrId, TYPE_BITS,
@@ -31,6 +31,8 @@ pub struct Decoded {
     by_value: bool,
     /// Whether the last record had a tail.
     dirty: bool,
+    /// The name of the argument that says the first of `launched`; none to say nothing.
+    correlation: StrId,
 }
 
 /// The category of a record's name.
@@ -51,6 +53,11 @@ pub fn record_len(slots: &[Slot]) -> Option<usize> {
 }
 
 impl Decoded {
+    /// Calls that launched something say its number by this name.
+    pub fn saying(correlation: StrId) -> Decoded {
+        Decoded { correlation, ..Decoded::default() }
+    }
+
     /// Takes the record at the start of `slots` apart.
     ///
     /// Inlined: a head that came back through memory would be stored by halves and loaded
@@ -67,6 +74,12 @@ impl Decoded {
         }
         let ty = ArgType::from_u8(head.tag & TYPE_BITS);
         self.first_arg(ty.unwrap_or(ArgType::None), head, strings);
+        if let Some(number) = self.launched.first()
+            && !self.correlation.is_none()
+        {
+            let correlation = Vendor::of_call(*number).1;
+            self.args.push((self.correlation, ArgType::U64, correlation.into()));
+        }
         (head, kind)
     }
 

@@ -16,6 +16,11 @@
 //! come up, however long the range around them lasts, and they nest. Only ranges with a
 //! launch in them ever wait; operators of frameworks ([`OPERATOR`]) are not shown.
 //!
+//! A thread that computes gradients works for the main thread, which waits for it: what it
+//! launches belongs to the ranges that are open there at that time as well as to its own. The
+//! threads' queues are read one after the other, so the main thread's line is gone over a
+//! moment later than others.
+//!
 //! Memory is bounded: when too many launches wait, the oldest are gone over with what is
 //! known of them. Launches of which nothing was ever seen, and beginnings that were moved to
 //! the end of the range before (kernels of one queue may overlap), are counted.
@@ -41,6 +46,12 @@ const QUIET_NANOS: u64 = 1_000_000_000;
 const SILENT_NANOS: u64 = 10_000_000_000;
 /// How long an activity waits for its launch to be read, at least.
 const EARLY_NANOS: u64 = 500_000_000;
+/// How long the main thread's line waits for what other threads launched for it.
+const ADOPTED_NANOS: u64 = 1_000_000_000;
+/// Ranges and launches of the main thread that wait so.
+const MOST_EXPECTING: usize = 1 << 16;
+/// Bit of the number of a launch of another thread's in the main thread's line.
+const ADOPTED: u64 = 1 << 63;
 
 /// See the module. Times are nanoseconds on the trace's clock.
 #[derive(Debug, Default)]
@@ -53,6 +64,8 @@ pub struct Spans {
     lines: Vec<Line>,
     free: Vec<u32>,
     last_line: u32,
+    /// The main thread's.
+    main: Option<u32>,
     waiting: HashMap<u64, Launch>,
     launches: u64,
     /// Work without a known launch, the newer half first.
@@ -69,7 +82,10 @@ pub struct Spans {
 struct Line {
     /// Tells its tracks from those of a line that had its number before.
     serial: u32,
-    steps: VecDeque<Step>,
+    /// In the order of time.
+    steps: VecDeque<(u64, Step)>,
+    /// Whether it is the main thread's.
+    main: bool,
     /// Ranges that are open after the last step, and after those that were gone over.
     depth: usize,
     open: Vec<Range>,
@@ -116,7 +132,7 @@ struct Launch {
 }
 
 /// What became of a launch: when which queue worked for it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Work {
     first: Option<(u32, u64, u64)>,
     /// On further queues: of graphs.
@@ -172,6 +188,7 @@ impl Spans {
         site: StrId,
         bytes: Option<Box<[u8]>>,
         side: StrId,
+        (time, main): (u64, bool),
     ) -> bool {
         if self.category.is_none() {
             return false;
@@ -182,6 +199,9 @@ impl Spans {
                 self.lines.len() as u32
             });
         }
+        if main {
+            self.main = Some(*line);
+        }
         let line = &mut self.lines[*line as usize - 1];
         if line.depth >= DEEPEST {
             return false;
@@ -191,67 +211,83 @@ impl Spans {
             line.serial = self.last_line;
         }
         self.active = true;
+        line.main |= main;
         line.depth += 1;
-        line.steps.push_back(Step::Begin(Range { site, bytes, side, queues: Vec::new() }));
+        line.steps.push_back((time, Step::Begin(Range { site, bytes, side, queues: Vec::new() })));
         true
     }
 
     /// The innermost range of this side ends.
-    pub fn end(&mut self, line: u32, side: StrId) {
+    pub fn end(&mut self, line: u32, side: StrId, time: u64) {
         let line = &mut self.lines[line as usize - 1];
         line.depth = line.depth.saturating_sub(1);
         // Most ranges launch nothing.
         match line.steps.back() {
-            Some(Step::Begin(range)) if range.side == side => drop(line.steps.pop_back()),
-            _ => line.steps.push_back(Step::End(side)),
+            Some((_, Step::Begin(range))) if range.side == side && !line.expects() => {
+                drop(line.steps.pop_back());
+            }
+            _ => line.steps.push_back((time, Step::End(side))),
         }
     }
 
-    /// The thread of `line` asked for work; it may have none.
-    pub fn launch(&mut self, line: u32, correlation: u64, now: u64) {
-        let Some(index) = line.checked_sub(1) else { return };
-        let of = &mut self.lines[index as usize];
-        if of.depth == 0 {
+    /// The thread of `line` asked for work at `time`; it may have no ranges. `adopt`: it did so
+    /// for the main thread.
+    pub fn launch(&mut self, line: u32, correlation: u64, (time, adopt): (u64, bool), now: u64) {
+        let own = line > 0 && self.lines[line as usize - 1].depth > 0;
+        let main = self.main.filter(|main| adopt && *main != line);
+        if !own && main.is_none() {
             return;
         }
         if self.waiting.len() >= MOST_WAITING * 2 {
             self.without_work += 1;
             return;
         }
-        self.launches += 1;
         let mut work = Work::default();
         for early in &mut self.early {
             early.remove(&correlation).iter().flat_map(Work::all).for_each(|part| work.add(part));
         }
+        if own {
+            self.wait_for(line, correlation, (time, work.clone()), now);
+        }
+        if let Some(main) = main {
+            self.active = true;
+            self.wait_for(main, correlation | ADOPTED, (time, work), now);
+        }
+    }
+
+    fn wait_for(&mut self, line: u32, number: u64, (time, work): (u64, Work), now: u64) {
+        self.launches += 1;
+        let of = &mut self.lines[line as usize - 1];
         if work.first.is_some() {
             of.heard = self.launches;
         }
-        of.steps.push_back(Step::Launch(correlation));
+        let place = of.steps.partition_point(|(at, _)| *at <= time);
+        of.steps.insert(place, (time, Step::Launch(number)));
         let launch = Launch { line, number: self.launches, since: now, work };
-        self.waiting.insert(correlation, launch);
+        self.waiting.insert(number, launch);
     }
 
     /// A queue worked for a launch.
     #[inline]
     pub fn work(&mut self, correlation: u64, queue: u32, times: (u64, u64), now: u64) {
         if self.active {
-            self.heard(correlation, (queue, times.0, times.1), now);
+            let part = (queue, times.0, times.1);
+            let own = self.heard(correlation, part, now);
+            let adopted = self.main.is_some() && self.heard(correlation | ADOPTED, part, now);
+            if !own && !adopted && self.early[0].len() < MOST_EARLY {
+                self.early[0].entry(correlation).or_default().add(part);
+            }
         }
     }
 
-    fn heard(&mut self, correlation: u64, part: (u32, u64, u64), now: u64) {
-        match self.waiting.get_mut(&correlation) {
-            Some(launch) => {
-                launch.work.add(part);
-                launch.since = now;
-                let line = &mut self.lines[launch.line as usize - 1];
-                line.heard = line.heard.max(launch.number);
-            }
-            None if self.early[0].len() < MOST_EARLY => {
-                self.early[0].entry(correlation).or_default().add(part);
-            }
-            None => {}
-        }
+    /// Returns whether the launch waits.
+    fn heard(&mut self, number: u64, part: (u32, u64, u64), now: u64) -> bool {
+        let Some(launch) = self.waiting.get_mut(&number) else { return false };
+        launch.work.add(part);
+        launch.since = now;
+        let line = &mut self.lines[launch.line as usize - 1];
+        line.heard = line.heard.max(launch.number);
+        true
     }
 
     /// The thread of `line` has ended. If nothing of it waits, others get its number.
@@ -296,11 +332,14 @@ impl Spans {
         }
         let mut lines = std::mem::take(&mut self.lines);
         for (line, number) in lines.iter_mut().zip(1..) {
-            while let Some(step) = line.steps.pop_front() {
-                if let Step::Launch(correlation) = step
-                    && !(all || self.is_settled(correlation, line.heard, now))
-                {
-                    line.steps.push_front(step);
+            while let Some((time, step)) = line.steps.pop_front() {
+                let expects = line.expects() && now.saturating_sub(time) < ADOPTED_NANOS;
+                let waits = match step {
+                    Step::Launch(number) => !self.is_settled(number, line.heard, now),
+                    Step::Begin(_) | Step::End(_) => false,
+                };
+                if !all && (expects || waits) {
+                    line.steps.push_front((time, step));
                     break;
                 }
                 self.step(line, step, &mut write);
@@ -311,6 +350,7 @@ impl Spans {
             }
             if line.ended && line.steps.is_empty() {
                 *line = Line::default();
+                self.main = self.main.filter(|main| *main != number);
                 self.free.push(number);
             }
         }
@@ -345,6 +385,11 @@ impl Spans {
 }
 
 impl Line {
+    /// Whether other threads may have launched something for this one.
+    fn expects(&self) -> bool {
+        self.main && self.steps.len() < MOST_EXPECTING
+    }
+
     /// A queue worked for the open ranges. Returns how many beginnings were moved.
     fn worked(
         &mut self,

@@ -21,6 +21,8 @@ use crate::recording::Side;
 /// Slices on one track, one inside the other. trace_processor drops slices deeper than
 /// 512; deeper ones go to further tracks.
 const MAX_DEPTH: usize = 500;
+/// What threads are called that compute gradients for another one, which waits for them.
+const AUTOGRAD: &[u8] = b"pt_autograd_";
 /// Slots held back at most while an end is awaited.
 pub(super) const MAX_HELD: usize = 1 << 16;
 
@@ -64,7 +66,14 @@ pub struct Thread {
 }
 
 impl Thread {
-    pub fn new(reader: Reader, sequence: u32, uuid: u64, name: Vec<u8>) -> Thread {
+    /// `correlation`: what calls that launched device work say its number by.
+    pub fn new(
+        reader: Reader,
+        sequence: u32,
+        uuid: u64,
+        name: Vec<u8>,
+        correlation: StrId,
+    ) -> Thread {
         Thread {
             tid: reader.tid(),
             events: 0,
@@ -86,7 +95,7 @@ impl Thread {
             told: 0,
             line: 0,
             edges: Edges::default(),
-            decoded: Decoded::default(),
+            decoded: Decoded::saying(correlation),
         }
     }
 
@@ -264,7 +273,7 @@ impl Thread {
             None => self.track_at(self.stack.len(), cx),
         };
         self.emit(EventType::Begin, begin, track, head, decoded, cx);
-        self.launched(decoded, cx);
+        self.launched(decoded, begin, cx);
         let event =
             Event { track, name: decoded.name(head.site), ..Event::new(EventType::End, end) };
         self.sequence.event(cx.out, cx.strings, &event);
@@ -333,11 +342,15 @@ impl Thread {
         };
         let mut span = None;
         if head.tag & OPERATOR == 0 {
+            if !stack.is_none() {
+                cx.process.steps.range(decoded.text(head.site, cx.strings));
+            }
             let side = if place == Place::Thread { StrId::NONE } else { stack };
             let spans = &mut cx.process.spans;
-            span = spans.begin(&mut self.line, head.site, bytes.clone(), side).then_some(side);
+            let at = (time, self.tid == cx.process.pid);
+            span = spans.begin(&mut self.line, head.site, bytes.clone(), side, at).then_some(side);
         }
-        self.launched(decoded, cx);
+        self.launched(decoded, time, cx);
         let slices = match place {
             Place::Aside => self.sides.entry(stack).or_default(),
             _ => &mut self.stack,
@@ -349,9 +362,10 @@ impl Thread {
 
     /// Device work was asked for inside the ranges that are open.
     #[inline]
-    fn launched(&self, decoded: &Decoded, cx: &mut Context<'_>) {
+    fn launched(&self, decoded: &Decoded, time: u64, cx: &mut Context<'_>) {
         for launch in &decoded.launched {
-            cx.process.spans.launch(self.line, *launch, cx.clocks.boottime);
+            let at = (time, self.name.starts_with(AUTOGRAD));
+            cx.process.spans.launch(self.line, *launch, at, cx.clocks.boottime);
         }
     }
 
@@ -384,7 +398,7 @@ impl Thread {
     fn emit_end(&mut self, open: &Open, time: u64, decoded: &Decoded, cx: &mut Context<'_>) {
         let name = open.bytes.as_deref().map_or(Name::Id(open.site), Name::Bytes);
         if let Some(side) = open.span {
-            cx.process.spans.end(self.line, side);
+            cx.process.spans.end(self.line, side, time);
         }
         self.ready(cx);
         decoded.with_args(|args| {

@@ -88,7 +88,8 @@ impl Thread {
 
     #[cold]
     fn write_late(&mut self, open: &mut Open, cx: &mut Context<'_>) {
-        self.begin_again(&open.begun, open.track, &mut Decoded::default(), cx);
+        let mut decoded = Decoded::saying(cx.process.correlation);
+        self.begin_again(&open.begun, open.track, &mut decoded, cx);
         (open.written, self.undecided) = (true, self.undecided - 1);
         if !cx.chapters {
             open.begun.record = Box::default();
@@ -110,7 +111,7 @@ impl Thread {
 
     /// Writes what is undecided without deciding: for a file that ends.
     fn tell_undecided(&mut self, cx: &mut Context<'_>) {
-        let mut decoded = Decoded::default();
+        let mut decoded = Decoded::saying(cx.process.correlation);
         for depth in 0..self.stack.len() {
             if !self.stack[depth].written {
                 let track = self.track_at(depth, cx);
@@ -126,11 +127,14 @@ impl Engine {
     /// The packets with which a file ends while the recording goes on: slices that have begun
     /// and are not in it. Everything is said anew after them.
     pub(super) fn undecided(&mut self) -> Vec<u8> {
-        if self.threads.iter().flatten().all(|thread| thread.undecided == 0) {
+        let steps = self.process.ranges.running().any(|range| !range.written);
+        if !steps && self.threads.iter().flatten().all(|thread| thread.undecided == 0) {
             return Vec::new();
         }
         let out = std::mem::take(&mut self.out);
         self.expire();
+        self.describe();
+        self.context().tell_steps();
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
                 thread.tell_undecided(&mut self.context());

@@ -296,7 +296,7 @@ impl Decoder {
             shared: fixed,
         };
         let (slot, stream) = self.place(&placed, asked, Stage::Kernel);
-        let device = DeviceSlot { kernel: name.full, launch: 1, ..slot };
+        let device = DeviceSlot { kernel: name.full, symbol: name.symbol, launch: 1, ..slot };
         let mut args = Args::new();
         args.slot(device.extras());
         args.slot(launch.extras());

@@ -92,5 +92,5 @@ impl Known {
 
 /// What a kernel that nobody registered is called.
 pub(crate) fn unnamed(recorder: &dyn Recorder) -> Name {
-    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), full: StrId::NONE }
+    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), ..Name::default() }
 }

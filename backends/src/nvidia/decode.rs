@@ -188,8 +188,9 @@ impl Decoder {
         let text = raw.u64(104) as *const std::ffi::c_char;
         // SAFETY: the caller's promise.
         let name = unsafe { self.kernels.name(text, self.recorder) };
-        let device =
-            DeviceSlot { kernel: name.full, launch: 1, ..self.place(&placed, Stage::Kernel) };
+        let place = self.place(&placed, Stage::Kernel);
+        let (kernel, symbol) = (name.full, name.symbol);
+        let device = DeviceSlot { kernel, symbol, launch: 1, ..place };
         let mut args = Args::new();
         args.slot(device.extras());
         args.slot(launch.extras());

@@ -46,7 +46,7 @@ impl Kernels {
 }
 
 fn unnamed(recorder: &dyn Recorder) -> Name {
-    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), full: StrId::NONE }
+    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), ..Name::default() }
 }
 
 /// A call as Kineto names it: without the version at its end (`_v7000`).

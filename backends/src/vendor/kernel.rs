@@ -13,24 +13,28 @@ use crate::load::Library;
 const LONGEST: usize = 8192;
 
 /// What a kernel is called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Name {
     /// Without return type and parameters.
     pub(crate) short: StrId,
     /// In full; none if that is the same.
     pub(crate) full: StrId,
+    /// As the compiler calls it; none if that is the same.
+    pub(crate) symbol: StrId,
 }
 
 /// The names under which a kernel is shown.
 pub(crate) fn describe(mangled: &[u8], recorder: &dyn Recorder) -> Name {
     let (short, full) = demangled(mangled);
     let text = |text: &str| recorder.intern_patiently(StrId::NONE, text.as_bytes());
+    let itself = || recorder.intern_patiently(StrId::NONE, mangled);
     match (short, full) {
-        (Some(short), Some(full)) if short != full => {
-            Name { short: text(&short), full: text(&full) }
+        (Some(short), full) => {
+            let full = full.filter(|full| *full != short);
+            let full = full.map_or(StrId::NONE, |full| text(&full));
+            Name { short: text(&short), full, symbol: itself() }
         }
-        (Some(short), _) => Name { short: text(&short), full: StrId::NONE },
-        _ => Name { short: recorder.intern_patiently(StrId::NONE, mangled), full: StrId::NONE },
+        (None, _) => Name { short: itself(), ..Name::default() },
     }
 }
 

@@ -47,7 +47,7 @@ impl Places {
 }
 
 /// The stream that a queue is. Its name knows; numbers are the trace's own.
-pub(super) fn stream(trace: &Trace, queue: QueueId) -> i64 {
+pub(crate) fn stream(trace: &Trace, queue: QueueId) -> i64 {
     let queue = trace.queues[queue];
     let named = trace.strings.get(queue.name).strip_prefix("Stream ");
     let named = named.and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());

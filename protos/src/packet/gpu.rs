@@ -11,14 +11,13 @@
 //! processes.
 //!
 //! Here is who gets which number and what was said before; how it is written is in
-//! [`super::stage`].
+//! [`super::stage`], and what a launch tells of itself in [`super::launch`].
 
-use std::collections::HashMap;
-
-use super::event::{Arg, Name, Value};
+use super::event::{Arg, Name};
 use super::inventory::{Device, devices};
+use super::launch::Launches;
 use super::sequence::Sequence;
-use super::stage::{ContextEntry, KernelEntry, RenderStage, StageEntry};
+use super::stage::{ContextEntry, RenderStage, StageEntry};
 use super::text::Strings;
 use crate::StrId;
 use crate::device::{GpuApi, Stage};
@@ -27,6 +26,8 @@ use crate::device::{GpuApi, Stage};
 const FIRST_QUEUE: u32 = 16;
 /// `RenderStageCategory`.
 const COMPUTE: u64 = 2;
+/// `submission_id`.
+const SUBMISSION: u32 = 10;
 
 /// A queue of a device, in a context of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +42,10 @@ pub struct Queue<'a> {
     pub context: u32,
     /// The process.
     pub pid: u32,
+    /// What it is called.
+    pub process: &'a [u8],
+    /// What its vendor calls the queue.
+    pub stream: u64,
     /// The interface.
     pub api: GpuApi,
 }
@@ -50,6 +55,8 @@ pub struct Queue<'a> {
 pub struct Kernel {
     /// Its full name.
     pub name: StrId,
+    /// Its symbol; none if that is the same.
+    pub symbol: StrId,
     /// Registers per thread.
     pub registers: u32,
     /// Static shared memory, in bytes per block.
@@ -57,7 +64,7 @@ pub struct Kernel {
 }
 
 /// How often a kernel runs at once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Launch {
     /// Blocks in the grid.
     pub grid: [u32; 3],
@@ -74,8 +81,12 @@ pub struct Activity<'a> {
     pub duration: u64,
     /// What arrows to it name; several may share one.
     pub event_id: u64,
+    /// The vendor's number of the call that asked for it.
+    pub submission: u32,
     /// Index of the device in the inventory.
     pub gpu: u32,
+    /// What its kernels are compiled for; may be empty.
+    pub architecture: &'a [u8],
     /// Where it ran.
     pub queue: Queue<'a>,
     /// What it was.
@@ -96,19 +107,18 @@ pub(super) struct GpuTables {
     /// Stages and queues, by number.
     specifications: Vec<bool>,
     contexts: Vec<u32>,
-    kernels: HashMap<Kernel, u32>,
     pub(super) arg_names: super::sequence::Iids,
-    /// The kernel before, and its number: launches come in runs.
-    last_kernel: Option<(Kernel, u32)>,
+    pub(super) launches: Launches,
+    /// Kept for its memory.
+    args: Vec<u8>,
 }
 
 impl GpuTables {
     pub(super) fn clear(&mut self) {
         self.specifications.clear();
         self.contexts.clear();
-        self.kernels.clear();
         self.arg_names.clear();
-        self.last_kernel = None;
+        self.launches.clear();
     }
 
     /// Whether this is the first use of a specification.
@@ -126,7 +136,9 @@ impl Sequence {
     pub fn activity(&mut self, out: &mut Vec<u8>, strings: &impl Strings, activity: &Activity<'_>) {
         let queue = &activity.queue;
         self.introduce_queue(queue, activity.stage);
-        let kernel = activity.kernel.map(|kernel| self.kernel_iid(strings, kernel));
+        let args = std::mem::take(&mut self.gpu.args);
+        let told = self.tell_launch(strings, activity, args);
+        let submission = [(SUBMISSION, activity.submission.into())];
         let stage = RenderStage {
             time: activity.time,
             duration: activity.duration,
@@ -136,13 +148,16 @@ impl Sequence {
             queue: (FIRST_QUEUE + queue.number).into(),
             stage: Some(activity.stage as u64),
             name: activity.name,
-            kernel: kernel.map(u64::from),
-            grid: activity.launch.map(|launch| launch.grid),
-            block: activity.launch.map(|launch| launch.block),
+            kernel: told.kernel.map(u64::from),
+            grid: told.launch.map(|launch| launch.grid),
+            block: told.launch.map(|launch| launch.block),
             args: activity.args,
+            more_args: &told.args,
+            graphics: if submission[0].1 == 0 { &[] } else { &submission },
             ..RenderStage::default()
         };
         self.render_stage(out, strings, &stage);
+        self.gpu.args = told.args;
     }
 
     fn introduce_queue(&mut self, queue: &Queue<'_>, stage: Stage) {
@@ -151,7 +166,7 @@ impl Sequence {
             let entry = StageEntry {
                 number: stage as u64,
                 name: stage.name().as_bytes(),
-                description: &[],
+                description: stage.description().as_bytes(),
                 category: if computes { COMPUTE } else { 0 },
             };
             entry.write(&mut self.fresh);
@@ -172,35 +187,6 @@ impl Sequence {
             let entry = ContextEntry { number, pid: queue.pid.into(), api: queue.api as u64 };
             entry.write(&mut self.fresh);
         }
-    }
-
-    fn kernel_iid(&mut self, strings: &impl Strings, kernel: Kernel) -> u32 {
-        if let Some((last, iid)) = self.gpu.last_kernel
-            && last == kernel
-        {
-            return iid;
-        }
-        let next = self.gpu.kernels.len() as u32 + 1;
-        let iid = *self.gpu.kernels.entry(kernel).or_insert(next);
-        self.gpu.last_kernel = Some((kernel, iid));
-        if iid == next {
-            let name = strings.text(kernel.name).bytes;
-            let args =
-                [("registers_per_thread", kernel.registers), ("shared_mem_static", kernel.shared)];
-            let args = args.map(|(name, value)| Arg {
-                name: Name::Bytes(name.as_bytes()),
-                value: Value::U64(value.into()),
-            });
-            let entry = KernelEntry {
-                number: iid.into(),
-                name,
-                demangled: name,
-                architecture: &[],
-                args: &args,
-            };
-            self.introduce_kernel(strings, &entry);
-        }
-        iid
     }
 }
 

@@ -28,6 +28,12 @@ impl<'a> Message<'a> {
         self.uint(field, value as u64)
     }
 
+    /// Fields that are encoded already.
+    pub fn encoded(&mut self, fields: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(fields);
+        self
+    }
+
     /// A `fixed64`.
     pub fn fixed64(&mut self, field: u32, value: u64) -> &mut Self {
         varint(self.out, u64::from(field << 3 | FIXED64));

@@ -28,6 +28,7 @@ mod descriptor;
 mod event;
 mod gpu;
 mod inventory;
+mod launch;
 mod message;
 mod sequence;
 mod stage;

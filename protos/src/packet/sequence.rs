@@ -66,6 +66,12 @@ impl Iids {
         self.last
     }
 
+    /// A number for a text that has no id.
+    pub(super) fn give_unnamed(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
     pub(super) fn clear(&mut self) {
         self.by_string.clear();
         self.last = 0;

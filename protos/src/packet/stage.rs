@@ -16,8 +16,8 @@ use crate::StrId;
 /// Fields of `InternedData`.
 const CONTEXTS: u32 = 23;
 const SPECIFICATIONS: u32 = 24;
-const KERNELS: u32 = 1000;
-const COMPUTE_ARGS: u32 = 1001;
+pub(super) const KERNELS: u32 = 1000;
+pub(super) const COMPUTE_ARGS: u32 = 1001;
 
 /// A queue or a stage: they share a table.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +87,8 @@ pub struct RenderStage<'a> {
     pub waits: &'a [u64],
     /// Further facts: numbers and strings.
     pub args: &'a [Arg<'a>],
+    /// More of them, encoded: `ExtraComputeArg`s as they stand in the launch.
+    pub more_args: &'a [u8],
     /// Facts of any other type, as JSON text.
     pub nested: &'a [(StrId, String)],
     /// Fields of the event itself that only graphics has, by number.
@@ -215,7 +217,8 @@ impl Sequence {
         if let Some(kernel) = stage.kernel {
             event.uint(19, kernel);
         }
-        if stage.grid.is_none() && stage.block.is_none() && stage.args.is_empty() {
+        let args = stage.args.len() + stage.more_args.len();
+        if stage.grid.is_none() && stage.block.is_none() && args == 0 {
             return;
         }
         event.message(21, |launch| {
@@ -229,6 +232,7 @@ impl Sequence {
             for arg in stage.args {
                 launch.message(3, |a| self.compute_arg(a, fresh, strings, arg));
             }
+            launch.encoded(stage.more_args);
         });
     }
 

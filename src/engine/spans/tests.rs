@@ -7,7 +7,7 @@ fn spans() -> Spans {
 }
 
 fn begin(spans: &mut Spans, line: &mut u32, name: u32) {
-    assert!(spans.begin(line, StrId(name), None, StrId::NONE));
+    assert!(spans.begin(line, StrId(name), None, StrId::NONE, (0, false)));
 }
 
 /// What is written: `+name time queue` and `-name time queue`.
@@ -26,13 +26,13 @@ fn ranges_nest_on_each_queue_as_they_do_on_their_thread() {
     let (mut spans, mut line) = (spans(), 0);
     begin(&mut spans, &mut line, 1);
     begin(&mut spans, &mut line, 2);
-    spans.launch(line, 10, 0);
-    spans.launch(line, 11, 0);
-    spans.end(line, StrId::NONE);
+    spans.launch(line, 10, (0, false), 0);
+    spans.launch(line, 11, (0, false), 0);
+    spans.end(line, StrId::NONE, 0);
     begin(&mut spans, &mut line, 3);
-    spans.launch(line, 12, 0);
-    spans.end(line, StrId::NONE);
-    spans.end(line, StrId::NONE);
+    spans.launch(line, 12, (0, false), 0);
+    spans.end(line, StrId::NONE, 0);
+    spans.end(line, StrId::NONE, 0);
     for (launch, queue, start, end) in [(10, 7, 100, 200), (11, 8, 150, 400), (12, 7, 300, 350)] {
         spans.work(launch, queue, (start, end), 0);
     }
@@ -60,9 +60,9 @@ fn the_outermost_need_not_end() {
     begin(&mut spans, &mut line, 1);
     for n in 1..=1000 {
         begin(&mut spans, &mut line, 2);
-        spans.launch(line, n, n * SECOND);
+        spans.launch(line, n, (0, false), n * SECOND);
         spans.work(n, 7, (n * 10, n * 10 + 5), n * SECOND);
-        spans.end(line, StrId::NONE);
+        spans.end(line, StrId::NONE, 0);
         let written = settle(&mut spans, (n + 1) * SECOND, false);
         assert_eq!(written.len(), if n == 1 { 3 } else { 2 });
         assert!(spans.waiting.is_empty() && spans.lines[line as usize - 1].steps.is_empty());
@@ -77,9 +77,9 @@ fn work_may_be_read_before_its_launch_and_of_graphs_in_parts() {
     spans.work(10, 7, (100, 200), 0);
     assert!(settle(&mut spans, SECOND / 2, false).is_empty());
     spans.work(10, 7, (50, 80), SECOND / 2);
-    spans.launch(line, 10, SECOND / 2);
+    spans.launch(line, 10, (0, false), SECOND / 2);
     spans.work(10, 7, (300, 310), SECOND);
-    spans.end(line, StrId::NONE);
+    spans.end(line, StrId::NONE, 0);
     assert!(settle(&mut spans, SECOND * 3 / 2, false).is_empty(), "more may come");
     assert_eq!(settle(&mut spans, SECOND * 2, false), ["+1 50 q7", "-1 310 q7"]);
 }
@@ -88,9 +88,9 @@ fn work_may_be_read_before_its_launch_and_of_graphs_in_parts() {
 fn a_launch_without_work_holds_the_others_up_only_for_a_while() {
     let (mut spans, mut line) = (spans(), 0);
     begin(&mut spans, &mut line, 1);
-    spans.launch(line, 10, 0);
+    spans.launch(line, 10, (0, false), 0);
     assert!(settle(&mut spans, 1000 * SECOND, false).is_empty(), "it may still run");
-    spans.launch(line, 11, 0);
+    spans.launch(line, 11, (0, false), 0);
     spans.work(11, 7, (1, 2), 0);
     assert_eq!(settle(&mut spans, 10 * SECOND, false), ["+1 1 q7"]);
     assert_eq!(spans.without_work, 1);
@@ -101,9 +101,9 @@ fn what_overlaps_on_a_queue_is_moved_and_counted() {
     let (mut spans, mut line) = (spans(), 0);
     for (n, times) in [(1, (10, 20)), (2, (15, 30))] {
         begin(&mut spans, &mut line, n);
-        spans.launch(line, n.into(), 0);
+        spans.launch(line, n.into(), (0, false), 0);
         spans.work(n.into(), 7, times, 0);
-        spans.end(line, StrId::NONE);
+        spans.end(line, StrId::NONE, 0);
     }
     let expected = ["+1 10 q7", "-1 20 q7", "+2 20 q7", "-2 30 q7"];
     assert_eq!(settle(&mut spans, 0, true), expected);
@@ -114,11 +114,11 @@ fn what_overlaps_on_a_queue_is_moved_and_counted() {
 fn ranges_that_cross_have_tracks_of_their_own() {
     let (mut spans, mut line) = (spans(), 0);
     begin(&mut spans, &mut line, 1);
-    assert!(spans.begin(&mut line, StrId(2), None, StrId(5)));
-    spans.launch(line, 1, 0);
-    spans.end(line, StrId::NONE);
-    spans.launch(line, 2, 0);
-    spans.end(line, StrId(5));
+    assert!(spans.begin(&mut line, StrId(2), None, StrId(5), (0, false)));
+    spans.launch(line, 1, (0, false), 0);
+    spans.end(line, StrId::NONE, 0);
+    spans.launch(line, 2, (0, false), 0);
+    spans.end(line, StrId(5), 0);
     spans.work(1, 7, (10, 20), 0);
     spans.work(2, 7, (20, 30), 0);
     let mut sides = Vec::new();
@@ -134,7 +134,7 @@ fn memory_is_bounded() {
     let launches = MOST_WAITING as u64 * 3;
     for n in 0..launches {
         spans.work(launches + n, 7, (1, 2), 0);
-        spans.launch(line, n, 0);
+        spans.launch(line, n, (0, false), 0);
     }
     assert!(spans.early[0].len() <= MOST_EARLY && spans.waiting.len() <= MOST_WAITING * 2);
     settle(&mut spans, 0, false);
@@ -146,9 +146,9 @@ fn memory_is_bounded() {
 #[test]
 fn nothing_where_it_is_not_wanted_and_without_ranges() {
     let (mut spans, mut line) = (Spans::new(StrId::NONE), 0);
-    assert!(!spans.begin(&mut line, StrId(1), None, StrId::NONE));
+    assert!(!spans.begin(&mut line, StrId(1), None, StrId::NONE, (0, false)));
     let mut spans = Spans::new(StrId(1));
-    spans.launch(0, 1, 0);
+    spans.launch(0, 1, (0, false), 0);
     spans.work(1, 7, (1, 2), 0);
     assert!(spans.early[0].is_empty() && spans.waiting.is_empty());
 }
@@ -160,7 +160,7 @@ fn open_ranges_are_said_anew() {
     for name in [1, 2] {
         begin(&mut spans, &mut line, name);
     }
-    spans.launch(line, 1, 0);
+    spans.launch(line, 1, (0, false), 0);
     spans.work(1, 7, (10, 20), 0);
     assert_eq!(settle(&mut spans, SECOND, false), ["+1 10 q7", "+2 10 q7"]);
     spans.expire();
@@ -173,13 +173,17 @@ fn open_ranges_are_said_anew() {
 #[test]
 fn threads_that_come_and_go_leave_nothing_behind() {
     let mut spans = spans();
+    let none = StrId::NONE;
+    let begin = |spans: &mut Spans, line: &mut u32, name| {
+        assert!(spans.begin(line, StrId(name), None, none, (10, false)));
+    };
     for thread in 0..1000 {
         let mut line = 0;
         for _ in 0..3 {
             begin(&mut spans, &mut line, 1);
             begin(&mut spans, &mut line, 2);
-            spans.end(line, StrId::NONE);
-            spans.end(line, StrId::NONE);
+            spans.end(line, none, 20);
+            spans.end(line, none, 20);
         }
         // Some end inside a range, which has to be gone over.
         if thread % 100 == 0 {
@@ -190,4 +194,32 @@ fn threads_that_come_and_go_leave_nothing_behind() {
     assert_eq!(spans.lines.len(), 11, "also while nobody settles anything");
     settle(&mut spans, SECOND, false);
     assert_eq!((spans.lines.len(), spans.free.len()), (11, 11));
+}
+
+/// What threads launch that compute gradients belongs to the ranges of the main thread,
+/// whichever queue is read first.
+#[test]
+fn work_for_another_thread() {
+    let (mut spans, mut main, mut other) = (spans(), 0, 0);
+    let none = StrId::NONE;
+    let begin = |spans: &mut Spans, line: &mut u32, name, time, is_main| {
+        assert!(spans.begin(line, StrId(name), None, none, (time, is_main)));
+    };
+    begin(&mut spans, &mut main, 1, 10, true);
+    begin(&mut spans, &mut main, 2, 20, true);
+    spans.end(main, none, 30);
+    begin(&mut spans, &mut main, 3, 40, true);
+    spans.end(main, none, 50);
+    // What the main thread did in the meantime was read before.
+    begin(&mut spans, &mut other, 4, 41, false);
+    spans.launch(other, 7, (42, true), 50);
+    spans.end(other, none, 43);
+    spans.launch(0, 8, (44, true), 50);
+    spans.end(main, none, 60);
+    spans.work(7, 5, (100, 200), 60);
+    spans.work(8, 5, (200, 300), 60);
+    let written = settle(&mut spans, 2 * SECOND, false);
+    let main = ["+1 100 q5", "+3 100 q5", "-3 300 q5", "-1 300 q5"];
+    let other = ["+4 100 q5", "-4 200 q5"];
+    assert_eq!(written, [&main[..], &other[..]].concat());
 }

@@ -11,7 +11,7 @@ use super::super::text::{CText, Text, WideText};
 use super::super::thread::{self, Thread};
 use super::names::{self, Domain};
 use super::sys::{EventAttributes, FAILED, Function};
-use super::{attributes, pytorch};
+use super::{attributes, pytorch, traceme};
 
 /// Slots of `NVTX_CB_MODULE_CORE`: `NvtxCallbackIdCore` (nvtxTypes.h).
 pub(crate) fn core() -> [(usize, Function); 15] {
@@ -65,8 +65,9 @@ pub(crate) trait Source {
 struct Attributes(*const EventAttributes);
 
 impl Source for CText {
-    fn read<'a>(&'a self, _: &Session, _: StrId, _: &mut Args) -> Text<'a> {
-        Text::Borrowed(self.bytes())
+    fn read<'a>(&'a self, session: &Session, _: StrId, args: &mut Args) -> Text<'a> {
+        let text = Text::Borrowed(self.bytes());
+        if traceme::may_be(text.bytes()) { traceme::take_apart(session, args, text) } else { text }
     }
 }
 
@@ -79,7 +80,8 @@ impl Source for WideText {
 impl Source for Attributes {
     fn read<'a>(&'a self, session: &Session, category: StrId, args: &mut Args) -> Text<'a> {
         // SAFETY: made of a callback's parameter, within that call.
-        unsafe { attributes::event(session, category, self.0, args) }
+        let text = unsafe { attributes::event(session, category, self.0, args) };
+        if traceme::may_be(text.bytes()) { traceme::take_apart(session, args, text) } else { text }
     }
 }
 
@@ -256,6 +258,11 @@ pub(crate) fn push_message(session: &Session, category: StrId, text: &[u8]) -> c
             }
         {
             return recorded;
+        }
+        if traceme::may_be(text) {
+            let mut args = Args::new();
+            let name = traceme::take_apart(session, &mut args, Text::Borrowed(text));
+            return session.send(Kind::Push, category, &name, 0, &mut args);
         }
         session.send_plain(Kind::Push, category, text)
     })

@@ -25,6 +25,7 @@ mod names;
 mod payload;
 mod pytorch;
 mod sys;
+mod traceme;
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;

@@ -11,6 +11,7 @@ use super::super::table::{Interned, List, Map};
 use super::super::text::{CText, Text, WideText};
 use super::attributes::message;
 use super::sys::{self, ResourceAttributes};
+use super::traceme;
 
 /// A domain's handle, which the program only passes back.
 pub(crate) type Domain = *mut c_void;
@@ -111,7 +112,8 @@ pub(crate) fn registered(
         return Text::Borrowed(&[]);
     };
     // Its id is for the domain it was registered in; it should not be used in another.
-    if found.category == category {
+    // One that carries arguments is taken apart by its text.
+    if found.category == category && !traceme::may_be(found.text.text()) {
         let site = found.text.id(session, category);
         if !site.is_none() {
             return Text::Site(site);

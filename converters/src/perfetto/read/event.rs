@@ -1,8 +1,8 @@
 //! Track events.
 
-use super::Reader;
 use super::nesting::{End, Extra};
 use super::sequence::{intern_text, source_location};
+use super::{Reader, launch};
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{
     Api, ArgsId, EventRef, FlowPoint, Instant, LaunchKind, LaunchLink, Nanos, Number, Phase, Slice,
@@ -54,6 +54,9 @@ impl Reader {
         self.args_in_progress = entries;
         let event = self.parse(row, time, bytes);
         let mut entries = std::mem::take(&mut self.args_in_progress);
+        if self.trace.flows.links.len() > links {
+            launch::of_call(&mut entries, &self.trace.strings, self.maker);
+        }
         let args = self.trace.args.add(&entries);
         entries.clear();
         self.entries = entries;

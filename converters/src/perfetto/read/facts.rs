@@ -1,6 +1,7 @@
 //! What packets say about the job, the machine and losses.
 
 use super::Reader;
+use super::launch::Maker;
 use super::sequence::intern_text;
 use crate::json::is_valid;
 use crate::perfetto::wire::Fields;
@@ -37,10 +38,12 @@ impl Reader {
             }
             match (key, value) {
                 ("kymograph.version", Value::Str(version)) => {
+                    self.maker = Maker::Recording;
                     let producer = format!("Kymograph {}", trace.strings.get(version));
                     trace.facts.producer = trace.strings.intern(&producer);
                 }
                 (PRODUCER, Value::Str(producer)) => {
+                    self.maker = Maker::Converter;
                     trace.facts.producer = producer;
                     continue;
                 }

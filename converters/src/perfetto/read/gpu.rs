@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use super::Reader;
 use super::gpu_counters::descriptor_series;
+use super::launch;
 use super::property::{extra_fact, property};
 use super::sequence::{Tables, iid, intern_text};
 use crate::perfetto::wire::{Field, Fields};
@@ -118,6 +119,7 @@ impl Reader {
                 },
             }
         }
+        launch::of_activity(&mut entries, &self.trace.strings, self.maker, correlation);
         let trace = &mut self.trace;
         let args = trace.args.add(&entries);
         self.entries = entries;
@@ -134,6 +136,8 @@ impl Reader {
             self.oddities.missing_iids += 1;
         }
         let launch = launch.map(|launch| self.gpu.launch(trace, launch));
+        let launch = launch.or(kernel.and_then(|(_, launch)| launch));
+        let kernel = kernel.map(|(kernel, _)| kernel);
         let (start, dur) = (Nanos(time), Nanos(dur));
         let activity =
             Activity { queue, start, dur, name, stage, context, kernel, launch, correlation, args };
@@ -215,10 +219,11 @@ impl Reader {
                 tables.stages.insert(iid(field), stage);
             }
             1000 => {
-                let kernel = self.read_kernel(row, field);
+                let (kernel, launch) = self.read_kernel(row, field);
                 let kernels = &mut self.gpu.kernels;
                 let id = *kernels.entry(kernel).or_insert_with(|| self.trace.kernels.push(kernel));
-                self.sequences[row].tables.kernels.insert(iid(field), id);
+                let launch = launch.map(|launch| self.gpu.launch(&mut self.trace, launch));
+                self.sequences[row].tables.kernels.insert(iid(field), (id, launch));
             }
             47 => {
                 let gpu = field.fields().find(|(n, _)| *n == 3).map_or(0, |(_, f)| f.int());
@@ -234,7 +239,7 @@ impl Reader {
         true
     }
 
-    fn read_kernel(&mut self, row: usize, field: Field<'_>) -> Kernel {
+    fn read_kernel(&mut self, row: usize, field: Field<'_>) -> (Kernel, Option<Launch>) {
         let (mut name, mut demangled, mut architecture) = Default::default();
         let mut entries = Vec::new();
         let tables = &self.sequences[row].tables;
@@ -251,7 +256,9 @@ impl Reader {
                 _ => {}
             }
         }
-        Kernel { name, demangled, architecture, args: self.trace.args.add(&entries) }
+        let launch = launch::of_kernel(&mut entries, strings, self.maker);
+        let args = self.trace.args.add(&entries);
+        (Kernel { name, demangled, architecture, args }, launch)
     }
 
     /// A `GpuInfo`.

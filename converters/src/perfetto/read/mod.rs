@@ -21,6 +21,7 @@ mod facts;
 mod frames;
 mod gpu;
 mod gpu_counters;
+mod launch;
 mod nesting;
 mod property;
 mod rows;
@@ -41,6 +42,7 @@ use crate::trace::{StrId, Trace, Value};
 use clocks::{Clocks, Unrelated};
 use frames::{Frame, Frames};
 use gpu::Gpu;
+use launch::Maker;
 use nesting::Nesting;
 use sequence::Sequence;
 use tracks::Tracks;
@@ -130,6 +132,7 @@ struct Reader {
     tracks: Tracks,
     nesting: Nesting,
     gpu: Gpu,
+    maker: Maker,
     sequences: Vec<Sequence>,
     rows: HashMap<u32, usize>,
     limits: Limits,
@@ -175,6 +178,7 @@ impl Reader {
             tracks: Tracks::default(),
             nesting: Nesting::default(),
             gpu: Gpu::default(),
+            maker: Maker::default(),
             sequences: Vec::new(),
             rows: HashMap::new(),
             limits,

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::annotation::Seen;
 use crate::perfetto::wire::{Field, Fields};
-use crate::trace::{Context, KernelId, QueueId, Stage, StageId, StrId, StringTable};
+use crate::trace::{Context, KernelId, LaunchId, QueueId, Stage, StageId, StrId, StringTable};
 
 /// The state of a sequence.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub struct Tables {
     pub contexts: Table<Context>,
     pub stages: Table<Stage>,
     /// Rows of the hub that were made of entries.
-    pub kernels: Table<KernelId>,
+    pub kernels: Table<(KernelId, Option<LaunchId>)>,
     pub stage_rows: Table<StageId>,
     pub queue_rows: HashMap<(i64, u64), QueueId>,
     /// Perfetto's counter ids, by descriptor.

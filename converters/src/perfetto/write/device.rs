@@ -9,14 +9,17 @@ use kymograph_protos::packet::{
 };
 use kymograph_protos::rows;
 
+use super::launch::{About, Variant, Variants, theirs};
 use super::{FACTS, FULL, Writer, wire};
 use crate::perfetto::read::{GRAPHICS, is_text};
 use crate::trace::{
-    Activity, ActivityId, ContextId, Dim3, EventRef, KernelId, StageKind, StrId, Trace, Value,
+    Activity, ActivityId, ContextId, Dim3, EventRef, StageKind, StrId, Trace, Value,
 };
 
 /// Devices with larger numbers are not described: their list has no gaps.
 const MOST_DEVICES: i64 = 1024;
+/// The field of an event that says the number of the call which asked for it.
+const SUBMISSION: u32 = 10;
 
 /// The numbers under which a sequence knows rows of the hub, by row, and which of them it
 /// was told.
@@ -28,6 +31,8 @@ struct Numbers {
     told: Told,
     /// Names of arguments that are fields of the event.
     graphics: Vec<(StrId, u32)>,
+    /// Arguments that activities of the trace have from its recorder.
+    theirs: Vec<&'static str>,
 }
 
 #[derive(Default)]
@@ -35,7 +40,7 @@ struct Told {
     queues: Vec<bool>,
     stages: Vec<bool>,
     contexts: Vec<bool>,
-    kernels: Vec<bool>,
+    kernels: Variants,
 }
 
 impl Numbers {
@@ -52,7 +57,7 @@ impl Numbers {
         let graphics =
             graphics.filter_map(|(field, name)| Some((trace.strings.find(name)?, *field)));
         let graphics = graphics.collect();
-        Numbers { queues, stages, contexts, told: Told::default(), graphics }
+        Numbers { queues, stages, contexts, told: Told::default(), graphics, theirs: theirs(trace) }
     }
 
     fn forget(&mut self) {
@@ -179,10 +184,23 @@ impl<W: Write> Writer<'_, W> {
             self.launches.waited.clear();
         }
         let launch = activity.launch.map(|launch| trace.launches[launch]).unwrap_or_default();
-        let kernel_args = self.kernel_args(numbers, activity.kernel);
+        let about = About::new(trace, activity, &numbers.theirs);
+        let variant = numbers.told.kernels.of(activity);
+        about.event_args(&mut args, variant.map(|(_, variant)| variant));
+        if activity.correlation != 0 && !graphics.iter().any(|(field, _)| *field == SUBMISSION) {
+            graphics.push((SUBMISSION, activity.correlation & 0xffff_ffff));
+        }
+        let mut kernel_args = Vec::new();
+        let is_new = |(number, _): &(u64, _)| numbers.told.kernels.is_new(*number);
+        let new = variant.filter(is_new);
+        if let Some((_, variant)) = new {
+            self.args(trace.kernels[variant.kernel].args, &mut kernel_args);
+            kernel_args.retain(|arg| !matches!(arg.value, Wire::Null | Wire::Tree(_)));
+            about.kernel_args(&mut kernel_args, variant);
+        }
         let stages = new_stages(trace, numbers, activity);
         let contexts = new_context(trace, numbers, activity.context);
-        let kernels = new_kernel(trace, numbers, activity.kernel, &kernel_args);
+        let kernels = new.map(|(number, variant)| new_kernel(trace, number, variant, &kernel_args));
         let dim = |dim: Option<Dim3>| dim.map(|dim| [dim.x, dim.y, dim.z]);
         let stage = RenderStage {
             time,
@@ -193,11 +211,12 @@ impl<W: Write> Writer<'_, W> {
             queue: numbers.queues[activity.queue.index()],
             stage: activity.stage.map(|stage| numbers.stages[stage.index()]),
             name: Name::Id(activity.name),
-            kernel: activity.kernel.map(|kernel| kernel.index() as u64 + 1),
+            kernel: variant.map(|(number, _)| number),
             grid: dim(launch.grid),
             block: dim(launch.block),
             waits: &self.launches.waited,
             args: &args,
+            more_args: &[],
             nested: &nested,
             graphics: &graphics,
             new_stages: &stages,
@@ -206,16 +225,6 @@ impl<W: Write> Writer<'_, W> {
         };
         sequence.render_stage(&mut self.packets, &self.texts, &stage);
         self.args = args;
-    }
-
-    fn kernel_args(&self, numbers: &Numbers, kernel: Option<KernelId>) -> Vec<Arg<'static>> {
-        let mut args = Vec::new();
-        let is_told = |id: &KernelId| numbers.told.kernels.get(id.index()) == Some(&true);
-        if let Some(kernel) = kernel.filter(|kernel| !is_told(kernel)) {
-            self.args(self.trace.kernels[kernel].args, &mut args);
-            args.retain(|arg| !matches!(arg.value, Wire::Null | Wire::Tree(_)));
-        }
-        args
     }
 }
 
@@ -264,20 +273,19 @@ fn new_context(
 
 fn new_kernel<'a>(
     trace: &'a Trace,
-    numbers: &mut Numbers,
-    id: Option<KernelId>,
+    number: u64,
+    variant: Variant,
     args: &'a [Arg<'a>],
-) -> Option<KernelEntry<'a>> {
-    let id = id.filter(|id| is_new(&mut numbers.told.kernels, id.index()))?;
-    let kernel = trace.kernels[id];
+) -> KernelEntry<'a> {
+    let kernel = trace.kernels[variant.kernel];
     let text = |id: StrId| trace.strings.get(id).as_bytes();
-    Some(KernelEntry {
-        number: id.index() as u64 + 1,
+    KernelEntry {
+        number,
         name: text(kernel.name),
         demangled: text(kernel.demangled),
         architecture: text(kernel.architecture),
         args,
-    })
+    }
 }
 
 /// A property as text; strings as they are, unless they would be taken for something else.

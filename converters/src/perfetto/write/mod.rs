@@ -13,6 +13,7 @@ mod device;
 mod flows;
 mod host;
 mod lanes;
+mod launch;
 
 use std::io::{self, Write};
 
@@ -202,7 +203,7 @@ impl<W: Write> Writer<'_, W> {
         let mut facts: Vec<(String, String)> = Vec::new();
         // A recording of our own says so by its version.
         let version = trace.strings.find("kymograph.version").and_then(|k| trace.facts.get(k));
-        if !trace.facts.producer.is_none() && version.is_none() {
+        if version.is_none() {
             let producer = trace.strings.get(trace.facts.producer).to_owned();
             facts.push((PRODUCER.to_owned(), producer));
         }
