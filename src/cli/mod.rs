@@ -29,6 +29,7 @@ mod progress;
 mod ps;
 mod reasons;
 mod record;
+mod selftest;
 mod shown;
 mod sockets;
 mod status;
@@ -90,6 +91,8 @@ enum Subcommands {
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
     Probe(probe::Probe),
+    #[command(hide = true, name = "__selftest")]
+    Selftest(selftest::Work),
 }
 
 /// Why nothing was started: one line, which says what to do.
@@ -133,6 +136,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
         Subcommands::Probe(probe) => probe.run(),
+        Subcommands::Selftest(work) => work.run(),
     };
     result.unwrap_or_else(|Refusal(why)| {
         say(&why);

@@ -38,16 +38,16 @@ mod collect;
 mod decode;
 mod keys;
 mod launches;
-mod layout;
+pub(crate) mod layout;
 mod levelzero;
 mod library;
-mod names;
+pub(crate) mod names;
 mod probe;
 pub mod replay;
 mod selection;
 mod session;
 pub mod share;
-mod sys;
+pub(crate) mod sys;
 #[cfg(test)]
 mod tests;
 
