@@ -98,7 +98,9 @@ fn faults_of_hip_are_found() {
 #[test]
 fn what_is_missing_is_said() {
     let empty = tempfile::tempdir().unwrap();
-    let nothing = |command: &mut Command| drop(command.env("LD_LIBRARY_PATH", empty.path()));
+    let nothing = |command: &mut Command| {
+        command.env("LD_LIBRARY_PATH", empty.path());
+    };
     for (vendor, why) in [("cuda", "no libcuda.so.1"), ("hip", "no libamdhip64.so.7 or")] {
         let test = selftest(vendor, nothing, "");
         assert!(test.text.contains(&format!("– nothing to test: {why}")), "{}", test.text);

@@ -403,12 +403,16 @@ impl Home {
     /// Takes in the processes that have begun to record since the last time.
     fn settle(&mut self) {
         for number in 1..=self.arena.highest() {
-            let known = |resident: &Resident| resident.number == number && !resident.over;
-            if self.residents.iter().any(known) {
-                continue;
-            }
             let Some(about) = self.arena.about(number) else { continue };
             if matches!(about.life, Life::Free | Life::Entering) {
+                continue;
+            }
+            // Numbers are given again as soon as their process is read to its end.
+            let known = |resident: &Resident| {
+                let it = &resident.about;
+                resident.number == number && (it.pid, it.began) == (about.pid, about.began)
+            };
+            if self.residents.iter().any(known) {
                 continue;
             }
             let names = self.names_of(number, &about);

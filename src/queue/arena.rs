@@ -1,7 +1,7 @@
 //! An arena: the memory of a pool that outlives the process that fills it.
 //!
 //! ```text
-//! byte 0        4096      69632          …                       16 KiB aligned
+//! byte 0        4096      266240         …                       16 KiB aligned
 //!      ┌────────┬─────────┬──────────────┬──────────────────────┬──────────────────┐
 //!      │ header │ members │ lanes        │ (room)               │ chunks           │
 //!      └────────┴─────────┴──────────────┴──────────────────────┴──────────────────┘
@@ -31,7 +31,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"kymarena");
 const VERSION: u32 = 1;
 const HEADER: usize = 4096;
 /// Processes that may record into one arena at a time.
-pub const MEMBERS: usize = 1024;
+pub const MEMBERS: usize = 4096;
 
 /// The beginning of an arena.
 #[repr(C)]

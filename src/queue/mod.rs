@@ -206,6 +206,8 @@ pub fn after_fork() {
     }
     notice_fork();
     PRODUCER.with(Producer::forget);
+    // At once, so that whoever reads the arena knows that it is still in use.
+    enter();
 }
 
 /// In a forked child that has not noticed yet: it is no member of the arena.
