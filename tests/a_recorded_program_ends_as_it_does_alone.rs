@@ -12,7 +12,6 @@ use guest::{Guest, count};
 use judge::Trace;
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_ends_without_a_word() {
     let guest = Guest::compiled("ends.c");
     for way in ["quick_exit", "execle", "abort", "SIGKILL", "SIGTERM", "SIGSEGV"] {
@@ -22,7 +21,6 @@ fn it_ends_without_a_word() {
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_makes_children_that_nobody_hears_of() {
     let guest = Guest::compiled("children.c");
     let trace = guest.behaves_as_alone(&["vfork"]).trace();
@@ -39,21 +37,18 @@ fn it_makes_children_that_nobody_hears_of() {
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_forks_while_its_threads_record() {
     let trace = Guest::compiled("forks_often.c").behaves_as_alone(&["60", "threads"]).judged();
     assert_eq!((count(&trace, "child"), count(&trace, "parent")), (60, 1));
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_leaves_main_by_pthread_exit() {
     let trace = Guest::compiled("leaves_main_by_pthread_exit.c").behaves_as_alone(&[]).trace();
     assert_eq!((count(&trace, "main"), count(&trace, "after main")), (1, 1));
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_filters_its_system_calls() {
     let guest = Guest::compiled("filters_system_calls.c");
     for action in ["refuse", "kill"] {
@@ -66,14 +61,12 @@ fn it_filters_its_system_calls() {
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_jumps_out_of_calls() {
     let trace = Guest::compiled("jumps_out_of_calls.c").behaves_as_alone(&[]).judged();
     assert_eq!(count(&trace, "after the jumps"), 1000);
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_runs_out_of_memory() {
     let guest = Guest::compiled("runs_out_of_memory.c");
     for when in ["before", "after"] {
@@ -92,21 +85,18 @@ fn it_runs_out_of_memory() {
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_becomes_a_daemon() {
     let trace = Guest::compiled("becomes_a_daemon.c").behaves_as_alone(&[]).trace();
     assert_eq!(count(&trace, "before"), 100);
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_records_in_destructors_to_the_end() {
     let trace = Guest::compiled("records_in_destructors.cc").behaves_as_alone(&[]).trace();
     assert_eq!((count(&trace, "atexit"), count(&trace, "static destructor")), (1, 1));
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_is_python() {
     let trace = Guest::python("missing_command.py").behaves_as_alone(&[]).trace();
     assert_eq!(count(&trace, "after"), 200);
@@ -116,7 +106,6 @@ fn it_is_python() {
 
 /// The child of the vfork must not end what its parent is asked for.
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_is_asked_for_a_trace_after_a_missing_command() {
     let guest = Guest::python("waits_for_requests.py");
     let mut command = kymo::kymo();
@@ -135,7 +124,6 @@ fn it_is_asked_for_a_trace_after_a_missing_command() {
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn an_embedder_forks_between_recordings() {
     let folder = tempfile::tempdir().unwrap();
     let program =
