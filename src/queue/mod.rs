@@ -11,6 +11,7 @@
 
 mod chunk;
 mod lane;
+mod left;
 mod pool;
 mod producer;
 mod reader;
