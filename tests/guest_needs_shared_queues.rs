@@ -109,7 +109,6 @@ fn it_is_python() {
 
 /// The child of the vfork must not end what its parent is asked for.
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn it_is_asked_for_a_trace_after_a_missing_command() {
     let guest = Guest::python("waits_for_requests.py");
     let mut command = kymo::kymo();
@@ -128,7 +127,6 @@ fn it_is_asked_for_a_trace_after_a_missing_command() {
 }
 
 #[test]
-#[ignore = "needs queues in shared memory"]
 fn an_embedder_forks_between_recordings() {
     let folder = tempfile::tempdir().unwrap();
     let program =
