@@ -263,6 +263,8 @@ fn exported(library: &Path) -> Vec<String> {
         "InitializeInjectionNvtx2",
         "InitializeInjectionNvtxExtension",
         "__itt_api_init",
+        "__lsan_default_suppressions",
+        "__tsan_default_suppressions",
         "xptiTraceInit",
         "xptiTraceFinish",
         "zeInit",

@@ -180,3 +180,9 @@ fn its_trace_cannot_be_written() {
         assert_eq!(output.stdout, b"20000 ranges\n", "{name}");
     }
 }
+
+#[test]
+fn it_jumps_out_of_calls() {
+    let trace = Guest::compiled("jumps_out_of_calls.c").behaves_as_alone(&[]).judged();
+    assert_eq!(count(&trace, "after the jumps"), 1000);
+}

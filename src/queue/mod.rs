@@ -13,6 +13,7 @@ mod arena;
 mod chunk;
 mod fork_guard;
 mod lane;
+mod left;
 mod names;
 mod pool;
 mod producer;

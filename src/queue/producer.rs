@@ -13,7 +13,7 @@
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
 use kymograph_protos::record::{Extra, Kind, Record};
@@ -21,16 +21,22 @@ use kymograph_protos::record::{Extra, Kind, Record};
 use super::chunk::{CAPACITY, Chunk};
 use super::fork_guard;
 use super::lane::Lane;
+use super::left;
 use super::pool::Pool;
 use super::tail::{MAX_INLINE, tail_slots, write};
 
 /// `leaf` when no slice is open that could still be completed in place.
-const NO_LEAF: u32 = u32::MAX;
+pub(super) const NO_LEAF: u32 = u32::MAX;
 /// A chunk with no room, so that a thread without one needs no check of its own.
 static FULL: Chunk = Chunk::new();
 
+/// Whether this is no chunk of the pool.
+pub(super) fn is_none(chunk: *const Chunk) -> bool {
+    chunk.is_null() || ptr::eq(chunk, &FULL)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+pub(super) enum State {
     /// The thread never recorded anything, or its lane was taken back.
     New,
     /// `lane` and `chunk` are there.
@@ -40,21 +46,24 @@ enum State {
 /// See the module. Used by one thread; the reader sees only lanes and chunks.
 #[derive(Debug)]
 pub struct Producer {
-    /// Set during a push. An atomic only because signal handlers look at it.
-    busy: AtomicBool,
-    chunk: Cell<*const Chunk>,
+    /// During a push where its mark lies: see `left.rs`. An atomic only because signal
+    /// handlers look at it.
+    busy: AtomicUsize,
+    /// Set while the thread goes over to another chunk.
+    pub(super) moving: Cell<bool>,
+    pub(super) chunk: Cell<*const Chunk>,
     /// Slots used in `chunk`.
-    pos: Cell<u32>,
+    pub(super) pos: Cell<u32>,
     /// Ends that are owed to the slices now open.
     open: Cell<u32>,
     /// Where the open leaf lies in `chunk`, or `NO_LEAF`.
-    leaf: Cell<u32>,
+    pub(super) leaf: Cell<u32>,
     /// The nesting stack that the leaf belongs to (0 for scopes, else a category).
     leaf_stack: Cell<u32>,
-    state: Cell<State>,
+    pub(super) state: Cell<State>,
     /// Events lost since the last `Lost` record.
-    lost: Cell<u64>,
-    lane: Cell<*const Lane>,
+    pub(super) lost: Cell<u64>,
+    pub(super) lane: Cell<*const Lane>,
     /// The first of the chunks kept for ends only, linked through `next`, as its index + 1.
     spare: Cell<u32>,
     spares: Cell<u32>,
@@ -72,7 +81,8 @@ impl Producer {
     /// A producer of a thread that has recorded nothing.
     pub const fn new() -> Producer {
         Producer {
-            busy: AtomicBool::new(false),
+            busy: AtomicUsize::new(0),
+            moving: Cell::new(false),
             chunk: Cell::new(ptr::null()),
             pos: Cell::new(CAPACITY),
             open: Cell::new(0),
@@ -98,7 +108,8 @@ impl Producer {
         extras: &[Extra],
         bytes: &[u8],
     ) -> bool {
-        if !self.enter(pool) {
+        let mark = Cell::new(0);
+        if !self.enter(pool, &mark) {
             return false;
         }
         let tail = tail_slots(extras, bytes);
@@ -124,7 +135,8 @@ impl Producer {
     /// accepted.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn end(&self, pool: &Pool, head: Record, stack: u32, extras: &[Extra]) -> bool {
-        if !self.enter(pool) {
+        let mark = Cell::new(0);
+        if !self.enter(pool, &mark) {
             return false;
         }
         let leaf = self.leaf.get();
@@ -159,7 +171,8 @@ impl Producer {
     /// Records anything else. Returns whether there was room.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn event(&self, pool: &Pool, head: Record, extras: &[Extra], bytes: &[u8]) -> bool {
-        if !self.enter(pool) {
+        let mark = Cell::new(0);
+        if !self.enter(pool, &mark) {
             return false;
         }
         let tail = tail_slots(extras, bytes);
@@ -188,12 +201,15 @@ impl Producer {
     /// before the fence, and one that comes later sees `busy`: either way nothing is read
     /// here that a handler may still change.
     #[inline(always)]
-    fn enter(&self, pool: &Pool) -> bool {
-        if self.busy.load(Ordering::Relaxed) {
-            self.count_reentrant(pool);
+    fn enter(&self, pool: &Pool, mark: &Cell<usize>) -> bool {
+        let here = ptr::from_ref(mark).addr();
+        let busy = self.busy.load(Ordering::Relaxed);
+        if busy != 0 && !self.is_left(pool, busy, here) {
             return false;
         }
-        self.busy.store(true, Ordering::Relaxed);
+        // SAFETY: a local of the caller's. Volatile, as nobody seems to read it.
+        unsafe { mark.as_ptr().write_volatile(left::MARK) };
+        self.busy.store(here, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         if self.process.get() != fork_guard::process() {
             self.change_process();
@@ -206,20 +222,34 @@ impl Producer {
     #[cold]
     #[inline(never)]
     fn change_process(&self) {
+        let busy = self.busy.load(Ordering::Relaxed);
         super::notice_fork();
         let process = fork_guard::process();
         if self.process.replace(process) != 0 {
             self.forget();
-            self.busy.store(true, Ordering::Relaxed);
+            self.busy.store(busy, Ordering::Relaxed);
             self.process.set(process);
         }
+    }
+
+    /// Whether the push that is busy will never go on. If it will, this one is counted.
+    #[cold]
+    #[inline(never)]
+    fn is_left(&self, pool: &Pool, there: usize, here: usize) -> bool {
+        let left = left::was_left(there, here);
+        if left {
+            self.clear_up();
+        } else {
+            self.count_reentrant(pool);
+        }
+        left
     }
 
     /// Ends a push with this result.
     #[inline(always)]
     fn leave(&self, result: bool) -> bool {
         compiler_fence(Ordering::SeqCst);
-        self.busy.store(false, Ordering::Relaxed);
+        self.busy.store(0, Ordering::Relaxed);
         result
     }
 
@@ -261,23 +291,28 @@ impl Producer {
         }
         // SAFETY: `Ready` means `lane` points to a lane of the pool.
         let lane = unsafe { &*self.lane.get() };
-        // What was lost is told before what comes next, if there is room for both: an end
-        // has one slot of its own and no more.
         if super::arena().is_some_and(super::Arena::is_closing) {
             crate::recording::joined::closed();
             return None;
         }
+        self.moving.set(true);
+        compiler_fence(Ordering::SeqCst);
+        // What was lost is told before what comes next, if there is room for both: an end
+        // has one slot of its own and no more.
         let lost = self.lost.get();
         if lost > 0 && self.try_room(pool, lane, need + 1, more) {
             self.lost.set(0);
             self.write_lost(lost);
         } else if !self.find_room(pool, lane, need, more) {
+            self.moving.set(false);
             if counts {
                 self.lost.set(lost + 1);
                 Lane::count(&lane.dropped, 1);
             }
             return None;
         }
+        compiler_fence(Ordering::SeqCst);
+        self.moving.set(false);
         // SAFETY: as in `room`: there is room in it, so it is no longer `FULL`.
         Some(unsafe { &*self.chunk.get() })
     }
@@ -425,6 +460,9 @@ impl Producer {
             // Of the process that this one was forked from.
             return;
         }
+        if self.busy.swap(0, Ordering::Relaxed) != 0 {
+            self.clear_up();
+        }
         if self.state.replace(State::New) != State::Ready {
             return;
         }
@@ -450,7 +488,7 @@ impl Producer {
         self.open.set(0);
         self.state.set(State::New);
         self.process.set(fork_guard::process());
-        self.busy.store(false, Ordering::Relaxed);
+        self.busy.store(0, Ordering::Relaxed);
     }
 
     /// How many slices are open on this thread.

@@ -4,6 +4,7 @@
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use super::ground::Shared;
 
@@ -11,6 +12,9 @@ use super::ground::Shared;
 static ACTIVE: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 /// How many are between finding `ACTIVE` and owning a count of it.
 static READERS: AtomicU64 = AtomicU64::new(0);
+
+/// How long a reader may be at it; longer, and the recording stays in memory.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The running recording of this process.
 pub fn active() -> Option<Arc<Shared>> {
@@ -34,7 +38,12 @@ pub fn deactivate() {
     if shared.is_null() {
         return;
     }
+    let since = Instant::now();
     while READERS.load(Ordering::SeqCst) != 0 {
+        if since.elapsed() > PATIENCE {
+            // One of them was left by a jump out of a signal handler.
+            return;
+        }
         std::thread::yield_now();
     }
     // SAFETY: the count that `ACTIVE` owned; who found the pointer has counts of their own.

@@ -65,6 +65,8 @@ pub(crate) fn run(program: &Path, trace: &Path) -> Output {
             command.env_remove(name);
         }
     }
+    // Cargo's has the folder with a library of another day first.
+    command.env("LD_LIBRARY_PATH", library_folder());
     let output = command.arg(trace).env_remove("LD_PRELOAD").output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(

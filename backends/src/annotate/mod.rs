@@ -11,6 +11,7 @@
 //!  itt/   ──┘
 //!  guard     no panic crosses into the program
 //!  session   the recorder, the pause switch, the names of arguments
+//!  memory    allocations that may fail, locks without signal handlers
 //!  args      the arguments of one event, on the stack
 //!  text      C and wide strings → bytes, bounded
 //!  table     append-only, lock-free: handles and names
@@ -22,11 +23,13 @@
 //!   [`thread`] remembers which, per category, as the recorder matches them by category.
 //! * Names are interned if the recorder can, else they travel by value; the record's
 //!   `site` is then the *category* (a pop has nothing else to match by).
-//! * Nothing allocates on the way of a plain push and pop, and nothing locks.
+//! * Nothing allocates on the way of a plain push and pop, and nothing locks. Elsewhere
+//!   memory may be exhausted, which costs an event or a handle and nothing else.
 
 mod args;
 mod guard;
 pub mod itt;
+mod memory;
 pub mod nvtx;
 pub mod roctx;
 mod session;

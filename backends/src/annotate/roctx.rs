@@ -8,12 +8,13 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use kymograph_protos::{Kind, Record, Recorder};
 
 use super::args::Args;
+use super::memory;
 use super::nvtx;
 use super::session::{self, ROCTX, range_id, range_number, session};
 use super::text::Text;
@@ -82,19 +83,19 @@ pub fn name_range(theirs: u64, ours: u64) {
     if ours & 1 == 0 {
         return;
     }
-    let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
-    let ranges = ranges.get_or_insert_default();
-    if ranges.len() < MOST_RANGES {
-        ranges.insert(theirs, ours);
-    }
+    memory::locked(&RANGES, |ranges| {
+        let ranges = ranges.get_or_insert_default();
+        if ranges.len() < MOST_RANGES && ranges.try_reserve(1).is_ok() {
+            ranges.insert(theirs, ours);
+        }
+    });
 }
 
 /// Closes the free range that the library calls `theirs`.
 pub fn stop(theirs: u64) {
     let Some(session) = session() else { return };
     let time = session.now();
-    let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(other) = ranges.as_mut().and_then(|ranges| ranges.remove(&theirs)) else { return };
-    drop(ranges);
+    let found = memory::locked(&RANGES, |ranges| ranges.as_mut().and_then(|r| r.remove(&theirs)));
+    let Some(other) = found else { return };
     session.push(Record { time, other, kind: Kind::RangeEnd as u8, ..Record::default() }, &[]);
 }

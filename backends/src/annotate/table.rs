@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use kymograph_protos::StrId;
 
+use super::memory;
 use super::session::Session;
 
 /// Elements in the first segment; each next one doubles.
@@ -42,9 +43,15 @@ impl<T> List<T> {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         };
-        let cells =
-            segment_cell.get_or_init(|| (0..FIRST << segment).map(|_| OnceLock::new()).collect());
-        let _ = cells[at].set(value);
+        if segment_cell.get().is_none() {
+            let mut cells = Vec::new();
+            // Without memory this index stays empty.
+            cells.try_reserve_exact(FIRST << segment).ok()?;
+            cells.resize_with(FIRST << segment, OnceLock::new);
+            // Somebody may have been faster.
+            let _ = segment_cell.set(cells.into_boxed_slice());
+        }
+        let _ = segment_cell.get()?.get(at)?.set(value);
         Some(index)
     }
 
@@ -151,9 +158,11 @@ impl Interned {
         Interned { text: Cow::Borrowed(text), id: AtomicU32::new(0) }
     }
 
-    pub(crate) fn new(text: &[u8]) -> Interned {
+    /// None if there is no memory for the text.
+    pub(crate) fn new(text: &[u8]) -> Option<Interned> {
         let text = super::text::clip(text, super::text::MAX_TEXT);
-        Interned { text: Cow::Owned(text.to_vec()), id: AtomicU32::new(0) }
+        let text = Cow::Owned(memory::concat(&[text])?);
+        Some(Interned { text, id: AtomicU32::new(0) })
     }
 
     pub(crate) fn text(&self) -> &[u8] {

@@ -107,14 +107,24 @@ impl WideText {
 
 /// UTF-32 to UTF-8.
 pub(crate) fn utf8_from_32(units: impl Iterator<Item = u32>) -> Vec<u8> {
-    let text: String = units.map(|unit| char::from_u32(unit).unwrap_or('\u{fffd}')).collect();
-    text.into_bytes()
+    utf8(units.map(|unit| char::from_u32(unit).unwrap_or('\u{fffd}')))
 }
 
 /// UTF-16 to UTF-8.
 pub(crate) fn utf8_from_16(units: impl Iterator<Item = u16>) -> Vec<u8> {
-    let text: String = char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{fffd}')).collect();
-    text.into_bytes()
+    utf8(char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{fffd}')))
+}
+
+/// As far as there is memory for it.
+fn utf8(text: impl Iterator<Item = char>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for char in text {
+        if bytes.try_reserve(4).is_err() {
+            break;
+        }
+        bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    bytes
 }
 
 /// At most `max` bytes of `text`, not cut inside a character.

@@ -305,7 +305,7 @@ mod tests {
             for level in 0..200 {
                 assert_eq!(thread.push(ONE, true, |level| !refused(level)), Some(level));
                 // What another category does is none of this one's business.
-                thread.push(StrId(2), true, |_| level < 70 || level > 180);
+                thread.push(StrId(2), true, |_| !(70..=180).contains(&level));
                 thread.push(StrId(3), level != 120, |_| true);
             }
             for level in (0..200).rev() {

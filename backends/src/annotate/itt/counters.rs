@@ -1,14 +1,15 @@
 //! Counters: set to a value, or counted up and down.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use kymograph_protos::{ArgType, CounterUnit, Kind, Record, StrId};
 
 use super::super::guard::{events_left_out, guard};
+use super::super::memory;
 use super::super::session::{ITT, Session, session};
 use super::super::text::{CText, WideText, ascii, clip};
 use super::metadata::value;
@@ -53,28 +54,32 @@ static COUNTERS: LazyLock<Mutex<ByName>> = LazyLock::new(Mutex::default);
 static VALUES: LazyLock<Mutex<HashMap<(u64, u64), i64>>> = LazyLock::new(Mutex::default);
 
 fn new(name: &[u8], domain: &[u8], ty: c_int) -> *mut Counter {
-    let mut known = COUNTERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = (clip(name, 1024).to_vec(), clip(domain, 1024).to_vec());
-    if let Some(&address) = known.get(&key) {
-        return ptr::with_exposed_provenance_mut(address);
-    }
-    let texts = (CString::new(key.0.clone()), CString::new(key.1.clone()));
-    let (true, (Ok(name), Ok(domain))) = (known.len() < MAX, texts) else {
-        return ptr::null_mut();
-    };
-    let counter = Box::into_raw(Box::new(Counter {
-        name: name.into_raw(),
-        wide_name: ptr::null_mut(),
-        domain: domain.into_raw(),
-        wide_domain: ptr::null_mut(),
-        ty,
-        index: 0,
-        extra1: AtomicI32::new(0),
-        extra2: AtomicU64::new(0),
-        next: ptr::null_mut(),
-    }));
-    known.insert(key, counter.expose_provenance());
-    counter
+    let (name, domain) = (clip(name, 1024), clip(domain, 1024));
+    let counter = memory::locked(&COUNTERS, |known| {
+        let key = (memory::concat(&[name])?, memory::concat(&[domain])?);
+        if let Some(&address) = known.get(&key) {
+            return Some(ptr::with_exposed_provenance_mut(address));
+        }
+        if known.len() >= MAX {
+            return None;
+        }
+        known.try_reserve(1).ok()?;
+        let (name, domain) = (memory::c_string(name)?, memory::c_string(domain)?);
+        let counter = memory::keep(Counter {
+            name: name.into_raw(),
+            wide_name: ptr::null_mut(),
+            domain: domain.into_raw(),
+            wide_domain: ptr::null_mut(),
+            ty,
+            index: 0,
+            extra1: AtomicI32::new(0),
+            extra2: AtomicU64::new(0),
+            next: ptr::null_mut(),
+        })?;
+        known.insert(key, counter.expose_provenance());
+        Some(counter)
+    });
+    counter.unwrap_or(ptr::null_mut())
 }
 
 unsafe extern "C" fn create(name: CText, domain: CText) -> *mut Counter {
@@ -211,18 +216,21 @@ unsafe extern "C" fn dec_delta(counter: CounterRef, delta: u64) {
 
 fn count_v3(domain: DomainRef, name: StringRef, delta: i64) {
     let Some(session) = session() else { return };
-    let mut values = VALUES.lock().unwrap_or_else(PoisonError::into_inner);
     let key = (domain.address(), name.address());
-    if values.len() >= MAX && !values.contains_key(&key) {
-        return events_left_out(1);
-    }
-    let value = values.entry(key).or_default();
-    *value = value.wrapping_add(delta);
-    let category = domain.category(session);
-    if live(session, domain, category) {
-        let site = session.intern(category, name.bytes());
-        record(session, site, (ArgType::I64, value.cast_unsigned()), session.now());
-    }
+    // Recorded behind the lock, so that values are in order.
+    memory::locked(&VALUES, |values| {
+        let room = values.len() < MAX && values.try_reserve(1).is_ok();
+        if !room && !values.contains_key(&key) {
+            return events_left_out(1);
+        }
+        let value = values.entry(key).or_default();
+        *value = value.wrapping_add(delta);
+        let category = domain.category(session);
+        if live(session, domain, category) {
+            let site = session.intern(category, name.bytes());
+            record(session, site, (ArgType::I64, value.cast_unsigned()), session.now());
+        }
+    });
 }
 
 unsafe extern "C" fn inc_v3(domain: DomainRef, name: StringRef) {

@@ -10,6 +10,7 @@ use kymograph_protos::{ArgType, Extra, Kind, StrId};
 
 use super::super::args::Args;
 use super::super::guard::{arg_left_out, guard};
+use super::super::memory;
 use super::super::session::{Session, session};
 use super::super::text::{MAX_INTERNED, WideText, ascii_n, clip};
 use super::super::thread::{self, Pending};
@@ -99,7 +100,11 @@ fn name(session: &Session, key: &StringRef, index: Option<usize>) -> StrId {
     let text: &[u8] = if text.is_empty() { b"metadata" } else { clip(text, MAX_INTERNED) };
     match index {
         None => session.intern(StrId::NONE, text),
-        Some(i) => session.intern(StrId::NONE, &[text, format!("[{i}]").as_bytes()].concat()),
+        Some(i) => {
+            let index = memory::format(format_args!("[{i}]"));
+            let name = index.and_then(|index| memory::concat(&[text, &index]));
+            name.map_or(StrId::NONE, |name| session.intern(StrId::NONE, &name))
+        }
     }
 }
 

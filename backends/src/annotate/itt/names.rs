@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use kymograph_protos::{Kind, Record, StrId};
 
 use super::super::args::Args;
 use super::super::guard::guard;
+use super::super::memory;
 use super::super::session::{ITT, Session, session};
 use super::super::text::{CText, Text, WideText, ascii};
 use super::sys::{Domain, Function, Id, StringHandle};
@@ -44,17 +45,21 @@ const MAX: usize = 1 << 16;
 
 /// The object with this name: the program may compare pointers, so there is one per name.
 fn named<T>(known: &Known, name: &[u8], new: impl FnOnce(CString) -> T) -> *mut T {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&address) = known.get(name) {
-        return ptr::with_exposed_provenance_mut(address);
-    }
-    // A C string has no zero inside of it.
-    let (true, Ok(text)) = (known.len() < MAX, CString::new(name)) else {
-        return ptr::null_mut();
-    };
-    let object = Box::into_raw(Box::new(new(text)));
-    known.insert(name.to_vec(), object.expose_provenance());
-    object
+    let object = memory::locked(known, |known| {
+        if let Some(&address) = known.get(name) {
+            return Some(ptr::with_exposed_provenance_mut(address));
+        }
+        if known.len() >= MAX {
+            return None;
+        }
+        let key = memory::concat(&[name])?;
+        known.try_reserve(1).ok()?;
+        // A C string has no zero inside of it.
+        let object = memory::keep(new(memory::c_string(name)?))?;
+        known.insert(key, object.expose_provenance());
+        Some(object)
+    });
+    object.unwrap_or(ptr::null_mut())
 }
 
 fn new_domain(name: &[u8]) -> *mut Domain {

@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use kymograph_protos::{Extra, Kind, Record, StrId};
 
 use super::super::args::Args;
 use super::super::guard::{events_left_out, guard};
+use super::super::memory;
 use super::super::session::{ITT, Session, range_id, range_number, session};
 use super::super::table::{Interned, List};
 use super::super::text::{CText, Text, WideText};
@@ -65,10 +66,6 @@ struct Open {
 static OPEN: LazyLock<Mutex<HashMap<Key, Open>>> = LazyLock::new(Mutex::default);
 static EVENTS: List<Interned> = List::new();
 
-fn open() -> MutexGuard<'static, HashMap<Key, Open>> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn key(id: Id) -> [u64; 3] {
     [id.d1, id.d2, id.d3]
 }
@@ -86,15 +83,17 @@ fn begin(
     let time = time.unwrap_or_else(|| session.now());
     let id = range_id(range_number(), true);
     let head = Record { other: id, kind: Kind::RangeBegin as u8, ..Record::default() };
-    let mut open = open();
-    if open.len() >= MAX_OPEN && !open.contains_key(&key) {
-        events_left_out(1);
-        return None;
-    }
-    let recorded =
-        recorded && session.send_head(head, category, name, &mut Args::new(), Some(time));
-    let extras = Vec::new();
-    open.insert(key, Open { id: recorded.then_some(id), begin: time, extras })
+    memory::locked(&OPEN, |open| {
+        let room = open.len() < MAX_OPEN && open.try_reserve(1).is_ok();
+        if !room && !open.contains_key(&key) {
+            events_left_out(1);
+            return None;
+        }
+        let recorded =
+            recorded && session.send_head(head, category, name, &mut Args::new(), Some(time));
+        let extras = Vec::new();
+        open.insert(key, Open { id: recorded.then_some(id), begin: time, extras })
+    })
 }
 
 /// Records the end of a range.
@@ -110,22 +109,27 @@ fn finish(key: Key, time: Option<u64>) {
     let Some(session) = session() else { return };
     let time = time.unwrap_or_else(|| session.now());
     // Not found: begun before us, or ended twice.
-    if let Some(found) = open().remove(&key) {
+    if let Some(found) = memory::locked(&OPEN, |open| open.remove(&key)) {
         end(session, &found, time);
     }
 }
 
 /// Adds metadata to the range of this id; `false` if none is open.
 pub(crate) fn keep(domain: DomainRef, id: Id, extras: &[Extra]) -> bool {
-    let mut open = open();
-    for key in [Key::Task(domain.address(), key(id)), Key::Frame(domain.address(), key(id))] {
+    let keys = [Key::Task(domain.address(), key(id)), Key::Frame(domain.address(), key(id))];
+    memory::locked(&OPEN, |open| {
+        let Some(key) = keys.into_iter().find(|key| open.contains_key(key)) else {
+            return false;
+        };
         if let Some(found) = open.get_mut(&key) {
             let room = MAX_EXTRAS.saturating_sub(found.extras.len());
-            found.extras.extend(extras.iter().take(room));
-            return true;
+            let more = &extras[..room.min(extras.len())];
+            if found.extras.try_reserve(more.len()).is_ok() {
+                found.extras.extend(more);
+            }
         }
-    }
-    false
+        true
+    })
 }
 
 fn overlapped(domain: DomainRef, id: Id, name: StringRef, time: Option<u64>) {
@@ -219,7 +223,7 @@ unsafe extern "C" fn frame_submit(domain: DomainRef, _: *const Id, from: u64, to
 /// The event of this name; numbered from 1, as 0 may be taken for a failure.
 fn create_event(name: &[u8]) -> c_int {
     let known = EVENTS.find(|event| event.text() == name).map(|found| found.0);
-    let index = known.or_else(|| EVENTS.push(Interned::new(name)));
+    let index = known.or_else(|| EVENTS.push(Interned::new(name)?));
     index.and_then(|index| c_int::try_from(index + 1).ok()).unwrap_or(0)
 }
 

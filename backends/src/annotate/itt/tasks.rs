@@ -6,6 +6,7 @@ use kymograph_protos::{Kind, Record, StrId};
 
 use super::super::args::Args;
 use super::super::guard::guard;
+use super::super::memory;
 use super::super::session::{Session, session};
 use super::super::table::Interned;
 use super::super::text::Text;
@@ -120,9 +121,10 @@ fn function_name(function: *const c_void) -> Text<'static> {
     let found = unsafe { libc::dladdr(function, &mut info) };
     if found != 0 && !info.dli_sname.is_null() && info.dli_saddr.addr() == function.addr() {
         // SAFETY: a symbol's name, in a library that the program is about to call.
-        return Text::Owned(unsafe { CStr::from_ptr(info.dli_sname) }.to_bytes().to_vec());
+        return Text::Borrowed(unsafe { CStr::from_ptr(info.dli_sname) }.to_bytes());
     }
-    Text::Owned(format!("function {:#x}", function.addr()).into_bytes())
+    let address = memory::format(format_args!("function {:#x}", function.addr()));
+    address.map_or(Text::Borrowed(b"function"), Text::Owned)
 }
 
 /// Records a marker.

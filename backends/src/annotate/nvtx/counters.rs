@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kymograph_protos::{ArgType, CounterUnit, Kind, Record, StrId};
 
 use super::super::guard::{events_left_out, guard};
+use super::super::memory;
 use super::super::session::{Session, session};
 use super::super::table::{Interned, List, Map};
 use super::super::text::{ascii, clip};
@@ -30,7 +31,7 @@ const MAX_SAMPLES: usize = 1 << 16;
 
 struct Counter {
     category: StrId,
-    members: Box<[Member]>,
+    members: Vec<Member>,
     /// Bytes of one sample.
     size: usize,
     unit: CounterUnit,
@@ -71,11 +72,13 @@ fn find(category: StrId, id: u64) -> Option<&'static Counter> {
 }
 
 /// The members of a counter with values of type `ty`, and the size of a sample.
-fn members(category: StrId, name: &[u8], ty: u64) -> Option<(Box<[Member]>, usize)> {
+fn members(category: StrId, name: &[u8], ty: u64) -> Option<(Vec<Member>, usize)> {
     let member = |name, ty, offset| Member { name, ty, offset, sum: AtomicU64::new(0) };
     match type_of(category, ty) {
         Type::Primitive(primitive) => {
-            Some((Box::new([member(Interned::new(name), primitive, 0)]), primitive.size))
+            let mut found = Vec::new();
+            memory::push(&mut found, member(Interned::new(name)?, primitive, 0))?;
+            Some((found, primitive.size))
         }
         Type::Schema(schema) => {
             let mut found = Vec::new();
@@ -95,11 +98,11 @@ fn members(category: StrId, name: &[u8], ty: u64) -> Option<(Box<[Member]>, usiz
                 if field.flags & sys::FLAG_ROLE == sys::ROLE_TIMESTAMP {
                     continue;
                 }
-                let text = [name, b".", field.key.text()].concat();
-                found.push(member(Interned::new(&text), primitive, offset));
+                let text = memory::concat(&[name, b".", field.key.text()])?;
+                memory::push(&mut found, member(Interned::new(&text)?, primitive, offset))?;
             }
             let size = schema.size.unwrap_or(end.checked_next_multiple_of(schema.align.max(1))?);
-            Some((found.into(), size))
+            Some((found, size))
         }
         _ => None,
     }

@@ -148,9 +148,10 @@ pub unsafe fn initialize_extension(
         if usize::from(module.struct_size) < size_of::<ExtModule>() || module.segments.is_null() {
             return 0;
         }
-        let functions: Vec<(usize, sys::Function)> = match module.module {
-            sys::EXT_PAYLOAD => payload::functions().to_vec(),
-            sys::EXT_COUNTERS => counters::functions().to_vec(),
+        let (payload, counters) = (payload::functions(), counters::functions());
+        let functions = match module.module {
+            sys::EXT_PAYLOAD => &payload[..],
+            sys::EXT_COUNTERS => &counters[..],
             _ => return 0,
         };
         session::start(recorder);

@@ -61,7 +61,7 @@ pub(crate) fn category(session: &Session, domain: Domain) -> StrId {
 fn create_domain(name: &[u8]) -> Domain {
     // Two domains of one name are one: slices nest by category, which is the name.
     let known = DOMAINS.find(|domain| domain.text() == name).map(|found| found.0);
-    let index = known.or_else(|| DOMAINS.push(Interned::new(name)));
+    let index = known.or_else(|| DOMAINS.push(Interned::new(name)?));
     if let Some(domain) = index.and_then(|index| DOMAINS.get(index))
         && let Some(session) = session()
     {
@@ -90,7 +90,7 @@ fn register(domain: Domain, text: &[u8]) -> StringHandle {
     // Programs register a handful of strings, or the same ones in a loop by mistake. Look
     // for it, but not among thousands.
     let found = STRINGS.find_recent(64, known);
-    let new = || STRINGS.push(Registered { category, text: Interned::new(text) });
+    let new = || STRINGS.push(Registered { category, text: Interned::new(text)? });
     handle(STRING_TAG, found.or_else(new))
 }
 
@@ -132,7 +132,7 @@ fn name_category(domain: Domain, number: u32, name: &[u8]) {
     let category = category(session, domain);
     let known = CATEGORIES.get(category.0.into(), number.into());
     let same = known.and_then(|i| CATEGORY_NAMES.get(i - 1)).is_some_and(|n| n.text() == name);
-    if !same && let Some(index) = CATEGORY_NAMES.push(Interned::new(name)) {
+    if !same && let Some(index) = Interned::new(name).and_then(|name| CATEGORY_NAMES.push(name)) {
         CATEGORIES.insert(category.0.into(), number.into(), index + 1);
     }
 }

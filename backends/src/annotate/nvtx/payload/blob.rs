@@ -1,5 +1,6 @@
 //! Bounded reading: the bytes of a payload, and how many of them a member takes.
 
+use super::super::super::memory;
 use super::super::super::text::{utf8_from_16, utf8_from_32};
 use super::super::sys::{self, PayloadData};
 use super::fields::{Primitive, Read, unsigned};
@@ -112,6 +113,9 @@ pub(crate) fn decode(unit: usize, bytes: &[u8]) -> Vec<u8> {
         4 => utf8_from_32(
             bytes.chunks_exact(4).map(|u| unsigned(u) as u32).take_while(|&unit| unit != 0),
         ),
-        _ => bytes.iter().copied().take_while(|&b| b != 0).collect(),
+        _ => {
+            let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+            memory::concat(&[&bytes[..end]]).unwrap_or_default()
+        }
     }
 }

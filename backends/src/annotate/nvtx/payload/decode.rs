@@ -12,6 +12,7 @@ use kymograph_protos::{ArgType, StrId};
 
 use super::super::super::args::Args;
 use super::super::super::guard::arg_left_out;
+use super::super::super::memory;
 use super::super::super::session::Session;
 use super::super::super::text::{MAX_INTERNED, Text, ascii_n, clip};
 use super::super::names;
@@ -116,9 +117,9 @@ impl<'a> Decoder<'a> {
         // nothing to tell apart.
         if mark == 0 || !alone {
             if mark > 0 {
-                self.path.push(b'.');
+                memory::append(&mut self.path, b".");
             }
-            self.path.extend_from_slice(field.key.text());
+            memory::append(&mut self.path, field.key.text());
         }
         let end = if field.is_reference() {
             self.reference(field, blob, at, lengths);
@@ -182,7 +183,8 @@ impl<'a> Decoder<'a> {
         for i in 0..place.count.min(SHOWN) {
             self.left = self.left.checked_sub(1)?;
             if place.is_array {
-                self.path.extend_from_slice(format!("[{i}]").as_bytes());
+                let index = memory::format(format_args!("[{i}]"));
+                memory::append(&mut self.path, &index.unwrap_or_default());
             }
             let size = match self.message_handle(field, place.blob, at) {
                 Some(size) => Some(size),
@@ -192,7 +194,7 @@ impl<'a> Decoder<'a> {
             at = at.checked_add(size?)?;
         }
         if place.count > SHOWN {
-            self.path.extend_from_slice(b".length");
+            memory::append(&mut self.path, b".length");
             let key = self.key();
             self.args.unsigned(key, place.count as u64);
             self.path.truncate(mark);
@@ -216,7 +218,7 @@ impl<'a> Decoder<'a> {
 
     /// Values of one type that fill a payload.
     pub(crate) fn plain(&mut self, p: Primitive, blob: Blob) {
-        self.path.extend_from_slice(b"payload");
+        memory::append(&mut self.path, b"payload");
         let count = blob.size() / p.size;
         let field = Field::unnamed(Type::Primitive(p));
         if p.read == Read::Text {
@@ -325,8 +327,8 @@ impl<'a> Decoder<'a> {
             let most = usize::try_from(said).unwrap_or(usize::MAX).min(MAX_INTERNED);
             let text = std::ptr::with_exposed_provenance(value as usize);
             // SAFETY: the schema says that this is a string to be copied during the call.
-            let text = unsafe { ascii_n(text, most) }.to_vec();
-            return self.string(field, text);
+            let text = unsafe { ascii_n(text, most) };
+            return self.string(field, memory::concat(&[text]).unwrap_or_default());
         }
         if field.flags & sys::FLAG_HIDE == 0 {
             let key = self.key();

@@ -6,6 +6,7 @@
 
 use kymograph_protos::StrId;
 
+use super::super::super::memory;
 use super::super::super::table::{Interned, List, Map};
 use super::super::super::text::{ascii, clip};
 use super::super::sys::{self, EnumAttributes, SchemaAttributes, SchemaEntry};
@@ -28,7 +29,7 @@ pub(crate) enum Layout {
 
 /// A structure.
 pub(crate) struct Schema {
-    pub(crate) fields: Box<[Field]>,
+    pub(crate) fields: Vec<Field>,
     /// Size of one, if the program said.
     pub(crate) size: Option<usize>,
     /// Alignment of one.
@@ -59,12 +60,12 @@ pub(crate) enum Type {
 }
 
 /// A number's name, and whether it is a flag.
-type Named = (u64, bool, Box<[u8]>);
+type Named = (u64, bool, Vec<u8>);
 
 /// Names of numbers.
 pub(crate) struct Enumeration {
     pub(crate) size: usize,
-    pub(crate) names: Box<[Named]>,
+    pub(crate) names: Vec<Named>,
 }
 
 /// The layout with this id, in the domain of this category.
@@ -133,10 +134,14 @@ pub(crate) unsafe fn register(category: StrId, attributes: *const SchemaAttribut
     }
     let pack = if has(sys::SCHEMA_HAS_PACK) { attributes.pack } else { 0 };
     let pack = if pack.is_power_of_two() && pack <= 16 { pack } else { 0 };
-    // SAFETY: there are that many entries.
-    let fields: Box<[Field]> = (0..attributes.entry_count)
-        .map(|i| unsafe { field(category, i, &attributes.entries.add(i).read_unaligned()) })
-        .collect();
+    let mut fields = Vec::new();
+    for i in 0..attributes.entry_count {
+        // SAFETY: there are that many entries.
+        let field = unsafe { field(category, i, &attributes.entries.add(i).read_unaligned()) };
+        if field.and_then(|field| memory::push(&mut fields, field)).is_none() {
+            return 0;
+        }
+    }
     let natural = fields.iter().map(|field| field.align()).max().unwrap_or(1);
     let ty = if has(sys::SCHEMA_HAS_TYPE) { attributes.ty } else { sys::SCHEMA_STATIC };
     let size =
@@ -153,22 +158,22 @@ pub(crate) unsafe fn register(category: StrId, attributes: *const SchemaAttribut
 
 /// # Safety
 /// The entry's name is NULL or a C string.
-unsafe fn field(category: StrId, index: usize, entry: &SchemaEntry) -> Field {
+unsafe fn field(category: StrId, index: usize, entry: &SchemaEntry) -> Option<Field> {
     // SAFETY: the caller's promise.
     let name = clip(unsafe { ascii(entry.name) }, MAX_NAME);
     let key = if name.is_empty() {
-        Interned::new(format!("payload[{index}]").as_bytes())
+        Interned::new(&memory::format(format_args!("payload[{index}]"))?)
     } else {
         Interned::new(name)
     };
-    Field {
-        key,
+    Some(Field {
+        key: key?,
         flags: entry.flags,
         ty: type_of(category, entry.ty),
         detail: entry.detail,
         // 0 means "after the one before", but for the first.
         offset: (index == 0 || entry.offset != 0).then_some(entry.offset),
-    }
+    })
 }
 
 impl Field {
@@ -210,15 +215,19 @@ pub(crate) unsafe fn register_enumeration(
     {
         return 0;
     }
-    let name = |i| {
+    let mut names = Vec::new();
+    for i in 0..attributes.entry_count {
         // SAFETY: there are `entry_count` of them, and names are NULL or C strings.
         let (entry, name) = unsafe {
             let entry = attributes.entries.add(i).read_unaligned();
             (entry, ascii(entry.name))
         };
-        (entry.value, entry.is_flag != 0, clip(name, MAX_NAME).into())
-    };
-    let names = (0..attributes.entry_count).map(name).collect();
+        let name = memory::concat(&[clip(name, MAX_NAME)]);
+        let named = name.map(|name| (entry.value, entry.is_flag != 0, name));
+        if named.and_then(|named| memory::push(&mut names, named)).is_none() {
+            return 0;
+        }
+    }
     let layout = Layout::Enumeration(Enumeration { size: attributes.size, names });
     add(category, has(sys::ENUM_HAS_ID).then_some(attributes.id), layout)
 }
@@ -227,17 +236,15 @@ impl Enumeration {
     /// The name of a value, or of the flags that it is made of; none if it has none.
     pub(crate) fn name(&self, value: u64) -> Option<Vec<u8>> {
         if let Some((_, _, name)) = self.names.iter().find(|(v, _, _)| *v == value) {
-            return Some(name.to_vec());
+            return memory::concat(&[name]);
         }
         let mut rest = value;
         let mut text = Vec::new();
         for (flag, is_flag, name) in &self.names {
             if *is_flag && *flag != 0 && rest & flag == *flag {
                 rest &= !flag;
-                if !text.is_empty() {
-                    text.push(b'|');
-                }
-                text.extend_from_slice(name);
+                let between: &[u8] = if text.is_empty() { b"" } else { b"|" };
+                text = memory::concat(&[&text, between, name])?;
             }
         }
         (rest == 0 && !text.is_empty()).then_some(text)
