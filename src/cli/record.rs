@@ -166,7 +166,7 @@ impl Record {
         }
         let obstacle =
             elf::obstacle(&program).map(|obstacle| (program.display().to_string(), obstacle.why));
-        let command = ending::Command { obstacle, signal: ended.signal() };
+        let command = ending::Command { pid: running.pid(), obstacle, signal: ended.signal() };
         let length = self.finish(config, &place, witness, command);
         for follow in follow {
             let outcome = follow.finish(length);
