@@ -9,8 +9,8 @@ use control::{PATIENCE, Place, Said};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::Stdio;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Much less than each of them could take one after the other, or than for ever.
@@ -44,13 +44,16 @@ fn full(path: &std::path::Path) -> (UnixListener, Vec<UnixStream>) {
 }
 
 fn run(place: &Place, args: &[&str]) -> Said {
-    let mut command = place.kymo(args);
+    wait_for(&mut place.kymo(args))
+}
+
+fn wait_for(command: &mut Command) -> Said {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if begun.elapsed() > SOON {
             child.kill().unwrap();
-            panic!("{args:?} still waits: {:?}", child.wait_with_output().unwrap());
+            panic!("{command:?} still waits: {:?}", child.wait_with_output().unwrap());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -95,6 +98,25 @@ fn the_others_are_asked_all_the_same() {
     let said = run(&place, &["stop", "--all"]);
     assert!(!said.good && said.err.contains("nothing to stop"), "{said:?}");
     assert!(program.end());
+}
+
+/// What `kymo doctor` asks is a daemon's socket: there it only looks who is there.
+#[test]
+fn a_mute_daemon_is_no_reason_to_wait() {
+    let place = Place::new();
+    let path = place.path("dynolog");
+    let daemon = UnixDatagram::bind(&path).unwrap();
+    let client = UnixDatagram::unbound().unwrap();
+    client.set_nonblocking(true).unwrap();
+    while client.send_to(&[0; 4096], &path).is_ok() {}
+    serve(listener(&place, 1), "", "");
+    let mut doctor = place.kymo(&["doctor"]);
+    doctor
+        .env("KYMOGRAPH_DAEMON", "dynolog")
+        .env("KYMOGRAPH_DAEMON_FOLDER", path.parent().unwrap());
+    let said = wait_for(&mut doctor);
+    assert!(said.out.contains("can be asked for requests"), "{said:?}");
+    drop(daemon);
 }
 
 /// One's own process is waited for once it has accepted; another user's only while it is

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 /// What is known of the command.
 #[derive(Debug, Default)]
 pub(super) struct Command {
+    pub(super) pid: u32,
     /// Why it could not be recorded itself: its name, and the end of the sentence.
     pub(super) obstacle: Option<(String, &'static str)>,
     /// The signal that ended it.
@@ -86,7 +87,7 @@ pub(super) fn facts(
         refused: totals.refused.into(),
         obstacle: command.obstacle,
         signal: command.signal,
-        outlived: outlived::outlived(page, &outcome.outlived),
+        outlived: outlived::outlived(page, command.pid, &outcome.outlived),
         in_memory: config.flight.is_some() && config.dump_on.exit,
         numbered: config.rotate.is_some() || config.flight.is_some() && !config.dump_on.exit,
         others: place.left_out(),

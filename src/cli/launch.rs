@@ -94,6 +94,11 @@ fn block() -> io::Result<libc::sigset_t> {
 }
 
 impl Running {
+    /// The command's.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid as u32
+    }
+
     /// Waits for the end; calls `tick` every `interval` if there is one.
     pub(super) fn wait(&self, interval: Option<Duration>, mut tick: impl FnMut()) -> Ended {
         loop {
@@ -132,13 +137,6 @@ impl Running {
             // SAFETY: no pointers. The pid is ours until `waitpid` reports its end.
             unsafe { libc::kill(self.pid, signal) };
         }
-    }
-}
-
-impl Running {
-    /// Its pid.
-    pub(super) fn pid(&self) -> u32 {
-        self.pid as u32
     }
 }
 

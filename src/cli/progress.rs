@@ -1,6 +1,7 @@
 //! How far reading and writing of large files have come: a line on the terminal. Nothing
 //! where stderr is none.
 
+use super::shown::printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, Read, Write};
 
@@ -16,8 +17,8 @@ impl Progress {
         };
         // Twice a second, so that a short run draws nothing. Hidden where it is no terminal.
         let target = ProgressDrawTarget::stderr_with_hz(2);
-        let bar =
-            ProgressBar::with_draw_target(size, target).with_message(format!("{doing} {name}"));
+        let message = format!("{doing} {}", printable(name));
+        let bar = ProgressBar::with_draw_target(size, target).with_message(message);
         // The templates are known to be right; without one there is another bar.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸ "));

@@ -178,7 +178,7 @@ impl Record {
         }
         let obstacle =
             elf::obstacle(&program).map(|obstacle| (program.display().to_string(), obstacle.why));
-        let command = ending::Command { obstacle, signal: ended.signal() };
+        let command = ending::Command { pid: running.pid(), obstacle, signal: ended.signal() };
         let outcome = collector.finish();
         let length = self.finish(config, (&place, page), witness, command, &outcome);
         for follow in follow {

@@ -296,10 +296,12 @@ fn conduct(
             let line = asked.iter().map(Asked::picture).collect::<Vec<_>>().join("  ");
             eprint!("\r\x1b[K{}", line.chars().take(100).collect::<String>());
         }
-        if asked.iter().all(|one| one.end.is_some()) {
+        let open = asked.iter().filter(|one| one.end.is_none());
+        let open: Vec<_> = open.map(|one| &one.conversation).collect();
+        if open.is_empty() {
             break;
         }
-        ask::wait(&asked.iter().map(|one| &one.conversation).collect::<Vec<_>>());
+        ask::wait(&open);
     }
     if bar {
         eprint!("\r\x1b[K");

@@ -22,7 +22,7 @@ const LEAST: Duration = Duration::from_millis(200);
 /// The desk. Never freed: there is one in the life of a process.
 static DESK: AtomicPtr<Arc<Desk>> = AtomicPtr::new(ptr::null_mut());
 
-/// Which process it is of: the child of a `vfork` runs in its parent's memory.
+/// The process whose desk it is: the child of a `vfork` shares the memory, and ends first.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 /// The desk of this process, if it can be asked for traces.
@@ -52,7 +52,7 @@ pub fn arm(config: Config) -> Result<(), Error> {
         drop(unsafe { Box::from_raw(leaked) });
         return Ok(());
     }
-    OWNER.store(std::process::id(), Ordering::Relaxed);
+    OWNER.store(std::process::id(), Ordering::Release);
     crate::lifecycle::watch_process();
     let triggers = triggers(new.config()).map_err(failed);
     triggers.and_then(|triggers| Background::start(new, triggers)).inspect_err(|_| {
@@ -76,7 +76,7 @@ fn triggers(config: &Config) -> io::Result<Vec<Box<dyn Trigger>>> {
 pub(crate) fn process_ends(patience: Duration) {
     let deadline = Instant::now() + patience;
     let left = || deadline.saturating_duration_since(Instant::now());
-    let desk = desk().filter(|_| OWNER.load(Ordering::Relaxed) == std::process::id());
+    let desk = desk().filter(|_| OWNER.load(Ordering::Acquire) == std::process::id());
     if let Some(desk) = desk {
         desk.close();
     }
