@@ -42,7 +42,9 @@ fn unfold(trace: &mut Trace, id: TrackId) {
     };
     let folded = track.parent.is_some_and(made);
     let unnamed = trace.strings.get(track.name) == UNNAMED
-        && track.parent.is_some_and(|parent| trace.strings.get(trace.tracks[parent].name) == "");
+        && track
+            .parent
+            .is_some_and(|parent| trace.strings.get(trace.tracks[parent].name).is_empty());
     if folded || unnamed {
         let name = if unnamed || trace.strings.get(track.name) == UNNAMED {
             trace.strings.intern("")
