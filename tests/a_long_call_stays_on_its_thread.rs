@@ -121,7 +121,7 @@ fn a_range_that_crosses() {
         push("one", "outer");
         let call = scope!("call");
         push("two", "inner");
-        let _part = scope!("part").end();
+        scope!("part").end();
         std::thread::sleep(call_time());
         pop("one");
         std::thread::sleep(call_time());

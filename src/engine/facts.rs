@@ -2,7 +2,8 @@
 
 use kymograph_protos::packet::{self, Fact};
 
-use super::Engine;
+use super::identity::mix;
+use super::{Engine, job};
 
 impl Engine {
     /// What it says first.
@@ -10,6 +11,24 @@ impl Engine {
         let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
         packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
         self.state_place();
+        // Of several processes that write a trace, the first speaks for all.
+        if self.process.devices.serial <= 1 {
+            self.state_system();
+        }
+    }
+
+    fn state_system(&mut self) {
+        let sequence = self.process.sequence.id();
+        let system = job::system();
+        let names = std::array::from_fn(|at| system.names[at].as_slice());
+        let host = system.host.as_slice();
+        let (page_size, processors) = (system.page_size, system.processors);
+        let stated = packet::System { names, host, page_size, processors };
+        packet::system_info(&mut self.out, sequence, &stated);
+        // No two recordings of a process start at the same time, and no two parts of one.
+        let now = self.clocks;
+        let of = |salt| mix(&[self.process.uuid, now.boottime, now.realtime, salt]);
+        packet::trace_uuid(&mut self.out, sequence, [of(1), of(2)]);
     }
 
     /// Where the process runs: what joins its trace with those of others.

@@ -40,6 +40,41 @@ pub fn machine() -> Vec<(String, String)> {
     .collect()
 }
 
+/// The machine, as [`packet::System`] has it.
+///
+/// [`packet::System`]: kymograph_protos::packet::System
+#[derive(Debug, Default)]
+pub struct System {
+    pub names: [Vec<u8>; 4],
+    pub host: Vec<u8>,
+    pub page_size: u32,
+    pub processors: u32,
+}
+
+/// What the kernel says of the machine.
+pub fn system() -> System {
+    // SAFETY: zeroes are names without a character.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `names` is writable.
+    unsafe { libc::uname(&mut names) };
+    let text = |field: &[libc::c_char]| -> Vec<u8> {
+        field.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect()
+    };
+    // SAFETY: takes and returns numbers.
+    let ask = |what| unsafe { libc::sysconf(what) }.clamp(0, u32::MAX.into()) as u32;
+    System {
+        names: [
+            text(&names.sysname),
+            text(&names.version),
+            text(&names.release),
+            text(&names.machine),
+        ],
+        host: text(&names.nodename),
+        page_size: ask(libc::_SC_PAGESIZE),
+        processors: ask(libc::_SC_NPROCESSORS_ONLN),
+    }
+}
+
 /// The rank of this process and the like.
 pub fn place() -> Vec<(String, i64)> {
     place_in(&fs::read("/proc/self/environ").unwrap_or_default())

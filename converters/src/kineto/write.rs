@@ -76,7 +76,8 @@ pub(crate) fn members(trace: &Trace, style: Style) -> Members {
     let mut done: Vec<StrId> = Vec::new();
     for (key, _) in &trace.facts.metadata {
         let name = trace.strings.get(*key);
-        if OWN.contains(&name) || done.contains(key) {
+        let of_ours = own::is_own(trace) && (name == "trace_uuid" || name.starts_with("system_"));
+        if OWN.contains(&name) || of_ours || done.contains(key) {
             continue;
         }
         done.push(*key);

@@ -2,6 +2,7 @@
 
 mod kinds;
 mod read;
+mod rows;
 mod wire;
 mod write;
 

@@ -96,6 +96,16 @@ impl Counters {
         self.of.push((sample.series.index() as u32) << 1 | float);
     }
 
+    /// Removes the samples of these counters.
+    pub(crate) fn forget(&mut self, series: &[SeriesId]) {
+        let kept: Vec<Sample> =
+            self.iter().filter(|sample| !series.contains(&sample.series)).collect();
+        self.times.clear();
+        self.bits.clear();
+        self.of.clear();
+        kept.into_iter().for_each(|sample| self.push(sample));
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.times.len()

@@ -54,6 +54,20 @@ impl Instants {
         }
     }
 
+    /// Changes a moment.
+    ///
+    /// # Panics
+    ///
+    /// When it is not in this table.
+    pub fn set(&mut self, id: InstantId, instant: Instant) {
+        let row = id.index();
+        self.times[row] = instant.time.0;
+        self.tracks[row] = instant.track;
+        self.names[row] = instant.name;
+        self.categories[row] = instant.category;
+        self.args[row] = instant.args;
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.times.len()

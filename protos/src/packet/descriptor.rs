@@ -141,6 +141,45 @@ pub fn clock_snapshot(out: &mut Vec<u8>, sequence: u32, clocks: &Snapshot) {
     });
 }
 
+/// What is known of the machine. Texts may be empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct System<'a> {
+    /// What uname(2) says: sysname, version, release, machine.
+    pub names: [&'a [u8]; 4],
+    /// The name of the machine.
+    pub host: &'a [u8],
+    /// Bytes in a page of memory.
+    pub page_size: u32,
+    /// Processors.
+    pub processors: u32,
+}
+
+/// States the machine.
+pub fn system_info(out: &mut Vec<u8>, sequence: u32, system: &System<'_>) {
+    packet(out, |p| {
+        p.uint(10, sequence.into()).message(45, |info| {
+            info.message(1, |names| {
+                for (field, name) in (1..).zip(system.names) {
+                    names.text(field, name);
+                }
+            });
+            info.uint(6, system.page_size.into()).uint(8, system.processors.into());
+            if !system.host.is_empty() {
+                info.text(17, system.host);
+            }
+        });
+    });
+}
+
+/// Gives the trace a name that no other has. Stated once.
+pub fn trace_uuid(out: &mut Vec<u8>, sequence: u32, [msb, lsb]: [u64; 2]) {
+    packet(out, |p| {
+        p.uint(10, sequence.into()).message(89, |uuid| {
+            uuid.uint(1, msb).uint(2, lsb);
+        });
+    });
+}
+
 /// The value of a trace attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fact<'a> {

@@ -37,8 +37,8 @@ mod track;
 mod tree;
 
 pub use descriptor::{
-    Fact, ProcessTrack, ThreadTrack, Track, clock_snapshot, row_order, trace_attributes,
-    trace_stats,
+    Fact, ProcessTrack, System, ThreadTrack, Track, clock_snapshot, row_order, system_info,
+    trace_attributes, trace_stats, trace_uuid,
 };
 pub use event::{Arg, CounterValue, Event, EventType, Name, Value};
 pub use gpu::{Activity, Correlation, Gpu, Kernel, Launch, Queue, gpu_info};

@@ -15,6 +15,7 @@
 mod audience;
 mod serve;
 mod site;
+mod view;
 
 use super::{Refusal, say, status};
 use audience::Audience;
@@ -75,7 +76,7 @@ impl Open {
         let seen = if remote.is_some() { PORT } else { port };
         let name = self.trace.file_name().unwrap_or_else(|| OsStr::new("trace"));
         let site = Site::new(seen, &self.ui.origin, &secret()?, name);
-        let link = link(&self.ui.page, &site);
+        let link = link(&self.ui.page, &site, &view::parameters(&self.trace, &file));
         // A closed stdout is no reason to fail.
         let _ = writeln!(io::stdout(), "{link}").and_then(|()| io::stdout().flush());
         if let Some(connection) = remote {
@@ -151,9 +152,9 @@ fn secret() -> io::Result<String> {
 }
 
 /// Where the UI shows what `site` serves. The part after `#` stays in the browser.
-fn link(ui: &str, site: &Site) -> String {
+fn link(ui: &str, site: &Site, view: &str) -> String {
     let url = site::escape(site.url().as_bytes(), b":/");
-    format!("{ui}/#!/?url={url}&referrer=kymo&enablePlugins={PLUGINS}")
+    format!("{ui}/#!/?url={url}&referrer=kymo{view}&enablePlugins={PLUGINS}")
 }
 
 /// Whether a browser was asked to show `link`.
@@ -194,9 +195,9 @@ mod tests {
     fn the_link_names_the_trace_and_the_plugins() {
         let site = Site::new(9001, "https://ui.perfetto.dev", "5ec3e7", OsStr::new("a b&c.zst"));
         assert_eq!(
-            link("https://ui.perfetto.dev", &site),
+            link("https://ui.perfetto.dev", &site, "&visStart=7"),
             "https://ui.perfetto.dev/#!/?url=http://127.0.0.1:9001/5ec3e7/a%2520b%2526c\
-             &referrer=kymo&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute"
+             &referrer=kymo&visStart=7&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute"
         );
     }
 

@@ -344,6 +344,9 @@ impl Reader {
         let nesting = self.nesting.finish(&mut self.trace);
         let undescribed = self.tracks.finish(&mut self.trace);
         rows::take_back(&mut self.trace);
+        if self.maker == Maker::Converter {
+            rows::take_back_memory(&mut self.trace);
+        }
         let facts = &mut self.trace.facts;
         for (what, count) in [
             ("ends of slices that had not begun", nesting.unmatched),

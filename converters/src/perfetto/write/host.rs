@@ -10,7 +10,9 @@ use kymograph_protos::packet::{
 use kymograph_protos::rows::{self, Beside, Of};
 
 use super::lanes::{self, Lane};
+use super::memory::is_of_memory;
 use super::{FACTS, FULL, Writer};
+use crate::perfetto::rows::{MADE, OF_PROFILER, PROFILER, UNNAMED};
 use crate::trace::{
     EventRef, Instant, InstantId, Order, SeriesKind, Slice, SliceId, StrId, Trace, Track, TrackId,
     TrackKind, Unit,
@@ -32,7 +34,7 @@ impl<W: Write> Writer<'_, W> {
         packet::row_order(&mut self.packets, FACTS);
         let mut groups = HashSet::new();
         for (id, track) in self.trace.tracks.iter() {
-            if is_group(self.trace, track) {
+            if is_group(self.trace, track) || is_made(self.trace, track) {
                 continue;
             }
             if let Some(row) = self.beside(track) {
@@ -50,6 +52,8 @@ impl<W: Write> Writer<'_, W> {
             let instant = self.trace.instants.get(*id);
             (instant.track, instant.time)
         });
+        let of_memory = |id: &InstantId| is_of_memory(self.trace, &self.trace.instants.get(*id));
+        let (memory, instants): (Vec<_>, Vec<_>) = instants.into_iter().partition(of_memory);
         let (mut slices, mut instants) = (slices.as_slice(), instants.as_slice());
         let mut shared = self.sequence();
         while let Some(track) = next_track(self.trace, slices, instants) {
@@ -61,7 +65,17 @@ impl<W: Write> Writer<'_, W> {
             instants = others;
             self.track(track, here, moments, &mut shared)?;
         }
-        Ok(())
+        self.memory(&memory)
+    }
+
+    /// Moments on a row that is no track of the hub.
+    pub(super) fn moments(
+        &mut self,
+        moments: &[InstantId],
+        uuid: u64,
+        sequence: &mut Sequence,
+    ) -> io::Result<()> {
+        self.lane(&Lane::new(), moments, uuid, 0, sequence)
     }
 
     /// The events of one track.
@@ -291,8 +305,16 @@ impl<W: Write> Writer<'_, W> {
         };
         let described = AnyTrack {
             uuid,
-            parent: track.parent.map_or(0, |parent| self::uuid(trace, parent)),
-            name: (!track.name.is_none()).then(|| text(track.name)),
+            parent: match track.parent {
+                Some(parent) => self::uuid(trace, parent),
+                None if is_profilers(trace, track) => self.profiler_row(),
+                None => 0,
+            },
+            name: match (trace.strings.get(track.name), track.kind) {
+                ("", TrackKind::Other) => Some(UNNAMED.as_bytes()),
+                ("", _) => None,
+                (name, _) => Some(name.as_bytes()),
+            },
             description: text(description),
             of,
             order: match (track.kind, track.order) {
@@ -303,6 +325,22 @@ impl<W: Write> Writer<'_, W> {
             rank,
         };
         described.write(&mut self.packets, FACTS);
+    }
+
+    /// The row under which the profiler's own are folded.
+    fn profiler_row(&mut self) -> u64 {
+        let uuid = mix(&[7]);
+        let described = AnyTrack {
+            uuid,
+            parent: 0,
+            name: Some(PROFILER.as_bytes()),
+            description: MADE.as_bytes(),
+            of: TrackOf::Other,
+            order: 0,
+            rank: None,
+        };
+        described.write(&mut self.packets, FACTS);
+        uuid
     }
 
     /// Describes a lane beside a track: for a process or thread one below it.
@@ -354,6 +392,17 @@ fn is_group(trace: &Trace, track: &Track) -> bool {
     };
     track.order == Order::ByRank
         && [Of::Annotations, Of::Sync].into_iter().any(|of| group(of).as_deref() == Some(name))
+}
+
+/// Whether a root is one of those in which Kineto tells of itself.
+fn is_profilers(trace: &Trace, track: &Track) -> bool {
+    let root = track.kind == TrackKind::Other && track.parent.is_none() && track.queue.is_none();
+    root && OF_PROFILER.contains(&trace.strings.get(track.name))
+}
+
+/// Whether a track was made to hold those, and holds none any more.
+fn is_made(trace: &Trace, track: &Track) -> bool {
+    trace.strings.get(track.description) == MADE
 }
 
 /// What a slice and a moment have in common.

@@ -14,6 +14,7 @@ mod flows;
 mod host;
 mod lanes;
 mod launch;
+mod memory;
 
 use std::io::{self, Write};
 

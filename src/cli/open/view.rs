@@ -1,0 +1,69 @@
+//! What the UI shows first: rows that are opened and pinned, and the time that is looked at.
+
+use super::super::files;
+use super::site;
+use kymograph_converters::trace::Trace;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+
+/// Groups that are opened, and rows that stay in sight: expressions over their names.
+const OPENED: &str = "^(GPU|Hardware Queues|GPU [0-9]+.* Hardware Queues)$";
+const PINNED: &str = "^Steps$";
+
+/// Traces are read for their first step up to this size: what is larger takes too long.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Parameters of the link.
+pub(super) fn parameters(path: &Path, file: &File) -> String {
+    let commands = format!(
+        "[{{\"id\":\"dev.perfetto.ExpandTracksByRegex\",\"args\":[\"{OPENED}\"]}},\
+         {{\"id\":\"dev.perfetto.PinTracksByRegex\",\"args\":[\"{PINNED}\"]}}]"
+    );
+    let commands = site::escape(commands.as_bytes(), b"");
+    let small = file.metadata().is_ok_and(|about| about.len() <= MOST_BYTES);
+    let trace = if small { files::read(path, None).ok() } else { None };
+    let time = trace.as_ref().and_then(first_step);
+    let time = time.map_or_else(String::new, |(from, to)| format!("&visStart={from}&visEnd={to}"));
+    format!("{time}&startupCommands={commands}")
+}
+
+/// The first step of a job with several ranks, with a little around it: before it, there is
+/// much that no two ranks do at the same time.
+fn first_step(trace: &Trace) -> Option<(i64, i64)> {
+    let ranks: BTreeSet<i64> =
+        trace.processes.iter().filter_map(|(id, _)| trace.rank(id)).collect();
+    if ranks.len() < 2 {
+        return None;
+    }
+    let named = |name: &str| name.strip_prefix("ProfilerStep").is_some_and(|n| n.starts_with('#'));
+    let steps = trace.slices.iter().filter(|slice| named(trace.strings.get(slice.name)));
+    let ended = steps.filter_map(|slice| Some((slice.start.0, slice.end()?.0)));
+    let (start, end) = ended.min()?;
+    let margin = (end - start) / 10;
+    Some((start.saturating_sub(margin), end.saturating_add(margin)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kymograph_converters::trace::{Nanos, Slice, StrId, Value};
+
+    #[test]
+    fn several_ranks_are_shown_from_their_first_step_on() {
+        let mut trace = Trace::default();
+        for (pid, start) in [(10, 5_000), (11, 3_000)] {
+            let process = trace.process(pid, "python");
+            let track = trace.processes[process].track;
+            for (name, start) in [("ProfilerStep#0", start), ("ProfilerStep#1", start + 2_000)] {
+                let name = trace.strings.intern(name);
+                let (category, args) = (StrId::NONE, None);
+                let (start, dur) = (Nanos(start), Nanos(1_000));
+                trace.slices.push(Slice { track, start, dur, name, category, args });
+            }
+            let key = trace.strings.intern(&format!("kymograph.{pid}.rank"));
+            trace.facts.metadata.push((key, Value::I64(pid)));
+            assert_eq!(first_step(&trace), (pid == 11).then_some((2_900, 4_100)));
+        }
+    }
+}
