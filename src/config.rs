@@ -130,6 +130,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("ALL_ARGS", "0|1", "0",
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
         |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
+    option!("SAMPLES", "0|1", "0",
+        "Keep the first records of each kind that a vendor's library hands over among the trace's facts, byte by byte: for `kymo doctor --selftest`, and for whoever reports a fault.",
+        |c, v| { c.samples = value::boolean(v)?; Ok(()) }),
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
         |c, v| { c.cupti_path = value::optional(v, value::path)?; Ok(()) }),
@@ -290,6 +293,8 @@ pub struct Config {
     pub gpu_counters: Option<Duration>,
     /// `ALL_ARGS`.
     pub all_args: bool,
+    /// `SAMPLES`.
+    pub samples: bool,
     /// `CUPTI_PATH`.
     pub cupti_path: Option<PathBuf>,
     /// `ALSO`.
@@ -344,6 +349,7 @@ impl Default for Config {
             activity_types: String::new(),
             gpu_counters: None,
             all_args: false,
+            samples: false,
             cupti_path: None,
             also: Vec::new(),
             cupti_finalize: true,

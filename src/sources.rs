@@ -35,6 +35,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         pti_path: config.pti_path.clone(),
         gpu_counters: config.gpu_counters,
         all_args: config.all_args,
+        samples: config.samples,
     }
 }
 

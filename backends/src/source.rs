@@ -43,4 +43,6 @@ pub struct Settings {
     /// Whether device activities get arguments that follow from others: those that fill
     /// Kineto's traces.
     pub all_args: bool,
+    /// Whether the first records of each kind are kept among the trace's facts.
+    pub samples: bool,
 }

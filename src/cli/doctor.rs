@@ -2,14 +2,14 @@
 //!
 //! Whatever loads a foreign library happens in child processes ([`super::probe`]).
 
-use super::{Refusal, library, probe};
+use super::{Refusal, library, probe, selftest};
 use clap::Args;
 use kymograph::Config;
 use kymograph::control::{Place, dynolog};
 use kymograph_backends::vendor::finding::{Finding, State};
 use std::ffi::CStr;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Tells what can be recorded on this machine, and what to do about the rest.
@@ -18,10 +18,21 @@ pub(super) struct Doctor {
     /// For programs.
     #[arg(long)]
     json: bool,
+    /// Does known work on the devices of this machine, or of one vendor, alone and recorded,
+    /// and compares what the traces say. Fails if they are wrong.
+    #[arg(long, value_name = "VENDOR", num_args = 0..=1, require_equals = true)]
+    #[arg(conflicts_with = "json")]
+    selftest: Option<Option<selftest::Vendor>>,
+    /// Where the self-test leaves what it saw.
+    #[arg(long, value_name = "PATH", default_value = "kymo-selftest.txt", requires = "selftest")]
+    report: PathBuf,
 }
 
 impl Doctor {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        if let Some(vendor) = self.selftest {
+            return selftest::run(vendor, &self.report);
+        }
         let mut checks = Vec::new();
         injection(&mut checks);
         checks.push(clock());

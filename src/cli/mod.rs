@@ -26,6 +26,7 @@ mod probe;
 mod progress;
 mod ps;
 mod record;
+mod selftest;
 mod status;
 mod trigger;
 mod workload;
@@ -84,6 +85,8 @@ enum Subcommands {
     Doctor(doctor::Doctor),
     #[command(hide = true, name = "__probe")]
     Probe(probe::Probe),
+    #[command(hide = true, name = "__selftest")]
+    Selftest(selftest::Work),
 }
 
 /// Why nothing was started: one line, which says what to do.
@@ -126,6 +129,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
         Subcommands::Probe(probe) => probe.run(),
+        Subcommands::Selftest(work) => work.run(),
     };
     result.unwrap_or_else(|Refusal(why)| {
         say(&why);

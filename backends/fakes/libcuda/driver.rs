@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use crate::run::{self, tell};
 use crate::seam::Event;
-use crate::{settings, timeline};
+use crate::{settings, timeline, work};
 
 pub(crate) const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
@@ -230,7 +230,10 @@ pub extern "C" fn cuCtxSetCurrent(context: *mut c_void) -> c_int {
         return NOT_INITIALIZED;
     }
     // The driver would follow the pointer.
-    let gone = !context.is_null() && !timeline::is_used(context.addr() as u32 - 1);
+    if let Some(device) = context.addr().checked_sub(1) {
+        work::set_device(device as u32);
+    }
+    let gone = !context.is_null() && timeline::is_destroyed(context.addr() as u32);
     assert!(!gone, "a context that was destroyed");
     SUCCESS
 }

@@ -36,11 +36,16 @@
 //! `FAKE_CUDA_DEVICES` (1) devices; `FAKE_CUPTI_VERSION` (12.6) also is the driver's
 //! version. With `no-driver` in `FAKE_CUPTI_FAULT`, `cuInit` finds no device.
 
+#[path = "../plant.rs"]
+mod plant;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]
 mod settings;
+#[path = "../work.rs"]
+mod work;
 
+mod api;
 mod driver;
 mod functions;
 mod graphs;

@@ -8,7 +8,7 @@ use crate::driver;
 use crate::functions::{self, Function, Pair};
 use crate::script::{Statement, Verb, Via, parse};
 use crate::seam::{Call, Event, Memory, Observe, Place, Task, Wait, Work, realtime};
-use crate::{graphs, timeline};
+use crate::{graphs, plant, timeline};
 
 static OBSERVER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static CORRELATION: AtomicU32 = AtomicU32::new(1);
@@ -50,6 +50,12 @@ pub(crate) fn tell(event: &Event) {
     observe(event);
 }
 
+fn submitted(work: Work) {
+    if let Some(work) = plant::work(work) {
+        tell(&Event::Work(work));
+    }
+}
+
 /// `cuCtxSynchronize`, which a tracer may call as well.
 pub(crate) fn synchronize() {
     let place = timeline::place(0, 7);
@@ -64,7 +70,7 @@ fn run(script: &[Statement]) {
     }
 }
 
-fn step(statement: &Statement) {
+pub(crate) fn step(statement: &Statement) {
     let place = timeline::place(statement.device, statement.stream);
     match &statement.verb {
         Verb::Repeat(times, body) => (0..*times).for_each(|_| run(body)),
@@ -103,7 +109,7 @@ fn act(statement: &Statement, place: Place) {
             call(pair, via, place, &with, |correlation| {
                 let (start, end) = timeline::take(place, statement.dur);
                 let (graph, node, task) = (0, 0, *task);
-                tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
+                submitted(Work { place, correlation, start, end, graph, node, task });
             });
         }
         Verb::Launch(id) => {
@@ -259,7 +265,7 @@ fn launch(place: Place, correlation: u32, id: u32) {
     for (number, (task, dur)) in (1..).zip(nodes) {
         let node = u64::from(id) << 32 | number;
         let (start, end) = (next, next + dur);
-        tell(&Event::Work(Work { place, correlation, start, end, graph, node, task }));
+        submitted(Work { place, correlation, start, end, graph, node, task });
         next = end;
     }
     let (node, task) = (0, Task::Graph);

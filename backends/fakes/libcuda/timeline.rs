@@ -22,6 +22,7 @@ pub(crate) struct Recorded {
 struct Timeline {
     busy_until: HashMap<(u32, u32), Nanos>,
     contexts: HashSet<u32>,
+    destroyed: HashSet<u32>,
     events: HashMap<(u32, u32), Recorded>,
     records: u64,
 }
@@ -44,9 +45,15 @@ pub(crate) fn is_used(device: u32) -> bool {
     with(|timeline| timeline.contexts.contains(&place(device, 0).context))
 }
 
+/// Whether a context was destroyed.
+pub(crate) fn is_destroyed(context: u32) -> bool {
+    with(|timeline| timeline.destroyed.contains(&context))
+}
+
 /// A context is no more.
 pub(crate) fn forget(context: u32) {
     with(|timeline| {
+        timeline.destroyed.insert(context);
         timeline.contexts.remove(&context);
         timeline.busy_until.retain(|(of, _), _| *of != context);
     });

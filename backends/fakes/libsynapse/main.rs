@@ -40,6 +40,8 @@
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 
+#[path = "../plant.rs"]
+mod plant;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]

@@ -13,6 +13,8 @@
 //! | `no-device` | the driver have no device |
 //! | `no-sub-devices` | `zeDeviceGetSubDevices` fail, as the loader's null driver does |
 
+#[path = "../plant.rs"]
+mod plant;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]

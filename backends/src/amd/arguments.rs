@@ -14,8 +14,10 @@
 //! nothing. Types are what `typeid(T).name()` says.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt::Write as _;
 
 use super::sys::{CallbackRecord, Sdk};
+use crate::vendor::sample;
 
 /// An argument: offset in the payload (0: there is none) and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,21 +78,26 @@ fn width(ty: &str) -> Option<usize> {
 }
 
 impl Places {
-    /// Asks the library where the arguments of the call in `record` lie.
+    /// Asks the library where the arguments of the call in `record` lie. Where samples are
+    /// kept, also what it said.
     ///
     /// # Safety
     /// `record` is one that the library passed, of a call that is beginning now, and
     /// `payload` its payload.
-    pub(crate) unsafe fn learn(sdk: &Sdk, record: CallbackRecord, payload: *const u8) -> Places {
-        let Some(arguments) = sdk.arguments else { return Places::default() };
+    pub(crate) unsafe fn learn(
+        sdk: &Sdk,
+        record: CallbackRecord,
+        payload: *const u8,
+    ) -> (Places, Option<String>) {
+        let Some(arguments) = sdk.arguments else { return (Places::default(), None) };
         // SAFETY: a payload begins with its size.
         let size = unsafe { payload.cast::<u64>().read_unaligned() } as usize;
-        let mut learner =
-            Learner { first: None, size: size.min(LARGEST), places: Places::default() };
+        let (size, seen) = (size.min(LARGEST), sample::is_on().then(String::new));
+        let mut learner = Learner { first: None, size, places: Places::default(), seen };
         // No argument is dereferenced (0): pointers to results point to nothing yet.
         // SAFETY: the caller's promise; called back within the call.
         unsafe { arguments(record, learn, 0, (&raw mut learner).cast()) };
-        learner.places
+        (learner.places, learner.seen)
     }
 }
 
@@ -139,6 +146,8 @@ impl Sizes {
 struct Learner {
     /// The address of the first argument, which is only compared.
     first: Option<usize>,
+    /// What the library says, if somebody wants to know.
+    seen: Option<String>,
     size: usize,
     places: Places,
 }
@@ -168,6 +177,10 @@ unsafe extern "C" fn learn(
         unsafe { (&mut *learner.cast::<Learner>(), CStr::from_ptr(ty), CStr::from_ptr(name)) };
     let first = *learner.first.get_or_insert(address.addr());
     let at = address.addr().wrapping_sub(first).wrapping_add(ARGUMENTS);
+    if let Some(seen) = &mut learner.seen {
+        let offset = address.addr().wrapping_sub(first) as isize;
+        let _ = write!(seen, "{}:{}@{offset} ", name.to_string_lossy(), ty.to_string_lossy());
+    }
     learner.places.add(&name.to_string_lossy(), &ty.to_string_lossy(), at, learner.size);
     0
 }
@@ -265,7 +278,8 @@ mod tests {
             (c"kind", c"13hipMemcpyKind", 24),
             (c"stream", c"P12ihipStream_t", 32),
         ];
-        let mut learner = Learner { first: None, size: 400, places: Places::default() };
+        let (places, seen) = (Places::default(), None);
+        let mut learner = Learner { first: None, size: 400, places, seen };
         for (number, (name, ty, at)) in (0..).zip(arguments) {
             let address = std::ptr::without_provenance(0x1000 + at);
             let (ty, name, data) = (ty.as_ptr(), name.as_ptr(), (&raw mut learner).cast());

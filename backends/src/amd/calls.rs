@@ -19,6 +19,7 @@ use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
 use super::{stream_ids, streams};
 use crate::annotate::guarded;
 use crate::vendor::args::Args;
+use crate::vendor::sample;
 
 /// A function.
 #[derive(Debug)]
@@ -232,7 +233,11 @@ impl Calls {
         if !payload.is_null() {
             // SAFETY: the caller's promise. The same function has the same arguments.
             unsafe {
-                let places = call.places.get_or_init(|| Places::learn(&self.sdk, *record, payload));
+                let places = call.places.get_or_init(|| {
+                    let (places, seen) = Places::learn(&self.sdk, *record, payload);
+                    self.sample(domain, record, seen);
+                    places
+                });
                 if call.launches {
                     let asked = asked(call, places, payload, record.thread);
                     launches::remember(record.correlation, asked);
@@ -264,6 +269,14 @@ impl Calls {
         if self.recorder.push(begin, args.extras()) {
             *word = MARK;
         }
+    }
+
+    /// What the library says of a function's arguments, where samples are kept.
+    fn sample(&self, domain: &Domain, record: &CallbackRecord, seen: Option<String>) {
+        let Some(seen) = seen else { return };
+        let operation = record.parts(self.version).operation;
+        let what = format!("arguments.{}.{operation}", domain.number);
+        sample::text(self.recorder, "hip", what, &seen);
     }
 
     /// # Safety

@@ -21,6 +21,7 @@ use super::sys::{Entry, Id, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
+use crate::vendor::sample;
 use crate::vendor::thread::wait;
 use crate::vendor::worker::{self, Words, Worker};
 
@@ -75,6 +76,7 @@ impl Source for Amd {
                 return;
             }
             SAID.store(false, Ordering::Relaxed);
+            sample::keep(settings.samples);
             *lock(&WANTED) = Some((recorder, settings.clone()));
             match configure::setup() {
                 Some(_) => go_on(),

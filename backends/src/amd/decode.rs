@@ -21,6 +21,7 @@ use crate::vendor::args::Args;
 use crate::vendor::clock::boottime;
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
+use crate::vendor::sample;
 
 /// Bytes of a record that are looked at, at most: more than any kind has that is read.
 const LARGEST: usize = 1024;
@@ -214,6 +215,7 @@ impl Decoder {
             let size = header.payload.cast::<u64>().read_unaligned() as usize;
             Raw::new(std::slice::from_raw_parts(header.payload, size.min(LARGEST)))
         };
+        sample::record(self.recorder, "hip", header.kind, raw);
         let kind = Some(header.kind as c_int);
         let Numbers { kernel, copy, scratch, allocation, graph } = self.numbers;
         let reader = match kind {

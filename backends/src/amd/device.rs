@@ -8,6 +8,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{SUCCESS, Sdk, Status, agent};
 use crate::vendor::raw::Raw;
+use crate::vendor::sample;
 
 /// Agents at most.
 const MOST: usize = 1024;
@@ -28,6 +29,8 @@ pub(crate) struct Agent {
     wavefront: u32,
     lds_kb: u32,
     memory: u64,
+    /// The library's struct.
+    raw: Vec<u8>,
 }
 
 /// The agents of the machine.
@@ -71,6 +74,9 @@ impl Agents {
         let mut gpus: Vec<_> = self.all.iter().filter(|agent| agent.gpu.is_some()).collect();
         gpus.sort_by_key(|agent| agent.gpu);
         gpus.into_iter().for_each(|agent| agent.describe(recorder));
+        for agent in self.all.iter().filter(|_| sample::is_on()) {
+            sample::bytes(recorder, "hip", "agent".to_owned(), Raw::new(&agent.raw));
+        }
     }
 }
 
@@ -132,6 +138,7 @@ impl Agent {
             wavefront: raw.u32(agent::WAVE_FRONT_SIZE),
             lds_kb: raw.u32(agent::LDS_SIZE_IN_KB),
             memory,
+            raw: (0..raw.len()).map(|at| raw.u8(at)).collect(),
         }
     }
 }

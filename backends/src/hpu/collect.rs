@@ -15,6 +15,7 @@ use super::sys::{SUCCESS, Synapse, TRACE_ALL, TRACE_DEVICE, TRACE_HOST};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark::{fact, note};
+use crate::vendor::sample;
 use crate::vendor::selection::wants;
 use crate::vendor::worker::{Words, Worker};
 
@@ -108,6 +109,7 @@ impl Source for Hpu {
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+        sample::keep(settings.samples);
         WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 

@@ -18,6 +18,7 @@ use super::layout::{NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::vendor::args::Args;
 use crate::vendor::ranges::{Ids, Ranges};
+use crate::vendor::sample;
 
 /// What a call is named that launches a recipe.
 const LAUNCH: &[u8] = b"enqueueWithExternalEvents";
@@ -120,6 +121,11 @@ impl Decoder {
             work: Vec::new(),
         };
         self.unnamed += trace.strays();
+        if sample::is_on() {
+            for event in trace.events() {
+                sample::record(self.recorder, "hpu", event.kind().into(), event.bytes());
+            }
+        }
         // Calls first: activities look for theirs.
         self.pass(&mut reading, true);
         self.pass(&mut reading, false);

@@ -176,6 +176,11 @@ impl<'a> Trace<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// All of it.
+    pub(crate) fn bytes(&self) -> Raw<'a> {
+        self.raw
+    }
+
     /// Whether it has a letter that is known.
     fn is_event(&self) -> bool {
         matches!(self.kind(), b'B' | b'E' | b'X' | b'M' | b'C' | b'i' | b'I')

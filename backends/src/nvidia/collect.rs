@@ -28,6 +28,7 @@ use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::remark;
+use crate::vendor::sample;
 use crate::vendor::worker::{Words, Worker};
 
 /// The source.
@@ -72,6 +73,7 @@ impl Source for Nvidia {
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+        sample::keep(settings.samples);
         WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 

@@ -20,6 +20,7 @@ use super::waits::Waits;
 use crate::vendor::args::{Args, MOST_ARGS};
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
+use crate::vendor::sample;
 
 /// External ids that wait for their activities.
 const MOST_EXTERNAL: usize = 1 << 16;
@@ -122,6 +123,7 @@ impl Decoder {
     /// `raw` is a record as CUPTI wrote it: the names it points to are C strings, which
     /// CUPTI keeps.
     pub(crate) unsafe fn record(&mut self, raw: Raw<'_>) {
+        sample::record(self.recorder, "cuda", raw.u32(0), raw);
         match raw.u32(0) {
             // SAFETY: the caller's promise.
             kind::KERNEL | kind::CONCURRENT_KERNEL => unsafe { self.kernel(raw) },

@@ -9,6 +9,7 @@
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
 //! | `finding` | what `kymo doctor` is told |
+//! | `sample` | the first records of each kind, byte by byte |
 
 pub(crate) mod args;
 pub(crate) mod clock;
@@ -22,6 +23,7 @@ pub(crate) mod ranges;
 pub(crate) mod raw;
 pub(crate) mod realtime;
 pub(crate) mod remark;
+pub(crate) mod sample;
 pub(crate) mod selection;
 pub(crate) mod thread;
 pub(crate) mod walk;

@@ -22,6 +22,7 @@ use crate::annotate::guarded;
 use crate::source::{Settings, Source};
 use crate::vendor::realtime::Realtime;
 use crate::vendor::remark::fact;
+use crate::vendor::sample;
 use crate::vendor::worker::{Words, Worker};
 
 /// The source.
@@ -68,6 +69,7 @@ impl Source for Xpu {
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+        sample::keep(settings.samples);
         WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 

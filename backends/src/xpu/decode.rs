@@ -18,6 +18,7 @@ use crate::vendor::args::Args;
 use crate::vendor::ranges::Ranges;
 use crate::vendor::raw::Raw;
 use crate::vendor::realtime::Realtime;
+use crate::vendor::sample;
 
 /// External ids that wait for their activities.
 const MOST_EXTERNAL: usize = 1 << 16;
@@ -120,6 +121,7 @@ impl Decoder {
     /// `raw` is a record as PTI wrote it: the names it points to are C strings, which PTI
     /// keeps.
     pub(crate) unsafe fn record(&mut self, raw: Raw<'_>) {
+        sample::record(self.recorder, "xpu", raw.u32(0), raw);
         // SAFETY: the caller's promise.
         unsafe {
             match raw.u32(0) {

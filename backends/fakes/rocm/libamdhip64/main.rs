@@ -9,11 +9,16 @@
 //!
 //! `FAKE_HIP_DEVICES` (1) devices.
 
+#[path = "../../plant.rs"]
+mod plant;
 #[path = "../../seam.rs"]
 mod seam;
 #[path = "../tables.rs"]
 mod tables;
+#[path = "../../work.rs"]
+mod work;
 
+mod api;
 mod arguments;
 mod functions;
 #[path = "../../libcuda/graphs.rs"]

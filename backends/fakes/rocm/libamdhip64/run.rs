@@ -10,7 +10,7 @@ use crate::registration::{register, tell};
 use crate::script::{Statement, Verb, Via, parse};
 use crate::seam::{Deed, Kernel, Memcpy, Place, Task, Work, realtime};
 use crate::tables::{Argument, Call, Event, Library};
-use crate::{graphs, timeline};
+use crate::{graphs, plant, timeline, work};
 
 /// The library's ids are of all its tables together.
 static CORRELATION: AtomicU64 = AtomicU64::new(1);
@@ -34,6 +34,7 @@ pub unsafe extern "C" fn fake_hip_run(text: *const c_char) -> c_int {
 }
 
 pub(crate) fn set_device(device: u32) {
+    work::set_device(device);
     DEVICE.set(device);
 }
 
@@ -62,7 +63,7 @@ fn handle(place: Place) -> u64 {
     }
 }
 
-fn step(statement: &Statement) {
+pub(crate) fn step(statement: &Statement) {
     let place = timeline::place(statement.device, statement.stream);
     match &statement.verb {
         Verb::Repeat(times, body) => (0..*times).for_each(|_| run(body)),
@@ -76,7 +77,7 @@ fn step(statement: &Statement) {
 }
 
 fn act(statement: &Statement, place: Place) {
-    let stream = stream(handle(place));
+    let stream = stream(plant::stream(handle(place)));
     let hip = |name, arguments: &[Argument], work: &dyn Fn(u64)| {
         call(Library::Hip, name, arguments, |correlation| {
             work(correlation);
@@ -270,7 +271,9 @@ fn call(
 
 fn submit(place: Place, correlation: u64, (start, end): (u64, u64), graph: u32, task: Task) {
     let (correlation, node) = (correlation as u32, 0);
-    tell(Library::Hip, &Event::Work(Work { place, correlation, start, end, graph, node, task }));
+    if let Some(work) = plant::work(Work { place, correlation, start, end, graph, node, task }) {
+        tell(Library::Hip, &Event::Work(work));
+    }
 }
 
 fn graph(place: Place, correlation: u64, id: u32) {

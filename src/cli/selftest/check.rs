@@ -1,0 +1,277 @@
+//! What a trace says, compared with what was done.
+
+use super::Vendor;
+use super::truth::{Kind, Op, Truth};
+use kymograph_converters::trace::{Activity, EventRef, SliceId, Trace, TrackKind, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// One comparison.
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) good: bool,
+    pub(super) detail: String,
+}
+
+impl Check {
+    pub(super) fn good(name: &'static str, detail: impl Into<String>) -> Check {
+        Check { name, good: true, detail: detail.into() }
+    }
+
+    pub(super) fn bad(name: &'static str, detail: impl Into<String>) -> Check {
+        Check { name, good: false, detail: detail.into() }
+    }
+
+    /// Good if nothing is wrong; otherwise how much is, and the first.
+    fn of(name: &'static str, all: usize, wrong: &[String]) -> Check {
+        match wrong.first() {
+            None => Check::good(name, format!("{all}")),
+            Some(first) => Check::bad(name, format!("{} of {all} wrong: {first}", wrong.len())),
+        }
+    }
+}
+
+/// How far a device's clock may be off.
+const SLACK: i64 = 300_000;
+
+/// By what a piece of work is known: kind, name, size.
+type Key = (Kind, String, u64);
+
+/// An activity of the trace, and what it says.
+struct Found {
+    key: Key,
+    queue: (u64, String),
+    start: i64,
+    end: i64,
+    /// The call that it has its arrow from: its time, and its thread if it lies on one.
+    call: Option<(i64, Option<i64>)>,
+}
+
+/// All comparisons.
+pub(super) fn all(vendor: Vendor, truth: &Truth, trace: &Trace) -> Vec<Check> {
+    let found = activities(trace);
+    let mut pairs: Vec<(&Op, &Found)> = Vec::new();
+    let mut checks = matched(truth, &found, &mut pairs);
+    checks.push(streams(&pairs));
+    checks.push(arrows(&pairs));
+    checks.push(times(&pairs));
+    checks.push(losses(vendor, trace));
+    if let Some(reported) = truth.reported {
+        let kernels = truth.ops.iter().filter(|op| op.kind == Kind::Kernel).count() as u64;
+        checks.push(match reported == kernels {
+            true => Check::good("its own", format!("{reported} kernels")),
+            false => Check::bad(
+                "its own",
+                format!("the program's own profiler got {reported} kernels of {kernels}"),
+            ),
+        });
+    }
+    checks
+}
+
+/// Work of the truth with that of the trace: counts, names, grids, bytes. Work of one key (a
+/// graph's) belongs together in the order of time.
+fn matched<'a>(
+    truth: &'a Truth,
+    found: &'a [Found],
+    pairs: &mut Vec<(&'a Op, &'a Found)>,
+) -> Vec<Check> {
+    // Devices have numbers of their own in traces: sizes repeat on each.
+    let mut there: BTreeMap<(u64, &Key), Vec<&Found>> = BTreeMap::new();
+    for one in found {
+        there.entry((one.queue.0, &one.key)).or_default().push(one);
+    }
+    there.values_mut().for_each(|all| all.sort_by_key(|one| one.start));
+    let devices: BTreeSet<u64> = found.iter().map(|one| one.queue.0).collect();
+    let devices: Vec<u64> = devices.into_iter().collect();
+    let keys: Vec<Key> =
+        truth.ops.iter().map(|op| (op.kind, kernel_name(&op.name), op.size)).collect();
+    let mut done: BTreeMap<(u32, &Key), Vec<&Op>> = BTreeMap::new();
+    for (op, key) in truth.ops.iter().zip(&keys) {
+        done.entry((op.device, key)).or_default().push(op);
+    }
+    let mut wrong: BTreeMap<Kind, (usize, Vec<String>)> = BTreeMap::new();
+    for ((device, key), ops) in done {
+        let number = devices.get(device as usize).copied().unwrap_or(u64::MAX);
+        let all = there.remove(&(number, key)).unwrap_or_default();
+        let (count, problems) = wrong.entry(key.0).or_default();
+        *count += ops.len();
+        if all.len() != ops.len() {
+            let what = format!("{} {} of size {}", key.0.name(), key.1, key.2);
+            problems.push(format!("{what} is there {} times, not {}", all.len(), ops.len()));
+        } else {
+            pairs.extend(ops.into_iter().zip(all));
+        }
+    }
+    for (kind, name, size) in there.keys().map(|(_, key)| key) {
+        let (_, problems) = wrong.entry(*kind).or_default();
+        problems.push(format!("{} {name} of size {size} was never done", kind.name()));
+    }
+    let mut checks = Vec::new();
+    for (kind, (count, problems)) in wrong {
+        let name = match kind {
+            Kind::Kernel => "kernels",
+            Kind::Set => "sets",
+            _ => kind.name(),
+        };
+        checks.push(Check::of(name, count, &problems));
+    }
+    checks
+}
+
+fn kernel_name(name: &str) -> String {
+    if name == "-" { String::new() } else { name.to_owned() }
+}
+
+/// Each stream has one row, and each row one stream.
+fn streams(pairs: &[(&Op, &Found)]) -> Check {
+    let (mut rows, mut wrong) = (BTreeMap::new(), Vec::new());
+    let mut streams: BTreeMap<(u64, &str), (u32, u32)> = BTreeMap::new();
+    for (op, found) in pairs {
+        let row = (found.queue.0, found.queue.1.as_str());
+        let stream = (op.device, op.stream);
+        let known = *rows.entry(stream).or_insert(row);
+        let whose = *streams.entry(row).or_insert(stream);
+        if known != row || whose != stream {
+            wrong.push(format!(
+                "{} {} of stream {} of device {} lies on {}",
+                op.kind.name(),
+                op.size,
+                op.stream,
+                op.device,
+                found.queue.1
+            ));
+        }
+    }
+    let mut check = Check::of("streams", pairs.len(), &wrong);
+    if check.good {
+        check.detail = format!("{}, never mixed", rows.len());
+    }
+    check
+}
+
+/// Each piece of work has an arrow from the call that asked for it.
+fn arrows(pairs: &[(&Op, &Found)]) -> Check {
+    let wrong = pairs.iter().filter_map(|(op, found)| {
+        let what = format!("{} {}", op.kind.name(), op.size);
+        let Some((time, thread)) = found.call else { return Some(format!("{what} has none")) };
+        let inside = time >= op.asked.0 as i64 - SLACK && time <= op.asked.1 as i64 + SLACK;
+        // Two calls of one thread are never so near that they could be taken for each other.
+        let exact = time >= op.asked.0 as i64 - 1_000 && time <= op.asked.1 as i64 + 1_000;
+        match thread {
+            Some(thread) if thread != op.thread as i64 => {
+                Some(format!("{what} has one from another thread"))
+            }
+            // A call on its thread's own row has our clock.
+            Some(_) if exact => None,
+            None if inside => None,
+            _ => {
+                let off = time - op.asked.0 as i64;
+                Some(format!("{what} has one from a call {off} ns after it was asked for"))
+            }
+        }
+    });
+    Check::of("arrows", pairs.len(), &wrong.collect::<Vec<_>>())
+}
+
+/// Work happens after it was asked for, and before somebody knew that it was done.
+fn times(pairs: &[(&Op, &Found)]) -> Check {
+    let wrong = pairs.iter().filter_map(|(op, found)| {
+        let early = op.asked.0 as i64 - found.start;
+        let late = found.end - op.done as i64;
+        let (off, how) = if early > late {
+            (early, "before it was asked for")
+        } else {
+            (late, "after it was done")
+        };
+        let what = format!("{} {}", op.kind.name(), op.size);
+        (off > SLACK).then(|| format!("{what} is {off} ns {how}"))
+    });
+    Check::of("times", pairs.len(), &wrong.collect::<Vec<_>>())
+}
+
+/// The trace says itself that something is missing.
+fn losses(vendor: Vendor, trace: &Trace) -> Check {
+    let mut said: Vec<String> =
+        trace.facts.losses.iter().map(|loss| format!("{} {}", loss.count, loss.what)).collect();
+    for (key, value) in facts(trace) {
+        let own = key.starts_with(vendor.name());
+        let lost = own && key.contains(".lost.") && value != "0";
+        if lost || (own && key.ends_with(".not_recorded")) {
+            said.push(format!("{key}: {value}"));
+        }
+    }
+    match said.is_empty() {
+        true => Check::good("losses", "none"),
+        false => Check::bad("losses", said.join("; ")),
+    }
+}
+
+/// What the trace says of itself.
+pub(super) fn facts(trace: &Trace) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::Str(text) | Value::Json(text) => trace.strings.get(*text).to_owned(),
+        Value::U64(number) => number.to_string(),
+        Value::I64(number) => number.to_string(),
+        other => format!("{other:?}"),
+    };
+    let facts = trace.facts.metadata.iter();
+    facts.map(|(key, value)| (trace.strings.get(*key).to_owned(), text(value))).collect()
+}
+
+fn activities(trace: &Trace) -> Vec<Found> {
+    let mut calls: HashMap<usize, SliceId> = HashMap::new();
+    for arrow in trace.launch_arrows() {
+        if let (EventRef::Slice(from), EventRef::Activity(to)) = (arrow.from, arrow.to) {
+            calls.insert(to.index(), from);
+        }
+    }
+    let rows = trace.activities.iter().enumerate();
+    rows.filter_map(|(row, activity)| found(trace, &activity, calls.get(&row).copied())).collect()
+}
+
+fn found(trace: &Trace, activity: &Activity, call: Option<SliceId>) -> Option<Found> {
+    let name = trace.strings.get(activity.name);
+    let kinds = [
+        ("HtoD", Kind::ToDevice),
+        ("DtoH", Kind::ToHost),
+        ("PtoP", Kind::Peer),
+        ("DtoD", Kind::Within),
+        ("Memset", Kind::Set),
+    ];
+    let kind = kinds.into_iter().find(|(part, _)| name.starts_with("Mem") && name.contains(part));
+    let key = match kind {
+        Some((_, kind)) => (kind, String::new(), bytes(trace, activity)?),
+        None => {
+            // Not of the work: a runtime may have kernels of its own.
+            let name = name.strip_prefix("kymo_selftest_")?;
+            let grid = trace.launches[activity.launch?].grid?;
+            (Kind::Kernel, format!("kymo_selftest_{name}"), u64::from(grid.x))
+        }
+    };
+    let queue = &trace.queues[activity.queue];
+    let device = trace.devices[queue.device].number;
+    let call = call.map(|id| {
+        let slice = trace.slices.get(id);
+        let thread = match trace.tracks[slice.track].kind {
+            TrackKind::Thread(thread) => Some(trace.threads[thread].tid),
+            _ => None,
+        };
+        (slice.start.0, thread)
+    });
+    Some(Found {
+        key,
+        queue: (device as u64, trace.strings.get(queue.name).to_owned()),
+        start: activity.start.0,
+        end: activity.end().0,
+        call,
+    })
+}
+
+fn bytes(trace: &Trace, activity: &Activity) -> Option<u64> {
+    let key = trace.strings.find("bytes")?;
+    match trace.args.find(activity.args, key)? {
+        Value::U64(bytes) => Some(bytes),
+        Value::I64(bytes) => u64::try_from(bytes).ok(),
+        _ => None,
+    }
+}
