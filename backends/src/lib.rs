@@ -6,6 +6,8 @@
 pub mod amd;
 pub mod annotate;
 pub mod hpu;
+#[doc(hidden)]
+pub mod layouts;
 mod load;
 pub mod nvidia;
 pub mod source;

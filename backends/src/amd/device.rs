@@ -19,8 +19,10 @@ const LARGEST: usize = 1024;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Agent {
     id: u64,
-    /// Which GPU it is, as HIP counts them if none is hidden; none: it is a CPU.
+    /// Which GPU it is, as HIP counts them; none: it is a CPU, or hidden.
     gpu: Option<u32>,
+    /// Whether HIP does not see it.
+    hidden: bool,
     name: String,
     architecture: String,
     pci: String,
@@ -54,7 +56,8 @@ impl Agents {
         }
     }
 
-    fn new(all: Vec<Agent>) -> Agents {
+    fn new(mut all: Vec<Agent>) -> Agents {
+        number(&mut all);
         let gpus = all.iter().filter_map(|agent| Some((agent.id, agent.gpu?))).collect();
         Agents { all, gpus }
     }
@@ -77,6 +80,21 @@ impl Agents {
         for agent in self.all.iter().filter(|_| sample::is_on()) {
             sample::bytes(recorder, "hip", "agent".to_owned(), Raw::new(&agent.raw));
         }
+    }
+}
+
+/// Numbers the GPUs as HIP does, which counts those that it sees.
+fn number(all: &mut [Agent]) {
+    let mut gpus: Vec<_> = all.iter_mut().filter(|agent| agent.gpu.is_some()).collect();
+    // An estimate of the library's: if it were right, the program would have none.
+    if gpus.iter().all(|agent| agent.hidden) {
+        return;
+    }
+    gpus.sort_by_key(|agent| agent.gpu);
+    let mut next = 0;
+    for agent in gpus {
+        agent.gpu = (!agent.hidden).then_some(next);
+        next += u32::from(!agent.hidden);
     }
 }
 
@@ -124,6 +142,8 @@ impl Agent {
         Agent {
             id: raw.u64(agent::ID),
             gpu: is_gpu.then(|| raw.u32(agent::LOGICAL_NODE_TYPE_ID)),
+            hidden: raw.has(agent::UUID, 8)
+                && raw.u32(agent::VISIBILITY) & agent::VISIBLE_TO_HIP == 0,
             name: [product, name].into_iter().find(|n| !n.is_empty()).unwrap_or("AMD GPU".into()),
             architecture: format!("gfx{}{:x}{:x}", gfx / 10_000, gfx / 100 % 100, gfx % 100),
             pci: format!(
@@ -133,7 +153,7 @@ impl Agent {
                 location >> 3 & 0x1f,
                 location & 7
             ),
-            uuid: raw.has(agent::UUID, 16).then(|| uuid(raw)),
+            uuid: uuid(raw),
             compute_units: raw.u32(agent::CU_COUNT),
             wavefront: raw.u32(agent::WAVE_FRONT_SIZE),
             lds_kb: raw.u32(agent::LDS_SIZE_IN_KB),
@@ -169,11 +189,14 @@ unsafe fn memory(raw: Raw<'_>) -> u64 {
     (0..count).map(size).fold(0, u64::saturating_add)
 }
 
-/// As rocm-smi writes it.
-fn uuid(raw: Raw<'_>) -> String {
-    let bytes: [u8; 16] = std::array::from_fn(|at| raw.u8(agent::UUID + at));
-    let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("GPU-{}", hex.concat())
+/// As rocm-smi writes it; older versions have none.
+fn uuid(raw: Raw<'_>) -> Option<String> {
+    if raw.has(agent::UUID, 16) {
+        let hex = (0..16).map(|byte| format!("{:02x}", raw.u8(agent::UUID + byte)));
+        return Some(format!("GPU-{}", hex.collect::<String>()));
+    }
+    // A number.
+    raw.has(agent::UUID, 8).then(|| format!("GPU-{:016x}", raw.u64(agent::UUID)))
 }
 
 /// # Safety
@@ -202,5 +225,45 @@ impl Agents {
         let gpu = |n| Agent { id: u64::from(n) + 2, gpu: Some(n), ..Agent::default() };
         let cpu = Agent { id: 1, ..Agent::default() };
         Agents::new([cpu].into_iter().chain((0..gpus).map(gpu)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent of this size: what it is, its number, and what sees it.
+    fn agent(size: u64, kind: u32, number: u32, visible: u32) -> Agent {
+        let fields = [(0, size, 8), (8, u64::from(number) + 100, 8), (16, kind.into(), 4)];
+        let more = [(288, number.into(), 4), (292, visible.into(), 4)];
+        let mut bytes = crate::vendor::raw::bytes(size as usize, &[&fields[..], &more].concat());
+        for (at, byte) in (0..).zip(bytes.iter_mut().skip(agent::UUID)) {
+            *byte = 0x10 + at;
+        }
+        // SAFETY: it begins with its size; pointers in it are null.
+        unsafe { Agent::read(bytes.as_ptr()) }
+    }
+
+    #[test]
+    fn a_uuid_has_as_many_bytes_as_there_are() {
+        let of = |size| agent(size, agent::GPU, 0, 3).uuid;
+        assert_eq!(of(296), None);
+        assert_eq!(of(304).as_deref(), Some("GPU-1716151413121110"));
+        assert_eq!(of(312).as_deref(), Some("GPU-101112131415161718191a1b1c1d1e1f"));
+        assert_eq!(of(376), of(312), "it has grown behind it");
+    }
+
+    #[test]
+    fn hidden_gpus_have_no_number() {
+        let numbers = |visible: [u32; 3], size| {
+            let gpus = (0..).zip(visible).map(|(n, visible)| agent(size, agent::GPU, n, visible));
+            let agents = Agents::new([agent(size, 1, 0, 3)].into_iter().chain(gpus).collect());
+            [100, 101, 102].map(|id| agents.gpus.get(&id).copied())
+        };
+        assert_eq!(numbers([3, 3, 3], 304), [Some(0), Some(1), Some(2)]);
+        // HIP_VISIBLE_DEVICES=1,2.
+        assert_eq!(numbers([1, 3, 3], 304), [None, Some(0), Some(1)]);
+        assert_eq!(numbers([0, 0, 0], 304), [Some(0), Some(1), Some(2)], "it cannot be");
+        assert_eq!(numbers([0, 0, 0], 296), [Some(0), Some(1), Some(2)], "it was not told then");
     }
 }

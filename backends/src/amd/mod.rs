@@ -39,7 +39,7 @@ mod kernels;
 mod keys;
 mod kinds;
 mod launches;
-mod layout;
+pub(crate) mod layout;
 mod library;
 mod markers;
 mod probe;
@@ -47,9 +47,9 @@ mod ranges;
 #[doc(hidden)]
 pub mod replay;
 mod runtime;
-mod stream_ids;
+pub(crate) mod stream_ids;
 mod streams;
-mod sys;
+pub(crate) mod sys;
 
 pub use collect::{AMD, Amd, without_library};
 pub use configure::{configure, prepare};

@@ -149,8 +149,8 @@ const _: () = assert!(std::mem::offset_of!(KernelSymbol, group_size) == 48);
 const _: () = assert!(std::mem::offset_of!(KernelSymbol, vgprs) == 60);
 const _: () = assert!(size_of::<KernelSymbol>() == 72);
 
-/// What is read of `rocprofiler_agent_v0_t` (agent.h): the same in 0.5.0 (296 bytes) and
-/// 1.0.0 (312 bytes) up to `UUID`.
+/// What is read of `rocprofiler_agent_v0_t` (agent.h): the same in 0.5.0 (296 bytes), 0.6.0
+/// (304 bytes) and 1.1.0 (312 bytes) up to `UUID`.
 pub(crate) mod agent {
     pub(crate) const SIZE: usize = 0;
     pub(crate) const ID: usize = 8;
@@ -169,6 +169,11 @@ pub(crate) mod agent {
     pub(crate) const MEM_BANKS: usize = 224;
     pub(crate) const MEM_BANK_BYTES: usize = 24;
     pub(crate) const MEM_BANK_SIZE: usize = 16;
+    /// What environment variables such as `HIP_VISIBLE_DEVICES` leave visible, a bit each
+    /// (`rocprofiler_agent_runtime_visiblity_t`): since 0.6.0. Padding before.
+    pub(crate) const VISIBILITY: usize = 292;
+    pub(crate) const VISIBLE_TO_HIP: u32 = 2;
+    /// 8 bytes since 0.6.0, 16 since 1.1.0.
     pub(crate) const UUID: usize = 296;
     /// Bytes in 0.5.0: what to say is asked for, since newer versions have more.
     pub(crate) const BYTES: usize = 296;

@@ -30,7 +30,7 @@ mod collect;
 mod decode;
 mod engines;
 mod float80;
-mod layout;
+pub(crate) mod layout;
 mod library;
 mod probe;
 pub mod replay;

@@ -51,7 +51,7 @@ mod session;
 pub mod share;
 pub mod subscription;
 mod sync;
-mod sys;
+pub(crate) mod sys;
 mod waits;
 
 pub use collect::{NVIDIA, Nvidia, injected};

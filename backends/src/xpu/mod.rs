@@ -38,7 +38,7 @@ mod collect;
 mod decode;
 mod keys;
 mod launches;
-mod layout;
+pub(crate) mod layout;
 mod levelzero;
 mod library;
 mod names;
@@ -47,7 +47,7 @@ pub mod replay;
 mod selection;
 mod session;
 pub mod share;
-mod sys;
+pub(crate) mod sys;
 #[cfg(test)]
 mod tests;
 

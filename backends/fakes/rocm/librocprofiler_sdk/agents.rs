@@ -14,10 +14,20 @@ pub(crate) const CPU: u64 = 0x10;
 
 type Each = unsafe extern "C" fn(c_int, *const *const u8, usize, *mut c_void) -> c_int;
 
+/// Whether HIP sees a GPU.
+fn visible(number: u32) -> bool {
+    let list = std::env::var("HIP_VISIBLE_DEVICES").unwrap_or_default();
+    list.is_empty() || list.split(',').any(|word| word.trim() == number.to_string())
+}
+
 struct Agents(Vec<&'static [u8]>);
 
 fn size() -> usize {
-    if toolkit() < 100 { 296 } else { 312 }
+    match toolkit() {
+        ..6 => 296,
+        6..=100 => 304,
+        _ => 312,
+    }
 }
 
 fn agent(
@@ -53,7 +63,11 @@ fn agent(
     put(280, u64::from(number) + if kind == 2 { 2 } else { 0 }, 4);
     put(288, number.into(), 4);
     if size() > 296 {
+        // What `HIP_VISIBLE_DEVICES` leaves: bits of HSA, HIP, RCCL, rocDecode.
+        put(292, if kind != 2 || visible(number) { 15 } else { 1 }, 4);
         put(296, 0x1234_5678_9abc_def0, 8);
+    }
+    if size() > 304 {
         put(304, number.into(), 8);
     }
     bytes

@@ -1,0 +1,110 @@
+//! `kymo doctor --selftest`: passes where everything is right, finds each fault that is planted,
+//! says what is missing, and leaves one file.
+
+mod rocm;
+
+use std::process::{Command, Output};
+
+use rocm::cuda::{fakes, kymo};
+
+/// Faults, and the check that must find each.
+const PLANTED: [(&str, &str); 4] = [
+    ("lost-kernel", "kernels"),
+    ("wrong-stream", "streams"),
+    ("swapped-arrow", "arrows"),
+    ("shifted-clock", "times"),
+];
+
+struct Tested {
+    output: Output,
+    text: String,
+    report: String,
+}
+
+fn selftest(vendor: &str, prepare: impl Fn(&mut Command), planted: &str) -> Tested {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.txt");
+    let mut command = kymo::kymo();
+    prepare(&mut command);
+    command.args(["doctor", &format!("--selftest={vendor}"), "--report"]).arg(&report);
+    let output = command.env("FAKE_PLANT", planted).output().unwrap();
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let report = std::fs::read_to_string(report).unwrap_or_default();
+    Tested { output, text, report }
+}
+
+impl Tested {
+    #[track_caller]
+    fn passes(&self, what: &str) {
+        assert!(!self.text.contains('✗'), "{what}:\n{}", self.text);
+        assert_eq!(self.output.status.code(), Some(0), "{what}: {:?}", self.output);
+        for check in ["kernels", "HtoD", "DtoH", "DtoD", "PtoP", "sets", "arrows", "times"] {
+            assert!(self.text.contains(&format!("✓ {check}")), "{what}: {check} in {}", self.text);
+        }
+        assert!(self.text.contains("8, never mixed"), "{}", self.text);
+    }
+
+    #[track_caller]
+    fn finds(&self, fault: &str, check: &str) {
+        let found = self.text.lines().any(|line| line.contains(&format!("✗ {check}")));
+        assert!(found, "{fault}:\n{}", self.text);
+        assert_eq!(self.output.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn cuda_on_two_devices() {
+    for version in ["12.6", "13.1"] {
+        let machine = fakes::Machine::with(version).devices(2);
+        let test = selftest("cuda", |command| machine.prepare(command), "");
+        test.passes(version);
+        // Recorded, and recorded while the program profiles itself.
+        assert!(test.text.contains("✓ its own    488 kernels"), "{}", test.text);
+        for part in
+            ["== cuda results", "cuda.", ".sample.record.10.1 = ", "== cuda recorded: truth"]
+        {
+            assert!(test.report.contains(part), "no {part} in the report");
+        }
+    }
+}
+
+#[test]
+fn faults_of_cuda_are_found() {
+    let machine = fakes::Machine::with("12.6").devices(2);
+    for (fault, check) in PLANTED {
+        selftest("cuda", |command| machine.prepare(command), fault).finds(fault, check);
+    }
+}
+
+#[test]
+fn hip_on_two_devices() {
+    for version in ["0.6", "1.3"] {
+        let machine = rocm::Machine::with(version).devices(2);
+        let test = selftest("hip", |command| machine.prepare(command), "");
+        test.passes(version);
+        let said = "stream:P12ihipStream_t@";
+        assert!(test.report.contains(said) && test.report.contains(".sample.agent.1 = "));
+    }
+}
+
+#[test]
+fn faults_of_hip_are_found() {
+    let machine = rocm::Machine::with("1.0").devices(2);
+    for (fault, check) in PLANTED {
+        selftest("hip", |command| machine.prepare(command), fault).finds(fault, check);
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let empty = tempfile::tempdir().unwrap();
+    let nothing = |command: &mut Command| drop(command.env("LD_LIBRARY_PATH", empty.path()));
+    for (vendor, why) in [("cuda", "no libcuda.so.1"), ("hip", "no libamdhip64.so.7 or")] {
+        let test = selftest(vendor, nothing, "");
+        assert!(test.text.contains(&format!("– nothing to test: {why}")), "{}", test.text);
+        assert_eq!(test.output.status.code(), Some(1), "it was asked for");
+    }
+    let machine = fakes::Machine::with("12.6").fault("no-driver");
+    let test = selftest("cuda", |command| machine.prepare(command), "");
+    assert!(test.text.contains("– nothing to test: no device (cuInit: 100)"), "{}", test.text);
+}
