@@ -16,6 +16,7 @@ use crate::amd::sys as rocprofiler;
 use crate::hpu::layout as hpu;
 use crate::nvidia::sys::kind as cupti;
 use crate::xpu::layout as xpu;
+use crate::xpu::names;
 use crate::xpu::sys::kind as pti;
 
 /// A struct's fields.
@@ -277,6 +278,12 @@ fn intel(table: &mut Table) {
     ];
     for (name, value) in kinds {
         table.number("intel", &format!("PTI_VIEW_{name}"), value.into());
+    }
+    for (value, name) in (0..).zip(names::WAITS) {
+        table.number("intel", &format!("PTI_VIEW_SYNCHRONIZATION_TYPE_{name}"), value);
+    }
+    for (value, (name, _)) in (names::FIRST_OVERHEAD.into()..).zip(names::OVERHEADS) {
+        table.number("intel", &format!("PTI_VIEW_OVERHEAD_KIND_{name}"), value);
     }
     table.number("intel", "PTI_API_CLASS_GPU_OPERATION_CORE", 1);
     table.number("intel", "PTI_ERROR_NOT_IMPLEMENTED", 2);

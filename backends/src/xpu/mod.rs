@@ -41,7 +41,7 @@ mod launches;
 pub(crate) mod layout;
 mod levelzero;
 mod library;
-mod names;
+pub(crate) mod names;
 mod probe;
 pub mod replay;
 mod selection;

@@ -92,28 +92,37 @@ pub(crate) fn memory(kind: u32) -> String {
 }
 
 /// `pti_view_synchronization_type`.
+pub(crate) const WAITS: [&str; 8] = [
+    "UNKNOWN",
+    "GPU_BARRIER_EXECUTION",
+    "GPU_BARRIER_MEMORY",
+    "HOST_FENCE",
+    "HOST_EVENT",
+    "HOST_COMMAND_LIST",
+    "HOST_COMMAND_QUEUE",
+    "HOST_DEVICE",
+];
+
+/// The name of a wait's type.
 pub(crate) fn wait(kind: u32) -> &'static str {
-    const KINDS: [&str; 7] = [
-        "UNKNOWN",
-        "GPU_BARRIER_EXECUTION",
-        "GPU_BARRIER_MEMORY",
-        "HOST_FENCE",
-        "HOST_EVENT",
-        "HOST_COMMAND_LIST",
-        "HOST_COMMAND_QUEUE",
-    ];
-    KINDS.get(kind as usize).copied().unwrap_or("UNKNOWN")
+    WAITS.get(kind as usize).copied().unwrap_or("UNKNOWN")
 }
 
-/// `pti_view_overhead_kind`, named as CUPTI's.
+/// `pti_view_overhead_kind`, named as CUPTI's where that has it.
+pub(crate) const OVERHEADS: [(&str, &str); 4] = [
+    ("RESOURCE", "Resource"),
+    ("BUFFER_FLUSH", "Buffer Flush"),
+    ("DRIVER", "Driver"),
+    // What Level Zero itself takes.
+    ("TIME", "Time"),
+];
+/// The first of them.
+pub(crate) const FIRST_OVERHEAD: u32 = 2;
+
+/// The name of a kind of overhead.
 pub(crate) fn overhead(kind: u32) -> &'static str {
-    match kind {
-        2 => "Resource",
-        3 => "Buffer Flush",
-        4 => "Driver",
-        5 => "Instrumentation",
-        _ => "Unknown",
-    }
+    let at = kind.checked_sub(FIRST_OVERHEAD).map(|at| at as usize);
+    at.and_then(|at| OVERHEADS.get(at)).map_or("Unknown", |(_, name)| name)
 }
 
 /// Whether a call may ask a device for work: it gets an arrow.
