@@ -14,8 +14,10 @@ mod client;
 mod gpu;
 mod load;
 mod report;
+mod spirv;
 mod truth;
 mod workload;
+mod zero;
 
 use super::{Refusal, files};
 use check::Check;
@@ -48,6 +50,11 @@ impl Vendor {
             Vendor::Xpu => "xpu",
             Vendor::Hpu => "hpu",
         }
+    }
+
+    /// Whether the vendor's records say how large the launch of a kernel was.
+    fn tells_grids(self) -> bool {
+        matches!(self, Vendor::Cuda | Vendor::Hip)
     }
 }
 
