@@ -103,6 +103,7 @@ fn xpu_on_two_devices() {
         let machine = xpu::Machine::with(version).devices(2);
         let test = selftest("xpu", |command| machine.prepare(command), "");
         test.passes(&format!("pti {version}"));
+        assert!(test.text.contains("✓ its own    464 kernels"), "{}", test.text);
     }
 }
 
