@@ -2,10 +2,11 @@
 //! says what is missing, and leaves one file.
 
 mod rocm;
+mod xpu;
 
 use std::process::{Command, Output};
 
-use rocm::cuda::{fakes, kymo};
+use rocm::cuda::{self, fakes, kymo};
 
 /// Faults, and the check that must find each.
 const PLANTED: [(&str, &str); 4] = [
@@ -38,7 +39,8 @@ impl Tested {
     fn passes(&self, what: &str) {
         assert!(!self.text.contains('✗'), "{what}:\n{}", self.text);
         assert_eq!(self.output.status.code(), Some(0), "{what}: {:?}", self.output);
-        for check in ["kernels", "HtoD", "DtoH", "DtoD", "PtoP", "sets", "arrows", "times"] {
+        let peers = if what.starts_with("pti") { "DtoD" } else { "PtoP" };
+        for check in ["kernels", "HtoD", "DtoH", "DtoD", peers, "sets", "arrows", "times"] {
             assert!(self.text.contains(&format!("✓ {check}")), "{what}: {check} in {}", self.text);
         }
         assert!(self.text.contains("8, never mixed"), "{}", self.text);
@@ -96,12 +98,34 @@ fn faults_of_hip_are_found() {
 }
 
 #[test]
+fn xpu_on_two_devices() {
+    for version in ["0.13", "1.2"] {
+        let machine = xpu::Machine::with(version).devices(2);
+        let test = selftest("xpu", |command| machine.prepare(command), "");
+        test.passes(&format!("pti {version}"));
+        assert!(test.text.contains("✓ its own    464 kernels"), "{}", test.text);
+    }
+}
+
+#[test]
+fn faults_of_xpu_are_found() {
+    let machine = xpu::Machine::with("1.2").devices(2);
+    for (fault, check) in PLANTED {
+        selftest("xpu", |command| machine.prepare(command), fault).finds(fault, check);
+    }
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let empty = tempfile::tempdir().unwrap();
     let nothing = |command: &mut Command| {
         command.env("LD_LIBRARY_PATH", empty.path());
     };
-    for (vendor, why) in [("cuda", "no libcuda.so.1"), ("hip", "no libamdhip64.so.7 or")] {
+    for (vendor, why) in [
+        ("cuda", "no libcuda.so.1"),
+        ("hip", "no libamdhip64.so.7 or"),
+        ("xpu", "no libze_loader.so.1"),
+    ] {
         let test = selftest(vendor, nothing, "");
         assert!(test.text.contains(&format!("– nothing to test: {why}")), "{}", test.text);
         assert_eq!(test.output.status.code(), Some(1), "it was asked for");

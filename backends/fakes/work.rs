@@ -68,6 +68,23 @@ pub(crate) unsafe fn allocate(to: *mut u64, bytes: usize) -> i32 {
     SUCCESS
 }
 
+static HOST: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// Memory that is the host's, where that is asked for later.
+///
+/// # Safety
+/// `to` is valid for a write.
+pub(crate) unsafe fn allocate_host(to: *mut u64, bytes: usize) -> i32 {
+    // SAFETY: the caller's.
+    let (status, address) = unsafe { (allocate(to, bytes), to.read()) };
+    HOST.lock().unwrap().push(address);
+    status
+}
+
+pub(crate) fn is_host(address: u64) -> bool {
+    HOST.lock().unwrap().contains(&address)
+}
+
 /// The handle of a stream, as scripts have it in the fake HIP; 7 is the null stream.
 fn handle(device: u32, number: u32) -> u64 {
     0x7f00_0000_0000 + u64::from(device) * 0x1_0000 + u64::from(number) * 64

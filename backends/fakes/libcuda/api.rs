@@ -33,6 +33,11 @@ pub unsafe extern "C" fn cuMemHostAlloc(to: *mut u64, bytes: usize, _: c_uint) -
     unsafe { work::allocate(to, bytes) }
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxEnablePeerAccess(_context: u64, _flags: c_uint) -> c_int {
+    0
+}
+
 /// # Safety
 /// As CUDA says.
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! Level Zero, of `ze_api.h`: drivers and devices, but nothing that does work.
+//! Level Zero, of `ze_api.h`: drivers and devices.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;

@@ -1,5 +1,5 @@
-//! A `libze_loader.so.1` without a GPU: enough of Level Zero for a tracer to look around in,
-//! and `fake_cuda_run`, which does what a script says and tells the fake PTI, if the process
+//! A `libze_loader.so.1` without a GPU: enough of Level Zero for a tracer to look around in
+//! and for known work (see `work`), and `fake_cuda_run`, which does what a script says and tells the fake PTI, if the process
 //! has one. Scripts are those of the fake CUDA driver, whose interpreter this is: the same
 //! script does the same work here, by functions of SYCL (`via=runtime`) or of Level Zero.
 //!
@@ -20,6 +20,7 @@ mod seam;
 #[path = "../settings.rs"]
 mod settings;
 
+mod api;
 mod driver;
 mod functions;
 #[path = "../libcuda/graphs.rs"]
@@ -31,6 +32,8 @@ mod script;
 #[path = "../libcuda/timeline.rs"]
 #[allow(dead_code, reason = "CUDA has contexts to ask for")]
 mod timeline;
+#[path = "../work.rs"]
+mod work;
 
 /// Where the settings are, for `settings`.
 const VARIABLES: settings::Variables = settings::Variables::PTI;

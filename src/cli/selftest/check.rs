@@ -43,14 +43,15 @@ struct Found {
     start: i64,
     end: i64,
     /// The call that it has its arrow from: its time, and its thread if it lies on one.
-    call: Option<(i64, Option<i64>)>,
+    call: Option<(SliceId, i64, Option<i64>)>,
 }
 
 /// All comparisons.
 pub(super) fn all(vendor: Vendor, truth: &Truth, trace: &Trace) -> Vec<Check> {
     let found = activities(trace);
+    let known = done(vendor, truth);
     let mut pairs: Vec<(&Op, &Found)> = Vec::new();
-    let mut checks = matched(truth, &found, &mut pairs);
+    let mut checks = matched(truth, &known, &found, &mut pairs);
     checks.push(streams(&pairs));
     checks.push(arrows(&pairs));
     checks.push(times(&pairs));
@@ -72,6 +73,7 @@ pub(super) fn all(vendor: Vendor, truth: &Truth, trace: &Trace) -> Vec<Check> {
 /// graph's) belongs together in the order of time.
 fn matched<'a>(
     truth: &'a Truth,
+    known: &[Key],
     found: &'a [Found],
     pairs: &mut Vec<(&'a Op, &'a Found)>,
 ) -> Vec<Check> {
@@ -83,10 +85,8 @@ fn matched<'a>(
     there.values_mut().for_each(|all| all.sort_by_key(|one| one.start));
     let devices: BTreeSet<u64> = found.iter().map(|one| one.queue.0).collect();
     let devices: Vec<u64> = devices.into_iter().collect();
-    let keys: Vec<Key> =
-        truth.ops.iter().map(|op| (op.kind, kernel_name(&op.name), op.size)).collect();
     let mut done: BTreeMap<(u32, &Key), Vec<&Op>> = BTreeMap::new();
-    for (op, key) in truth.ops.iter().zip(&keys) {
+    for (op, key) in truth.ops.iter().zip(known) {
         done.entry((op.device, key)).or_default().push(op);
     }
     let mut wrong: BTreeMap<Kind, (usize, Vec<String>)> = BTreeMap::new();
@@ -118,8 +118,14 @@ fn matched<'a>(
     checks
 }
 
-fn kernel_name(name: &str) -> String {
-    if name == "-" { String::new() } else { name.to_owned() }
+/// What each piece of work of the truth is known by.
+fn done(vendor: Vendor, truth: &Truth) -> Vec<Key> {
+    let key = |op: &Op| {
+        let name = if op.name == "-" { String::new() } else { op.name.clone() };
+        let told = op.kind != Kind::Kernel || vendor.tells_grids();
+        (op.kind, name, if told { op.size } else { 0 })
+    };
+    truth.ops.iter().map(key).collect()
 }
 
 /// Each stream has one row, and each row one stream.
@@ -151,9 +157,15 @@ fn streams(pairs: &[(&Op, &Found)]) -> Check {
 
 /// Each piece of work has an arrow from the call that asked for it.
 fn arrows(pairs: &[(&Op, &Found)]) -> Check {
+    let mut calls = HashMap::new();
     let wrong = pairs.iter().filter_map(|(op, found)| {
         let what = format!("{} {}", op.kind.name(), op.size);
-        let Some((time, thread)) = found.call else { return Some(format!("{what} has none")) };
+        let Some((call, time, thread)) = found.call else {
+            return Some(format!("{what} has none"));
+        };
+        if *calls.entry(call).or_insert(op.asked) != op.asked {
+            return Some(format!("{what} has the one of other work"));
+        }
         let inside = time >= op.asked.0 as i64 - SLACK && time <= op.asked.1 as i64 + SLACK;
         // Two calls of one thread are never so near that they could be taken for each other.
         let exact = time >= op.asked.0 as i64 - 1_000 && time <= op.asked.1 as i64 + 1_000;
@@ -236,6 +248,12 @@ fn found(trace: &Trace, activity: &Activity, call: Option<SliceId>) -> Option<Fo
         ("DtoH", Kind::ToHost),
         ("PtoP", Kind::Peer),
         ("DtoD", Kind::Within),
+        // As PTI writes them; memory that the driver does not know is "M".
+        ("H2D", Kind::ToDevice),
+        ("M2D", Kind::ToDevice),
+        ("D2H", Kind::ToHost),
+        ("D2M", Kind::ToHost),
+        ("D2D", Kind::Within),
         ("Memset", Kind::Set),
     ];
     let kind = kinds.into_iter().find(|(part, _)| name.starts_with("Mem") && name.contains(part));
@@ -244,8 +262,9 @@ fn found(trace: &Trace, activity: &Activity, call: Option<SliceId>) -> Option<Fo
         None => {
             // Not of the work: a runtime may have kernels of its own.
             let name = name.strip_prefix("kymo_selftest_")?;
-            let grid = trace.launches[activity.launch?].grid?;
-            (Kind::Kernel, format!("kymo_selftest_{name}"), u64::from(grid.x))
+            let grid = activity.launch.and_then(|launch| trace.launches[launch].grid);
+            let size = grid.map_or(0, |grid| u64::from(grid.x));
+            (Kind::Kernel, format!("kymo_selftest_{name}"), size)
         }
     };
     let queue = &trace.queues[activity.queue];
@@ -256,7 +275,7 @@ fn found(trace: &Trace, activity: &Activity, call: Option<SliceId>) -> Option<Fo
             TrackKind::Thread(thread) => Some(trace.threads[thread].tid),
             _ => None,
         };
-        (slice.start.0, thread)
+        (id, slice.start.0, thread)
     });
     Some(Found {
         key,

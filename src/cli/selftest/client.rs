@@ -1,9 +1,9 @@
-//! The vendor's own profiler as a second one, as a program that profiles itself has it: CUPTI in
-//! the process that does the work, rocprofv3's tool beside it.
+//! The vendor's own profiler as a second one, as a program that profiles itself has it: CUPTI or
+//! PTI in the process that does the work, rocprofv3's tool beside it.
 
-use super::Vendor;
 use super::load::Library;
 use super::workload::Stop;
+use super::{Vendor, pti};
 use std::alloc::{Layout, alloc};
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ fn rocprof_tool() -> Option<PathBuf> {
 /// Whether there is one that can be used here.
 pub(super) fn exists(vendor: Vendor) -> bool {
     match vendor {
-        Vendor::Cuda => true,
+        Vendor::Cuda | Vendor::Xpu => true,
         Vendor::Hip => rocprof_tool().is_some(),
-        Vendor::Xpu | Vendor::Hpu => false,
+        Vendor::Hpu => false,
     }
 }
 
@@ -37,11 +37,14 @@ pub(super) fn prepare(vendor: Vendor, wanted: bool, command: &mut Command) {
     }
 }
 
-/// A user of CUPTI like Kineto: its own buffers, whoever was there.
-pub(super) struct Client(Cupti);
+/// A user of CUPTI like Kineto: its own buffers, whoever was there; or one of PTI.
+pub(super) enum Client {
+    Cupti(Cupti),
+    Pti(pti::Client),
+}
 
 #[derive(Clone, Copy)]
-struct Cupti {
+pub(super) struct Cupti {
     enable: unsafe extern "C" fn(u32) -> c_int,
     disable: unsafe extern "C" fn(u32) -> c_int,
     flush: unsafe extern "C" fn(u32) -> c_int,
@@ -77,8 +80,10 @@ fn parent(path: &Path) -> &Path {
 
 impl Client {
     pub(super) fn start(vendor: Vendor) -> Result<Option<Client>, Stop> {
-        if vendor != Vendor::Cuda {
-            return Ok(None);
+        match vendor {
+            Vendor::Cuda => {}
+            Vendor::Xpu => return Ok(pti::Client::start()?.map(Client::Pti)),
+            Vendor::Hip | Vendor::Hpu => return Ok(None),
         }
         let names = names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -101,7 +106,7 @@ impl Client {
                 status |= (cupti.enable)(kind);
             }
             match status {
-                0 => Ok(Some(Client(cupti))),
+                0 => Ok(Some(Client::Cupti(cupti))),
                 error => Err(Stop::Failed(format!("the program's own use of CUPTI: {error}"))),
             }
         }
@@ -109,12 +114,16 @@ impl Client {
 
     /// How many kernels it was told of.
     pub(super) fn stop(self) -> u64 {
+        let cupti = match self {
+            Client::Cupti(cupti) => cupti,
+            Client::Pti(pti) => return pti.stop(),
+        };
         for kind in KINDS {
             // SAFETY: a kind that was enabled.
-            unsafe { (self.0.disable)(kind) };
+            unsafe { (cupti.disable)(kind) };
         }
         // SAFETY: this is none of CUPTI's callbacks; all work is done.
-        unsafe { (self.0.flush)(1) };
+        unsafe { (cupti.flush)(1) };
         KERNELS.load(Ordering::Acquire)
     }
 }

@@ -1,14 +1,13 @@
 //! CUDA's driver API and HIP's: the same functions, by two names.
 
 use super::load::Library;
-use super::workload::Stop;
+use super::truth::Kind;
+use super::workload::{ALL_KERNELS, BLOCK, Devices, Handle, Stop, factor, kernel_name};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
 /// A status; 0 is success.
 type Status = c_int;
-/// An address on a device, a stream, a module: numbers to us.
-pub(super) type Handle = u64;
 
 macro_rules! functions {
     ($($name:ident = $cuda:literal | $hip:literal : fn($($arg:ty),*);)*) => {
@@ -72,16 +71,9 @@ pub(super) struct Gpu {
     current: Current,
     /// What the kernels are, for modules.
     image: Vec<u8>,
-    pub(super) devices: u32,
-}
-
-/// Kernels, and how many threads a block of theirs has.
-pub(super) const KERNELS: u32 = 8;
-pub(super) const BLOCK: u32 = 64;
-
-/// The names of the kernels.
-pub(super) fn kernel_name(number: u32) -> String {
-    format!("kymo_selftest_{number}")
+    devices: u32,
+    /// Whether the devices reach the memory of each other.
+    peers: bool,
 }
 
 fn check(what: &str, status: Status) -> Result<(), Stop> {
@@ -108,7 +100,7 @@ impl Gpu {
         let library = Library::load(names).map_err(Stop::Missing)?;
         let functions = Functions::find(library, hip).map_err(Stop::Missing)?;
         let (current, image) = (Current::Cuda(Vec::new(), never), Vec::new());
-        let mut gpu = Gpu { functions, current, image, devices: 0 };
+        let mut gpu = Gpu { functions, current, image, devices: 0, peers: false };
         // SAFETY: a number.
         let ready = unsafe { (gpu.functions.init)(0) };
         let mut count = 0;
@@ -119,11 +111,51 @@ impl Gpu {
         gpu.devices = count as u32;
         gpu.current = if hip { hip_devices(library)? } else { cuda_devices(library, count)? };
         gpu.image = if hip { compile()? } else { ptx(library)? };
+        gpu.peers = gpu.connect(library).is_ok();
         Ok(gpu)
     }
 
-    /// Makes a device this thread's.
-    pub(super) fn select(&self, device: u32) -> Result<(), Stop> {
+    /// Lets each device write to the next: a copy to a device that is not within reach goes by
+    /// the host, and is two.
+    fn connect(&self, library: Library) -> Result<(), Stop> {
+        type Enable = unsafe extern "C" fn(Handle, c_uint) -> Status;
+        let name = match self.current {
+            Current::Cuda(..) => c"cuCtxEnablePeerAccess",
+            Current::Hip(_) => c"hipDeviceEnablePeerAccess",
+        };
+        // SAFETY: cuda.h declares it so; HIP's takes the number of a device, which has as much
+        // room in a register.
+        let enable = unsafe { library.function::<Enable>(name) }.map_err(Stop::Missing)?;
+        for device in 0..self.devices {
+            let next = (device + 1) % self.devices;
+            self.select(device)?;
+            if next != device {
+                // SAFETY: a context that was retained, or a device's number.
+                check("enable peer access", unsafe { enable(self.place(next), 0) })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How copies name a device.
+    fn place(&self, device: u32) -> Handle {
+        match &self.current {
+            Current::Cuda(contexts, _) => contexts[device as usize],
+            Current::Hip(_) => device.into(),
+        }
+    }
+}
+
+impl Devices for Gpu {
+    fn count(&self) -> u32 {
+        self.devices
+    }
+
+    fn has_peers(&self) -> bool {
+        self.peers
+    }
+
+    fn select(&self, device: u32) -> Result<(), Stop> {
         // SAFETY: a context that was retained, or a device's number.
         let status = unsafe {
             match &self.current {
@@ -134,8 +166,7 @@ impl Gpu {
         check("set device", status)
     }
 
-    /// The kernels, on the device that is this thread's.
-    pub(super) fn kernels(&self) -> Result<Vec<Handle>, Stop> {
+    fn kernels(&self, _device: u32) -> Result<Vec<Handle>, Stop> {
         let mut module = 0;
         call!(self, load(&mut module, self.image.as_ptr().cast()))?;
         let find = |number| {
@@ -144,17 +175,16 @@ impl Gpu {
             call!(self, function(&mut function, module, name.as_ptr()))?;
             Ok(function)
         };
-        (0..KERNELS).map(find).collect()
+        (0..ALL_KERNELS).map(find).collect()
     }
 
-    pub(super) fn memory(&self, bytes: usize) -> Result<Handle, Stop> {
+    fn memory(&self, _device: u32, bytes: usize) -> Result<Handle, Stop> {
         let mut address = 0;
         call!(self, allocate(&mut address, bytes))?;
         Ok(address)
     }
 
-    /// Memory of the host that devices can reach.
-    pub(super) fn host(&self, bytes: usize) -> Result<&'static mut [u32], Stop> {
+    fn host(&self, bytes: usize) -> Result<&'static mut [u32], Stop> {
         let mut address = 0;
         call!(self, host(&mut address, bytes, 0))?;
         // SAFETY: it was just made, of this size, and stays; it is only used here.
@@ -162,15 +192,14 @@ impl Gpu {
     }
 
     /// A stream that does not wait for the null stream.
-    pub(super) fn stream(&self) -> Result<Handle, Stop> {
+    fn stream(&self, _device: u32) -> Result<Handle, Stop> {
         const NON_BLOCKING: c_uint = 1;
         let mut stream = 0;
         call!(self, stream(&mut stream, NON_BLOCKING))?;
         Ok(stream)
     }
 
-    /// Has a kernel write `count` words.
-    pub(super) fn launch(
+    fn launch(
         &self,
         kernel: Handle,
         blocks: u32,
@@ -183,69 +212,48 @@ impl Gpu {
         call!(self, launch(kernel, blocks, 1, 1, BLOCK, 1, 1, 0, stream, params, extra))
     }
 
-    pub(super) fn to_device(&self, to: Handle, from: &[u32], stream: Handle) -> Result<(), Stop> {
-        call!(self, to_device(to, from.as_ptr() as u64, size_of_val(from), stream))
-    }
-
-    pub(super) fn to_host(&self, to: &mut [u32], from: Handle, stream: Handle) -> Result<(), Stop> {
-        call!(self, to_host(to.as_mut_ptr() as u64, from, size_of_val(to), stream))
-    }
-
-    pub(super) fn within(
+    fn copy(
         &self,
-        to: Handle,
-        from: Handle,
-        bytes: usize,
-        stream: Handle,
-    ) -> Result<(), Stop> {
-        call!(self, within(to, from, bytes, stream))
-    }
-
-    /// To memory of another device.
-    pub(super) fn peer(
-        &self,
+        kind: Kind,
         (to, to_device): (Handle, u32),
         (from, from_device): (Handle, u32),
         bytes: usize,
         stream: Handle,
     ) -> Result<(), Stop> {
-        let name = |device: u32| match &self.current {
-            Current::Cuda(contexts, _) => contexts[device as usize],
-            Current::Hip(_) => device.into(),
-        };
-        call!(self, peer(to, name(to_device), from, name(from_device), bytes, stream))
+        match kind {
+            Kind::ToDevice => call!(self, to_device(to, from, bytes, stream)),
+            Kind::ToHost => call!(self, to_host(to, from, bytes, stream)),
+            Kind::Peer => {
+                let places = (self.place(to_device), self.place(from_device));
+                call!(self, peer(to, places.0, from, places.1, bytes, stream))
+            }
+            _ => call!(self, within(to, from, bytes, stream)),
+        }
     }
 
-    pub(super) fn set(
-        &self,
-        to: Handle,
-        value: u32,
-        words: usize,
-        stream: Handle,
-    ) -> Result<(), Stop> {
+    fn set(&self, to: Handle, value: u32, words: usize, stream: Handle) -> Result<(), Stop> {
         call!(self, set(to, value, words, stream))
     }
 
-    pub(super) fn wait(&self, stream: Handle) -> Result<(), Stop> {
+    fn wait(&self, stream: Handle) -> Result<(), Stop> {
         call!(self, wait(stream))
     }
 
-    /// Captures what `body` asks of a stream as a graph, ready to be launched.
-    pub(super) fn capture(
+    fn capture(
         &self,
         stream: Handle,
-        body: impl FnOnce() -> Result<(), Stop>,
-    ) -> Result<Handle, Stop> {
+        body: &mut dyn FnMut() -> Result<(), Stop>,
+    ) -> Result<Option<Handle>, Stop> {
         const THREAD_LOCAL: c_int = 1;
         let (mut graph, mut executable) = (0, 0);
         call!(self, begin(stream, THREAD_LOCAL))?;
         body()?;
         call!(self, end(stream, &mut graph))?;
         call!(self, instantiate(&mut executable, graph, 0))?;
-        Ok(executable)
+        Ok(Some(executable))
     }
 
-    pub(super) fn replay(&self, graph: Handle, stream: Handle) -> Result<(), Stop> {
+    fn replay(&self, graph: Handle, stream: Handle) -> Result<(), Stop> {
         call!(self, replay(graph, stream))
     }
 }
@@ -298,8 +306,8 @@ fn ptx(library: Library) -> Result<Vec<u8>, Stop> {
     } else {
         ".version 6.0\n.target sm_50\n"
     };
-    let kernels = (0..KERNELS).map(|number| {
-        let (name, factor) = (kernel_name(number), 7 + number);
+    let kernels = (0..ALL_KERNELS).map(|number| {
+        let (name, factor) = (kernel_name(number), factor(number));
         format!(
             ".visible .entry {name}(.param .u64 to, .param .u32 count, .param .u32 value)\n{{\n\
              .reg .pred %p;\n.reg .b32 %r<8>;\n.reg .b64 %d<4>;\n\
@@ -320,14 +328,14 @@ fn compile() -> Result<Vec<u8>, Stop> {
     let names = ["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so", "libamdhip64.so.6"];
     let library = Library::load(&names).map_err(Stop::Missing)?;
     let kernel = |number: u32| {
-        let (name, factor) = (kernel_name(number), 7 + number);
+        let (name, factor) = (kernel_name(number), factor(number));
         format!(
             "extern \"C\" __global__ void {name}(unsigned* to, unsigned count, unsigned value) {{\n\
              unsigned at = blockIdx.x * blockDim.x + threadIdx.x;\n\
              if (at < count) to[at] = at * {factor}u + value;\n}}\n"
         )
     };
-    let source = CString::new((0..KERNELS).map(kernel).collect::<String>()).unwrap_or_default();
+    let source = CString::new((0..ALL_KERNELS).map(kernel).collect::<String>()).unwrap_or_default();
     type Texts = *const *const c_char;
     type Create = unsafe extern "C" fn(
         *mut Handle,

@@ -1,5 +1,7 @@
 //! What work was done: written by the process that does it, a line for each piece.
 
+use super::Vendor;
+
 /// What kind of work it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
@@ -57,6 +59,11 @@ pub(super) struct Truth {
 }
 
 impl Truth {
+    /// Whether the program profiled itself (or its profiler is none that says what it got).
+    pub(super) fn was_shared(&self, vendor: Vendor) -> bool {
+        self.reported.is_some() || vendor == Vendor::Hip
+    }
+
     pub(super) fn to_text(&self) -> String {
         let reported = self.reported.map_or(-1, |count| count as i64);
         let mut text = format!("{} {} {reported}\n", self.devices, self.hash);

@@ -4,8 +4,9 @@
 
 use super::Vendor;
 use super::client::Client;
-use super::gpu::{BLOCK, Gpu, Handle, KERNELS, kernel_name};
+use super::gpu::Gpu;
 use super::truth::{Kind, Op, Truth};
+use super::zero::Zero;
 
 /// Why it was not done.
 #[derive(Clone, Debug)]
@@ -13,6 +14,66 @@ pub(super) enum Stop {
     /// There is nothing to do it on.
     Missing(String),
     Failed(String),
+}
+
+/// An address on a device, a stream, a kernel: numbers to us.
+pub(super) type Handle = u64;
+
+/// What a vendor's devices are asked for.
+pub(super) trait Devices: Sync {
+    fn count(&self) -> u32;
+    /// Makes a device this thread's.
+    fn select(&self, device: u32) -> Result<(), Stop>;
+    /// All kernels, on a device that is this thread's.
+    fn kernels(&self, device: u32) -> Result<Vec<Handle>, Stop>;
+    fn memory(&self, device: u32, bytes: usize) -> Result<Handle, Stop>;
+    /// Memory of the host that devices can reach.
+    fn host(&self, bytes: usize) -> Result<&'static mut [u32], Stop>;
+    fn stream(&self, device: u32) -> Result<Handle, Stop>;
+    /// Has a kernel write so many words: where, how many, and what.
+    fn launch(
+        &self,
+        kernel: Handle,
+        blocks: u32,
+        stream: Handle,
+        target: (Handle, u32, u32),
+    ) -> Result<(), Stop>;
+    /// Copies bytes, in the direction that is said.
+    fn copy(
+        &self,
+        kind: Kind,
+        to: (Handle, u32),
+        from: (Handle, u32),
+        bytes: usize,
+        stream: Handle,
+    ) -> Result<(), Stop>;
+    fn set(&self, to: Handle, value: u32, words: usize, stream: Handle) -> Result<(), Stop>;
+    fn wait(&self, stream: Handle) -> Result<(), Stop>;
+    /// Captures what `body` asks of a stream, ready to be launched; none: there are no graphs.
+    fn capture(
+        &self,
+        stream: Handle,
+        body: &mut dyn FnMut() -> Result<(), Stop>,
+    ) -> Result<Option<Handle>, Stop>;
+    fn replay(&self, graph: Handle, stream: Handle) -> Result<(), Stop>;
+    /// Whether one device reaches the memory of another.
+    fn has_peers(&self) -> bool;
+}
+
+/// Kernels of a thread, and how many threads a block of theirs has.
+const KERNELS: u32 = 8;
+pub(super) const BLOCK: u32 = 64;
+/// Kernels in all: threads of a device have kernels of their own.
+pub(super) const ALL_KERNELS: u32 = KERNELS * THREADS;
+
+/// The names of the kernels.
+pub(super) fn kernel_name(number: u32) -> String {
+    format!("kymo_selftest_{number}")
+}
+
+/// What a kernel multiplies with.
+pub(super) fn factor(number: u32) -> u32 {
+    7 + number
 }
 
 /// Threads of a device, and streams of a thread.
@@ -27,18 +88,17 @@ const WORDS: usize = 4096;
 const LEAST: u32 = 1024;
 
 pub(super) fn run(vendor: Vendor, client: bool) -> Result<Truth, Stop> {
-    let hip = match vendor {
-        Vendor::Cuda => false,
-        Vendor::Hip => true,
-        Vendor::Xpu => return Err(Stop::Missing("kymo has no work for Level Zero yet".into())),
+    let gpu: Box<dyn Devices> = match vendor {
+        Vendor::Cuda => Box::new(Gpu::open(false)?),
+        Vendor::Hip => Box::new(Gpu::open(true)?),
+        Vendor::Xpu => Box::new(Zero::open()?),
         Vendor::Hpu => return Err(Stop::Missing("kymo has no work for Synapse yet".into())),
     };
-    let gpu = Gpu::open(hip)?;
     let client = if client { Client::start(vendor)? } else { None };
-    let mut truth = Truth { devices: gpu.devices, ..Truth::default() };
+    let mut truth = Truth { devices: gpu.count(), ..Truth::default() };
     let done: Result<Vec<Lane<'_>>, Stop> = std::thread::scope(|scope| {
-        let lanes = (0..gpu.devices).flat_map(|device| (0..THREADS).map(move |n| (device, n)));
-        let gpu = &gpu;
+        let lanes = (0..gpu.count()).flat_map(|device| (0..THREADS).map(move |n| (device, n)));
+        let gpu = &*gpu;
         let threads: Vec<_> =
             lanes.map(|(device, thread)| scope.spawn(move || lane(gpu, device, thread))).collect();
         let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
@@ -56,7 +116,7 @@ pub(super) fn run(vendor: Vendor, client: bool) -> Result<Truth, Stop> {
 
 /// What a thread does.
 struct Lane<'a> {
-    gpu: &'a Gpu,
+    gpu: &'a dyn Devices,
     device: u32,
     streams: Vec<Handle>,
     kernels: Vec<Handle>,
@@ -64,23 +124,25 @@ struct Lane<'a> {
     next: u32,
     thread: u64,
     first_stream: u32,
+    first_kernel: u32,
     ops: Vec<Op>,
     hash: u64,
 }
 
-fn lane(gpu: &Gpu, device: u32, number: u32) -> Result<Lane<'_>, Stop> {
+fn lane(gpu: &dyn Devices, device: u32, number: u32) -> Result<Lane<'_>, Stop> {
     gpu.select(device)?;
-    let streams = (0..STREAMS).map(|_| gpu.stream()).collect::<Result<_, _>>()?;
+    let streams = (0..STREAMS).map(|_| gpu.stream(device)).collect::<Result<_, _>>()?;
     // SAFETY: always succeeds.
     let thread = unsafe { libc::gettid() } as u64;
     let mut lane = Lane {
         gpu,
         device,
         streams,
-        kernels: gpu.kernels()?,
+        kernels: gpu.kernels(device)?,
         next: 1 + number * 500,
         thread,
         first_stream: number * STREAMS,
+        first_kernel: number * KERNELS,
         ops: Vec::new(),
         hash: 0,
     };
@@ -98,48 +160,58 @@ fn now() -> u64 {
 
 impl Lane<'_> {
     fn work(&mut self) -> Result<(), Stop> {
-        let bytes = WORDS * 4;
-        let gpu = self.gpu;
-        let (one, two) = (gpu.memory(bytes)?, gpu.memory(bytes)?);
-        let other = (self.device + 1) % gpu.devices;
+        let (bytes, gpu, here) = (WORDS * 4, self.gpu, self.device);
+        let (one, two) = (gpu.memory(here, bytes)?, gpu.memory(here, bytes)?);
+        let other = (here + 1) % gpu.count();
         gpu.select(other)?;
-        let far = gpu.memory(bytes)?;
-        gpu.select(self.device)?;
+        let far = gpu.memory(other, bytes)?;
+        gpu.select(here)?;
         let (from, to) = (gpu.host(bytes)?, gpu.host(bytes)?);
         for (at, word) in (0..).zip(from.iter_mut()) {
-            *word = at * 3 + self.device;
+            *word = at * 3 + here;
         }
+        let (from, back) = (from.as_ptr() as u64, to.as_mut_ptr() as u64);
+        let (one, two) = ((one, here), (two, here));
         for which in 0..STREAMS {
-            let stream = self.streams[which as usize];
-            let words = self.words();
-            self.ask(Kind::ToDevice, which, words, || gpu.to_device(one, &from[..words], stream))?;
+            self.copy(Kind::ToDevice, which, one, (from, here))?;
             for kernel in 0..KERNELS {
-                self.kernel(kernel, which, one)?;
+                self.kernel(kernel, which, one.0)?;
             }
-            let words = self.words();
-            self.ask(Kind::Within, which, words, || gpu.within(two, one, words * 4, stream))?;
-            let words = self.words();
-            self.ask(Kind::Set, which, words, || gpu.set(two, 0x5a5a_0000, words, stream))?;
-            if gpu.devices > 1 {
-                let words = self.words();
-                let (to, from) = ((far, other), (two, self.device));
-                self.ask(Kind::Peer, which, words, || gpu.peer(to, from, words * 4, stream))?;
+            self.copy(Kind::Within, which, two, one)?;
+            self.set(which, two.0)?;
+            if other != here && gpu.has_peers() {
+                self.copy(Kind::Peer, which, (far, other), two)?;
             }
-            let words = self.words();
-            self.ask(Kind::ToHost, which, words, || gpu.to_host(&mut to[..words], two, stream))?;
+            let words = self.copy(Kind::ToHost, which, (back, here), two)?;
             self.finish(which)?;
             self.add(&to[..words]);
         }
         self.graph(one, two)?;
         for _ in 0..BURST {
-            self.kernel(1, 1, one)?;
+            self.kernel(1, 1, one.0)?;
         }
-        let words = self.words();
-        let stream = self.streams[1];
-        self.ask(Kind::ToHost, 1, words, || gpu.to_host(&mut to[..words], one, stream))?;
+        let words = self.copy(Kind::ToHost, 1, (back, here), one)?;
         self.finish(1)?;
         self.add(&to[..words]);
         Ok(())
+    }
+
+    /// Copies, and says how many words.
+    fn copy(
+        &mut self,
+        kind: Kind,
+        which: u32,
+        to: (Handle, u32),
+        from: (Handle, u32),
+    ) -> Result<usize, Stop> {
+        let (gpu, stream, words) = (self.gpu, self.streams[which as usize], self.words());
+        self.ask(kind, which, words, || gpu.copy(kind, to, from, words * 4, stream))?;
+        Ok(words)
+    }
+
+    fn set(&mut self, which: u32, to: Handle) -> Result<(), Stop> {
+        let (gpu, stream, words) = (self.gpu, self.streams[which as usize], self.words());
+        self.ask(Kind::Set, which, words, || gpu.set(to, 0x5a5a_5a5a, words, stream))
     }
 
     fn add(&mut self, words: &[u32]) {
@@ -182,7 +254,7 @@ impl Lane<'_> {
         let blocks = self.number();
         let before = now();
         self.launch(number, blocks, which, to)?;
-        let name = kernel_name(number);
+        let name = kernel_name(self.first_kernel + number);
         let op = self.op(Kind::Kernel, which, name, blocks.into(), (before, now()));
         self.ops.push(op);
         Ok(())
@@ -190,27 +262,29 @@ impl Lane<'_> {
 
     fn launch(&self, number: u32, blocks: u32, which: u32, to: Handle) -> Result<(), Stop> {
         let count = (blocks * BLOCK).min(WORDS as u32);
+        let number = self.first_kernel + number;
         let (kernel, stream) = (self.kernels[number as usize], self.streams[which as usize]);
         self.gpu.launch(kernel, blocks, stream, (to, count, blocks))
     }
 
     /// Three nodes, replayed some times.
-    fn graph(&mut self, one: Handle, two: Handle) -> Result<(), Stop> {
+    fn graph(&mut self, one: (Handle, u32), two: (Handle, u32)) -> Result<(), Stop> {
         let (first, second, words) = (self.number(), self.number(), self.words());
         let stream = self.streams[0];
-        let graph = self.gpu.capture(stream, || {
-            self.launch(2, first, 0, one)?;
-            self.gpu.within(two, one, words * 4, stream)?;
-            self.launch(3, second, 0, two)
+        let graph = self.gpu.capture(stream, &mut || {
+            self.launch(2, first, 0, one.0)?;
+            self.gpu.copy(Kind::Within, two, one, words * 4, stream)?;
+            self.launch(3, second, 0, two.0)
         })?;
+        let Some(graph) = graph else { return Ok(()) };
         for _ in 0..REPLAYS {
             let before = now();
             self.gpu.replay(graph, stream)?;
             let asked = (before, now());
             let nodes = [
-                (Kind::Kernel, kernel_name(2), first.into()),
+                (Kind::Kernel, kernel_name(self.first_kernel + 2), first.into()),
                 (Kind::Within, String::new(), words as u64 * 4),
-                (Kind::Kernel, kernel_name(3), second.into()),
+                (Kind::Kernel, kernel_name(self.first_kernel + 3), second.into()),
             ];
             for (kind, name, size) in nodes {
                 let op = self.op(kind, 0, name, size, asked);

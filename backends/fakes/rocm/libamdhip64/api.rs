@@ -22,6 +22,7 @@ macro_rules! export {
 }
 
 export! {
+    hipDeviceEnablePeerAccess(_device: c_int, _flags: c_uint) => 0;
     hipModuleLoadData(_module: *mut u64, image: *const c_void) => c_int::from(image.is_null());
     hipModuleGetFunction(to: *mut u64, _module: u64, name: *const c_char)
         => work::function(to, name);
