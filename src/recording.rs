@@ -376,7 +376,7 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
     let shared = active()?;
     if joined::is_joined() {
-        joined::process_ends(&shared, patience);
+        joined::process_ends(patience);
         return None;
     }
     // A flight recorder has more to write than what came since the last flush.

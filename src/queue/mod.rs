@@ -153,6 +153,16 @@ pub fn live(life: Life) {
     }
 }
 
+/// The child of a `vfork` may have said that this process ends, whose memory it has.
+#[cold]
+fn goes_on() {
+    if let (Some(arena), member @ 1..) = (arena(), POOL.member())
+        && arena.about(member).is_some_and(|about| about.life == Life::Ends)
+    {
+        arena.live(member, Life::Records, 0);
+    }
+}
+
 /// Has whoever reads the arena write everything that this process has recorded, and waits
 /// until that is done, or for `patience`. Returns whether it is done.
 pub fn flush(patience: Duration) -> bool {

@@ -295,6 +295,7 @@ impl Producer {
             crate::recording::joined::closed();
             return None;
         }
+        super::goes_on();
         self.moving.set(true);
         compiler_fence(Ordering::SeqCst);
         // What was lost is told before what comes next, if there is room for both: an end

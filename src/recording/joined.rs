@@ -100,11 +100,13 @@ pub(super) fn stop(shared: &Arc<Shared>, patience: Duration) -> Summary {
 
 /// The process ends: its sources push what they have. What is recorded after this, by static
 /// destructors for instance, is read as well.
-pub(super) fn process_ends(shared: &Shared, patience: Duration) {
-    if shared.is_ours() {
-        sources::stop(patience);
-        queue::live(Life::Ends);
-    }
+pub(super) fn process_ends(patience: Duration) {
+    // No system call unless there is something to do: a program may have forbidden itself all
+    // but the one that ends it. So nobody asks here whether this is the child of a `vfork`:
+    // workers do, before they touch anything, and its parent says with its next chunk that it
+    // goes on.
+    sources::stop(patience);
+    queue::live(Life::Ends);
 }
 
 /// The process is about to become another program.

@@ -4,7 +4,7 @@
 //! the API like everybody else. What goes wrong in them is in the trace, as a fact.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::recorder;
@@ -24,6 +24,8 @@ struct Child {
 type Entry = Arc<Mutex<Child>>;
 
 static CHILDREN: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+/// The process in which they were started last; 0 if they never were.
+static OF: AtomicU32 = AtomicU32::new(0);
 static IDS: AtomicU64 = AtomicU64::new(1);
 
 /// Takes part in recordings until it is dropped: see [`take_part`].
@@ -68,11 +70,19 @@ impl Drop for Membership {
 
 /// Starts those that do not run.
 pub(super) fn start() {
+    if !lock(&CHILDREN).is_empty() {
+        OF.store(std::process::id(), Ordering::Relaxed);
+    }
     each(false, |child| &mut child.start);
 }
 
 /// Stops those that run.
 pub(super) fn stop() {
+    // The child of a `vfork` has its parent's memory. Without children, no system call.
+    let of_this_process = || OF.load(Ordering::Relaxed) == std::process::id();
+    if OF.load(Ordering::Relaxed) == 0 || !of_this_process() {
+        return;
+    }
     each(true, |child| &mut child.stop);
 }
 
