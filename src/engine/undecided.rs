@@ -7,7 +7,8 @@
 //! Only what has the same time must stay in order; it waits with it.
 //!
 //! What the file ends with (the last of a recording, of a dump, of a rotated file) is told as
-//! far as it got: on the thread's track, under what is around it, without an end.
+//! far as it got: on the thread's track, under what is around it, without an end. Only a
+//! process that is killed while nobody else reads its queues leaves it out.
 
 use kymograph_protos::record::{Kind, Record, Slot};
 
