@@ -20,10 +20,6 @@ fn every_metric_is_described() {
     } else {
         assert!(made == expected, "docs/ANALYSIS.md is not up to date: see {}", file!());
     }
-    for metric in registry::ALL {
-        let unknown = |word: &str| by_hand.contains(&format!("kymo analyze {word} "));
-        assert!(Metric::find(metric.name).is_some() && !unknown("nosuch"));
-    }
 }
 
 /// All metrics, file by file in the order of the registry.
@@ -31,6 +27,9 @@ fn metrics(folder: &Path) -> String {
     let sources: Vec<String> = {
         let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
         paths.sort();
+        for path in paths.iter_mut().filter(|path| path.is_dir()) {
+            path.push("mod.rs");
+        }
         paths.into_iter().map(|path| fs::read_to_string(path).unwrap()).collect()
     };
     let mut out = String::new();

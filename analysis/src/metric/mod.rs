@@ -8,6 +8,7 @@ pub mod aten_delay;
 pub mod call_graph;
 pub mod collectives;
 pub mod comm_comp_overlap;
+pub mod critical_path;
 pub mod frequent_sequences;
 pub mod idle_time;
 pub mod kernel_annotations;

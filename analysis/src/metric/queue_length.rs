@@ -73,20 +73,19 @@ const BLOCKED_COLUMNS: &[Column] = &[
 ];
 
 /// A change of the length.
-struct Change {
+pub(super) struct Change {
     /// The event that changes it.
-    row: u32,
+    pub(super) row: u32,
     /// The device event, which knows the stream.
     work: u32,
     time: i64,
-    length: i64,
+    pub(super) length: i64,
 }
 
 /// The changes of each stream, in the order of its number.
-fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
+pub(super) fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
     needs_device_work(model)?;
     let events = &model.events;
-    let peers = model.peers();
     let number = |row: u32| events.correlations[row as usize];
     let mut work: HashMap<i64, Vec<u32>> = HashMap::new();
     for row in 0..events.len() as u32 {
@@ -94,13 +93,9 @@ fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
             work.entry(number(row)).or_default().push(row);
         }
     }
-    let is_launch = |row: u32| match model.reading.hta() {
-        Some(rules) => is_launch(rules.version, model.name(row)) && peers.get(row).is_some(),
-        None => !events.on_device(row) && peers.get(row).is_some(),
-    };
     let mut streams: HashMap<i64, Vec<Change>> = HashMap::new();
     let mut launched: HashMap<i64, ()> = HashMap::new();
-    for row in (0..events.len() as u32).filter(|row| is_launch(*row)) {
+    for row in (0..events.len() as u32).filter(|row| is_launch(model, *row)) {
         launched.insert(number(row), ());
         for work in work.get(&number(row)).into_iter().flatten() {
             let stream = events.streams[*work as usize].into();
@@ -127,7 +122,17 @@ fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
     Ok(streams)
 }
 
-fn is_launch(version: Version, name: &str) -> bool {
+/// Whether an event is a call that launched something that counts.
+pub(super) fn is_launch(model: &Model<'_>, row: u32) -> bool {
+    let has_peer = model.peers().get(row).is_some();
+    has_peer
+        && match model.reading.hta() {
+            Some(rules) => is_named_launch(rules.version, model.name(row)),
+            None => !model.events.on_device(row),
+        }
+}
+
+fn is_named_launch(version: Version, name: &str) -> bool {
     match name {
         "cudaLaunchKernel"
         | "cudaLaunchKernelExC"

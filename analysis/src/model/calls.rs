@@ -124,7 +124,7 @@ fn nest(events: &Events, rows: &[u32], parents: &mut [u32]) {
 
 /// Likewise, as HTA does it: each end closes what was opened last, whose end it may not be.
 /// What takes no time may lie at the end of something, and in something else that takes none.
-fn nest_by_count(events: &Events, rows: &[u32], parents: &mut [u32]) {
+pub(crate) fn nest_by_count(events: &Events, rows: &[u32], parents: &mut [u32]) {
     let mut ends: Vec<(i64, bool)> =
         rows.iter().map(|row| (events.end(*row), events.durs[*row as usize] == 0)).collect();
     ends.sort_unstable();

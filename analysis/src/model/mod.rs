@@ -17,8 +17,8 @@ mod events;
 mod peers;
 mod steps;
 
-pub(crate) use calls::chains;
 pub use calls::{Calls, Thread};
+pub(crate) use calls::{chains, nest_by_count};
 pub use classes::{Class, Classes};
 pub use events::{Events, Kind, Lane};
 pub use peers::Peers;

@@ -118,6 +118,13 @@ struct Tuning {
     /// frequent_sequences: the fewest kernels of a sequence.
     #[arg(long, value_name = "N")]
     min_pattern_len: Option<i64>,
+    /// critical_path: what the name of the annotation contains whose time is looked at; empty
+    /// for the whole trace.
+    #[arg(long, value_name = "TEXT")]
+    annotation: Option<String>,
+    /// critical_path: which of these annotations, counted from 0, such as 2 or 2..4.
+    #[arg(long, value_name = "N|A..B", value_parser = parse_steps)]
+    instance: Option<(i64, i64)>,
     /// stragglers by HTA's rule: how many ranks may be named.
     #[arg(long, value_name = "N")]
     num_candidates: Option<usize>,
@@ -223,6 +230,9 @@ impl Analyze {
         set(&mut options.operator, tuning.operator.clone());
         set(&mut options.min_pattern_len, tuning.min_pattern_len);
         set(&mut options.num_candidates, tuning.num_candidates);
+        set(&mut options.annotation, tuning.annotation.clone());
+        let place = |number: i64| usize::try_from(number).unwrap_or(0);
+        set(&mut options.instance, tuning.instance.map(|(a, b)| (place(a), place(b))));
         options.include_memory = !tuning.no_memory;
         options.gpu_annotations = !tuning.host;
         options.allowlist = tuning.allow.clone();

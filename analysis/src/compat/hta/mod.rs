@@ -42,6 +42,7 @@ pub struct Rules {
 
 /// Changes a model that has just been read; see the module.
 pub(crate) fn shape(model: &mut Model<'_>, rules: Rules) {
+    in_file_order(&mut model.events);
     if rules.rounding {
         round(&mut model.events);
     } else {
@@ -53,6 +54,15 @@ pub(crate) fn shape(model: &mut Model<'_>, rules: Rules) {
     }
     if let Some(kept) = without_last_step(model, model.steps()) {
         model.keep(&kept);
+    }
+}
+
+/// Rows in the order of the file: what HTA does to rows of equal keys depends on it.
+fn in_file_order(events: &mut Events) {
+    if !events.positions.is_sorted() {
+        let mut rows: Vec<u32> = (0..events.len() as u32).collect();
+        rows.sort_by_key(|row| events.positions[*row as usize]);
+        *events = events.select(&rows);
     }
 }
 
