@@ -16,6 +16,8 @@ pub enum Kind {
     Operator,
     /// A range that somebody named in the program.
     Annotation,
+    /// A step, as our own recordings mark them: on a track of its own.
+    Step,
     /// A call of a device's runtime library.
     Runtime,
     /// A call of a device's driver.
@@ -45,7 +47,8 @@ impl Kind {
     pub fn of_category(category: &str) -> Kind {
         match category {
             "cpu_op" | "Operator" => Kind::Operator,
-            "user_annotation" | "nvtx" | "ProfilerStep" => Kind::Annotation,
+            "user_annotation" | "nvtx" => Kind::Annotation,
+            "ProfilerStep" => Kind::Step,
             "cuda_driver" | "xpu_driver" | "privateuse1_driver" => Kind::Driver,
             "Runtime" => Kind::Runtime,
             "python_function" | "Python" => Kind::Python,
@@ -217,7 +220,7 @@ impl Events {
                     },
                     None => {
                         let pid = process.unwrap_or(-1);
-                        Lane { pid, tid: number(track.name), thread: process.is_some() }
+                        Lane { pid, tid: number(track.name), thread: false }
                     }
                 },
             });

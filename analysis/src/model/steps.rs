@@ -35,6 +35,11 @@ impl Steps {
                 all.push(Step { number, row: row as u32 });
             }
         }
+        // A recording of ours may hold the steps of a profiler that ran in it, too.
+        let own = |step: &Step| events.kinds[step.row as usize] == Kind::Step;
+        if all.iter().any(own) {
+            all.retain(own);
+        }
         let segments = Segments::of(events, &all);
         let mut of = vec![-1; events.len()];
         for (row, number) in of.iter_mut().enumerate() {

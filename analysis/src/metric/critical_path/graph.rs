@@ -146,7 +146,10 @@ fn window(model: &Model<'_>, options: &Options) -> Result<(i64, i64), Error> {
         model.name(*row).contains(&options.annotation)
             && (model.reading.hta().is_some() || !on_device)
     };
-    let all: Vec<u32> = (0..events.len() as u32).filter(counts).collect();
+    let mut all: Vec<u32> = (0..events.len() as u32).filter(counts).collect();
+    if all.iter().any(|row| events.kinds[*row as usize] == Kind::Step) {
+        all.retain(|row| events.kinds[*row as usize] == Kind::Step);
+    }
     let (first, last) = options.instance;
     let chosen = all.get(first..=last.min(all.len().wrapping_sub(1))).unwrap_or_default();
     let start = chosen.iter().map(|row| events.starts[*row as usize]).min();
