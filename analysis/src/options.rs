@@ -1,6 +1,7 @@
 //! What can be chosen: one set of options for all metrics, each of which reads its own.
 
 use crate::Reading;
+use crate::metric::diff::Side;
 
 /// Options of metrics. The defaults are those of the tools that have the metric.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,6 +43,8 @@ pub struct Options {
     pub annotation: String,
     /// Which of the annotations of that name, counted from 0: the first and the last one.
     pub instance: (usize, usize),
+    /// Which events are compared (`diff`).
+    pub side: Side,
     /// Whether long names are shortened to what tells them apart.
     pub short_names: bool,
 }
@@ -66,6 +69,7 @@ impl Default for Options {
             num_candidates: 2,
             annotation: "ProfilerStep".to_owned(),
             instance: (0, 0),
+            side: Side::All,
             short_names: false,
         }
     }

@@ -70,6 +70,8 @@ pub static ALL: &[Metric] = &[
     metric::critical_path::METRIC,
     metric::critical_path::SUMMARY,
     metric::critical_path::EDGES,
+    metric::counters::METRIC,
+    metric::diff::METRIC,
     metric::profiler_steps::METRIC,
     metric::stragglers::METRIC,
     metric::call_graph::METRIC,

@@ -24,6 +24,10 @@ fn tables_of_hta() {
         if std::env::var("KYMOGRAPH_SET").is_ok_and(|wanted| !name.contains(&wanted)) {
             continue;
         }
+        if name == "trace_diff" {
+            hta::diff(&set, &data, &mut tally);
+            continue;
+        }
         match hta::traces(&name, &data) {
             Some(files) => hta::set(&set, &files, &mut tally),
             None => tally.except(&format!("HTA {name}: no traces"), 1),

@@ -56,9 +56,9 @@ const SUMMARY_COLUMNS: &[Column] = &[
 ];
 
 /// When, the device, the bandwidth from then on.
-type Change = (i64, i64, f64);
+pub(super) type Change = (i64, i64, f64);
 
-fn series<'a>(model: &Model<'a>) -> Result<BTreeMap<&'a str, Vec<Change>>, Error> {
+pub(super) fn series<'a>(model: &Model<'a>) -> Result<BTreeMap<&'a str, Vec<Change>>, Error> {
     needs_device_work(model)?;
     let events = &model.events;
     let classes = model.classes();

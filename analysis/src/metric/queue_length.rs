@@ -77,8 +77,8 @@ pub(super) struct Change {
     /// The event that changes it.
     pub(super) row: u32,
     /// The device event, which knows the stream.
-    work: u32,
-    time: i64,
+    pub(super) work: u32,
+    pub(super) time: i64,
     pub(super) length: i64,
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use kymograph_analysis::compat::hta::{Rules, Version};
+use kymograph_analysis::metric::diff::Side;
 use kymograph_analysis::{Metric, Model, Options, Part, Reading, render, run};
 use kymograph_converters::format;
 use kymograph_converters::trace::Trace;
@@ -38,6 +39,67 @@ fn reading(label: &str) -> Reading {
     let version = if label.starts_with("head") { Version::TraceInsight } else { Version::Hta };
     let rounding = !label.ends_with("-exact");
     Reading::Hta(Rules { version, rounding, last_step: false })
+}
+
+/// The tables of `hta/trace_diff`: two small traces, compared with each other.
+pub fn diff(folder: &Path, data: &Path, tally: &mut Tally) {
+    let traces = ["base", "test"].map(|name| {
+        let file = data.join(format!("hta/trace_diff_tiny_{name}.json.gz"));
+        format::read(File::open(file).unwrap(), None).unwrap()
+    });
+    let mut labels: Vec<_> =
+        folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    labels.sort();
+    for label in labels {
+        let Reading::Hta(rules) = reading(&name(&label)) else { unreachable!() };
+        let reading = Reading::Hta(Rules { last_step: true, ..rules });
+        let set = Set {
+            name: format!("trace_diff/{}", name(&label)),
+            exact: false,
+            reading,
+            models: (0..).zip(&traces).map(|(n, t)| Model::new(t, None, n, reading)).collect(),
+        };
+        for (side, file) in [(Side::All, "ALL"), (Side::Host, "CPU"), (Side::Device, "GPU")] {
+            for (short_names, column) in [(false, "full"), (true, "short")] {
+                let mut theirs = Csv::open(&label.join(format!("tiny_{file}_{column}.csv")));
+                theirs.names[0] = "name".to_owned();
+                let options = Options { side, short_names, ..Options::default() };
+                let ours = set.ours("diff", None, &options).unwrap();
+                let context = format!("{} {file} {column}", set.name);
+                tally.table("HTA diff", &context, &theirs, &ours, set.tolerance());
+            }
+        }
+        let text = std::fs::read_to_string(label.join("tiny_ops_diff.json")).unwrap();
+        let theirs: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let ours = set.ours("diff", None, &Options::default()).unwrap();
+        for (kind, names) in theirs.as_object().unwrap() {
+            let own = ours.rows.iter().filter(|row| {
+                let (base, test) =
+                    (ours.number(row, "Control_counts"), ours.number(row, "Test_counts"));
+                match kind.as_str() {
+                    "added" => base == 0.0,
+                    "deleted" => test == 0.0,
+                    "increased" => base > 0.0 && test > base,
+                    "decreased" => test > 0.0 && test < base,
+                    _ => base == test,
+                }
+            });
+            let own: Vec<&str> = own.map(|row| ours.get(row, "name")).collect();
+            let own = serde_json::Value::from(own);
+            let context = format!("{} ops_diff {kind}", set.name);
+            tally.value(
+                "HTA diff",
+                &context,
+                &names.to_string(),
+                &own.to_string(),
+                Tolerance(0.0, 0.0),
+            );
+        }
+        tally.except(
+            "HTA's parsed table of call_stack_backward_thread: the hub has no such table",
+            1,
+        );
+    }
 }
 
 /// Compares all tables of a set.
@@ -182,6 +244,8 @@ impl Set<'_> {
                 options.operator = operator(&file);
                 ("frequent_sequences", &[])
             }
+            "counter_events" => ("counters", &["name", "id", "pid", "ts"]),
+            "load" => return self.load(path, &context, tally),
             "stragglers" => return self.stragglers(path, &context, tally),
             _ if stem.starts_with("critical_path_") => {
                 return self.critical_path(path, stem, &context, tally);
@@ -250,6 +314,13 @@ impl Set<'_> {
                     }
                 }
             }
+            // At one moment, the order of changes is undefined: only the last of them counts.
+            "counters" => {
+                counter_values(&mut theirs);
+                for csv in [&mut theirs, &mut ours] {
+                    last_of_each_moment(csv, &["name", "id", "pid"], "ts");
+                }
+            }
             // Numbers of symbols.
             "kernel_annotations" => drop_column(&mut theirs, "user_annotation"),
             "aten_delay" => {
@@ -310,6 +381,30 @@ impl Set<'_> {
                 left,
             );
         }
+    }
+
+    fn load(&self, path: &Path, context: &str, tally: &mut Tally) {
+        let text = std::fs::read_to_string(path).unwrap();
+        let theirs: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let ranks: Vec<i64> = self.models.iter().map(|model| model.rank).collect();
+        let ranks = serde_json::Value::from(ranks).to_string();
+        let exact = Tolerance(0.0, 0.0);
+        tally.value(
+            "HTA load",
+            &format!("{context} ranks"),
+            &theirs["ranks"].to_string(),
+            &ranks,
+            exact,
+        );
+        let first = (self.origin() as f64 / 1e3).to_string();
+        let t = self.tolerance();
+        tally.value(
+            "HTA load",
+            &format!("{context} min_ts"),
+            &theirs["min_ts"].to_string(),
+            &first,
+            t,
+        );
     }
 
     fn critical_path(&self, path: &Path, stem: &str, context: &str, tally: &mut Tally) {
@@ -473,6 +568,21 @@ impl Set<'_> {
                 Tolerance(0.0, 0.0),
             );
         }
+    }
+}
+
+/// The value in `{'Queue Length': 3}`.
+fn counter_values(csv: &mut Csv) {
+    let Some(at) = csv.column("args") else { return };
+    csv.names[at] = "value".to_owned();
+    for row in &mut csv.rows {
+        let value = row[at].trim_end_matches('}').rsplit(": ").next().unwrap_or_default();
+        row[at] = value.to_owned();
+    }
+    drop_column(csv, "ph");
+    if csv.column("id").is_none() {
+        csv.names.push("id".to_owned());
+        csv.rows.iter_mut().for_each(|row| row.push(String::new()));
     }
 }
 

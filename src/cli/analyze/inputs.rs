@@ -94,6 +94,33 @@ impl Inputs {
         Ok(parts)
     }
 
+    /// What a metric that compares traces gives for two files. Their ranks do not matter.
+    pub(super) fn two(
+        &self,
+        metric: &Metric,
+        options: &Options,
+    ) -> Result<Vec<Vec<Part>>, Refusal> {
+        if self.0.len() != 2 {
+            let given = self.0.len();
+            return Err(Refusal(format!(
+                "{} compares two traces, BASE and TEST, not {given}",
+                metric.name
+            )));
+        }
+        let given = self.each(|number, path| of_file(&[metric], options, &[], number, path));
+        let mut parts = Vec::new();
+        for (number, given) in given.into_iter().enumerate() {
+            // Of several ranks in a file, the first.
+            for (_, given) in given?.into_iter().take(1) {
+                for part in given {
+                    let part = part.map_err(Refusal)?;
+                    parts.push(Part { rank: number as i64, ..part });
+                }
+            }
+        }
+        Ok(vec![parts])
+    }
+
     fn each<T: Send>(&self, of: impl Fn(usize, &Path) -> T + Sync) -> Vec<T> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicUsize::new(0);

@@ -7,6 +7,7 @@ use super::{Refusal, files, say, status};
 use clap::{Args, ValueEnum};
 use inputs::Inputs;
 use kymograph_analysis::compat::hta::{Rules, Version};
+use kymograph_analysis::metric::diff;
 use kymograph_analysis::{Metric, Options, Reading, registry, render, run, table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -125,6 +126,12 @@ struct Tuning {
     /// critical_path: which of these annotations, counted from 0, such as 2 or 2..4.
     #[arg(long, value_name = "N|A..B", value_parser = parse_steps)]
     instance: Option<(i64, i64)>,
+    /// diff: shorten the names of kernels, so that those of other types and shapes are one.
+    #[arg(long)]
+    short_names: bool,
+    /// diff: only events of the host, or of devices.
+    #[arg(long, value_enum, value_name = "SIDE")]
+    side: Option<Side>,
     /// stragglers by HTA's rule: how many ranks may be named.
     #[arg(long, value_name = "N")]
     num_candidates: Option<usize>,
@@ -142,6 +149,14 @@ enum Format {
     Parquet,
     /// Arrow's file format (Feather).
     Arrow,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Side {
+    /// Those of the host.
+    Host,
+    /// Those of devices.
+    Device,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -167,7 +182,10 @@ impl Analyze {
             let text = page::page(&inputs, &options, &self.part.rank)?;
             return self.put(text.as_bytes());
         };
-        let parts = inputs.parts(&[metric], &options, &self.part.rank)?;
+        let parts = match metric.name {
+            "diff" => inputs.two(metric, &options)?,
+            _ => inputs.parts(&[metric], &options, &self.part.rank)?,
+        };
         let parts = parts.into_iter().next().unwrap_or_default();
         let mut batch = run::over_ranks(metric, parts, &options)?;
         if let Some(column) = &self.sort {
@@ -233,6 +251,12 @@ impl Analyze {
         set(&mut options.annotation, tuning.annotation.clone());
         let place = |number: i64| usize::try_from(number).unwrap_or(0);
         set(&mut options.instance, tuning.instance.map(|(a, b)| (place(a), place(b))));
+        options.short_names = tuning.short_names;
+        options.side = match tuning.side {
+            None => diff::Side::All,
+            Some(Side::Host) => diff::Side::Host,
+            Some(Side::Device) => diff::Side::Device,
+        };
         options.include_memory = !tuning.no_memory;
         options.gpu_annotations = !tuning.host;
         options.allowlist = tuning.allow.clone();
