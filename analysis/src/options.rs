@@ -45,6 +45,9 @@ pub struct Options {
     pub instance: (usize, usize),
     /// Which events are compared (`diff`).
     pub side: Side,
+    /// Whether Python functions count as callees of operators (`operators`), as they do in a
+    /// `torch.profiler` with `verbose=True`.
+    pub python_functions: bool,
     /// Whether long names are shortened to what tells them apart.
     pub short_names: bool,
 }
@@ -70,6 +73,7 @@ impl Default for Options {
             annotation: "ProfilerStep".to_owned(),
             instance: (0, 0),
             side: Side::All,
+            python_functions: false,
             short_names: false,
         }
     }

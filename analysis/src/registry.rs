@@ -77,4 +77,6 @@ pub static ALL: &[Metric] = &[
     metric::call_graph::METRIC,
     metric::call_graph::STACKS,
     metric::collectives::METRIC,
+    metric::operators::METRIC,
+    metric::operators::BY_SHAPE,
 ];

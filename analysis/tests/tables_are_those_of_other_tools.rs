@@ -4,7 +4,7 @@
 
 mod compared;
 
-use compared::{Tally, hta};
+use compared::{Tally, hta, torch};
 use std::path::PathBuf;
 
 #[test]
@@ -31,6 +31,21 @@ fn tables_of_hta() {
         match hta::traces(&name, &data) {
             Some(files) => hta::set(&set, &files, &mut tally),
             None => tally.except(&format!("HTA {name}: no traces"), 1),
+        }
+    }
+    tally.print();
+    assert_eq!(tally.different(), 0);
+}
+
+#[test]
+fn tables_of_torch() {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/goldens");
+    let goldens = std::env::var_os("KYMOGRAPH_GOLDENS").map_or(own, PathBuf::from);
+    let mut tally = Tally::default();
+    for kind in ["cpu", "gpu"] {
+        let folder = goldens.join("key_averages").join(kind);
+        if folder.is_dir() {
+            torch::folder(&folder, &mut tally);
         }
     }
     tally.print();

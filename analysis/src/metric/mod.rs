@@ -18,6 +18,7 @@ pub mod kernel_breakdown;
 pub mod kernel_types;
 pub mod launch_stats;
 pub mod memory_bandwidth;
+pub mod operators;
 pub mod profiler_steps;
 pub mod queue_length;
 pub mod stragglers;

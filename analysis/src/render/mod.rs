@@ -5,12 +5,14 @@ mod json;
 #[cfg(feature = "export")]
 mod packed;
 mod text;
+mod torch;
 
 pub use csv::csv;
 pub use json::json;
 #[cfg(feature = "export")]
 pub use packed::{arrow, parquet};
 pub use text::text;
+pub use torch::TorchTable;
 
 use arrow_array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
 

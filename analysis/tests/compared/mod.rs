@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod hta;
+pub mod torch;
 
 use csv::Csv;
 use std::collections::BTreeMap;

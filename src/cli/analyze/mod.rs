@@ -23,6 +23,8 @@ EXAMPLES
       kymo analyze collectives rank*.json.gz --sort wait_sum --format csv -o waits.csv
   The same numbers as HTA has:
       kymo analyze idle_time rank0.json.gz --compat hta
+  What key_averages().table() prints, by the own time on devices:
+      kymo analyze operators trace.json --compat torch --sort self_device_time
   All metrics, a line each:
       kymo analyze --list
 
@@ -132,6 +134,10 @@ struct Tuning {
     /// diff: only events of the host, or of devices.
     #[arg(long, value_enum, value_name = "SIDE")]
     side: Option<Side>,
+    /// operators: let Python functions count as callees, as in a torch.profiler with
+    /// verbose=True.
+    #[arg(long)]
+    python_functions: bool,
     /// stragglers by HTA's rule: how many ranks may be named.
     #[arg(long, value_name = "N")]
     num_candidates: Option<usize>,
@@ -165,6 +171,8 @@ enum Compat {
     Hta,
     /// traceinsight 0.6, its successor.
     Traceinsight,
+    /// torch.profiler: `operators` as `key_averages().table()` prints them.
+    Torch,
 }
 
 impl Analyze {
@@ -178,6 +186,11 @@ impl Analyze {
         let words = &self.words[usize::from(metric.is_some())..];
         let inputs = Inputs::find(words)?;
         let options = self.options();
+        let of_torch = metric.is_some_and(|metric| metric.name.starts_with("operators"));
+        if matches!(self.compat, Some(Compat::Torch)) && !of_torch {
+            let what = "--compat torch is for operators and operators_by_shape";
+            return Err(Refusal(what.to_owned()));
+        }
         let Some(metric) = metric else {
             let text = page::page(&inputs, &options, &self.part.rank)?;
             return self.put(text.as_bytes());
@@ -203,6 +216,11 @@ impl Analyze {
             _ => batch,
         };
         match self.format {
+            Format::Table if matches!(self.compat, Some(Compat::Torch)) => {
+                let row_limit = self.limit.unwrap_or(100);
+                let table = render::TorchTable { row_limit, ..Default::default() };
+                self.put(table.text(&batch).as_bytes())
+            }
             Format::Table => {
                 // A terminal's worth, unless it goes to a file or all of it is asked for.
                 let limit = self.limit.or(self.output.is_none().then_some(50));
@@ -229,12 +247,13 @@ impl Analyze {
         let (tuning, part) = (&self.tuning, &self.part);
         let mut options = Options::default();
         if let Some(tool) = self.compat {
-            let version = match tool {
-                Compat::Hta => Version::Hta,
-                Compat::Traceinsight => Version::TraceInsight,
-            };
             let (rounding, last_step) = (!self.no_rounding, self.last_step);
-            options.reading = Reading::Hta(Rules { version, rounding, last_step });
+            let hta = |version| Reading::Hta(Rules { version, rounding, last_step });
+            options.reading = match tool {
+                Compat::Hta => hta(Version::Hta),
+                Compat::Traceinsight => hta(Version::TraceInsight),
+                Compat::Torch => Reading::Exact,
+            };
         }
         fn set<T>(option: &mut T, value: Option<T>) {
             if let Some(value) = value {
@@ -251,6 +270,7 @@ impl Analyze {
         set(&mut options.annotation, tuning.annotation.clone());
         let place = |number: i64| usize::try_from(number).unwrap_or(0);
         set(&mut options.instance, tuning.instance.map(|(a, b)| (place(a), place(b))));
+        options.python_functions = tuning.python_functions;
         options.short_names = tuning.short_names;
         options.side = match tuning.side {
             None => diff::Side::All,
