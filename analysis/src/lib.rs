@@ -7,6 +7,7 @@
 //! * [`model`]: what many metrics need of a trace, computed once, as columns.
 //! * [`metric`]: a file per metric.
 //! * [`compat`]: the rules and the rounding of other tools.
+//! * [`findings`]: sentences from the tables of several metrics.
 //! * [`interval`], [`stats`]: arithmetic that metrics have in common.
 //! * [`render`]: tables as text, JSON, CSV and, with the feature `export`, Parquet and Arrow.
 //!
@@ -16,6 +17,7 @@
 
 pub mod compat;
 mod error;
+pub mod findings;
 pub mod interval;
 pub mod metric;
 pub mod model;
