@@ -77,6 +77,7 @@ pub static ALL: &[Metric] = &[
     metric::call_graph::METRIC,
     metric::call_graph::STACKS,
     metric::collectives::METRIC,
+    metric::kernels::METRIC,
     metric::operators::METRIC,
     metric::operators::BY_SHAPE,
 ];

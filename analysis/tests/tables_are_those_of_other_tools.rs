@@ -4,7 +4,7 @@
 
 mod compared;
 
-use compared::{Tally, hta, torch};
+use compared::{Tally, hta, tensorboard, torch};
 use std::path::PathBuf;
 
 #[test]
@@ -48,6 +48,23 @@ fn tables_of_torch() {
             torch::folder(&folder, &mut tally);
         }
     }
+    tally.print();
+    assert_eq!(tally.different(), 0);
+}
+
+/// What the plugin says of traces that are too large to be checked in.
+#[test]
+fn views_of_tensorboard() {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from);
+    let (Some(goldens), Some(data)) = (folder("KYMOGRAPH_GOLDENS"), folder("KYMOGRAPH_DATA"))
+    else {
+        return;
+    };
+    let mut tally = Tally::default();
+    let mut sets: Vec<_> =
+        goldens.join("tb").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    sets.sort();
+    sets.iter().for_each(|set| tensorboard::set(set, &data, &mut tally));
     tally.print();
     assert_eq!(tally.different(), 0);
 }

@@ -6,3 +6,4 @@
 //! arithmetic itself, the metric asks [`Reading::hta`](crate::Reading::hta), and says so.
 
 pub mod hta;
+pub mod tensorboard;

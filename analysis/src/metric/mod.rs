@@ -16,6 +16,7 @@ pub mod idle_time;
 pub mod kernel_annotations;
 pub mod kernel_breakdown;
 pub mod kernel_types;
+pub mod kernels;
 pub mod launch_stats;
 pub mod memory_bandwidth;
 pub mod operators;

@@ -34,7 +34,8 @@ docs/ANALYSIS.md describes each metric and its columns.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Analyze {
-    /// A metric, if a certain one is wanted, and traces: files, folders, or patterns such as
+    /// A metric, if a certain one is wanted, or several with commas between them, and traces:
+    /// files, folders, or patterns such as
     /// 'rank*.json.gz'. Each rank of a job is a file, or a process in one.
     #[arg(value_name = "[METRIC] TRACE", required_unless_present = "list")]
     words: Vec<String>,
@@ -177,59 +178,93 @@ enum Compat {
 
 impl Analyze {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
-        let metric = self.words.first().and_then(|word| Metric::find(word));
+        let metrics = self.metrics()?;
         if self.list {
-            let text = metric.map_or_else(list, columns);
+            let text = if metrics.is_empty() {
+                list()
+            } else {
+                metrics.iter().map(|m| columns(m)).collect()
+            };
             let _ = std::io::stdout().write_all(text.as_bytes());
             return Ok(ExitCode::SUCCESS);
         }
-        let words = &self.words[usize::from(metric.is_some())..];
+        let words = &self.words[usize::from(!metrics.is_empty())..];
         let inputs = Inputs::find(words)?;
         let options = self.options();
-        let of_torch = metric.is_some_and(|metric| metric.name.starts_with("operators"));
-        if matches!(self.compat, Some(Compat::Torch)) && !of_torch {
+        if metrics.is_empty() {
+            let text = page::page(&inputs, &options, &self.part.rank)?;
+            return self.put(text.as_bytes());
+        }
+        let parts = match metrics[..] {
+            [metric] if metric.name == "diff" => inputs.two(metric, &options)?,
+            _ => inputs.parts(&metrics, &options, &self.part.rank)?,
+        };
+        let mut tables = Vec::new();
+        for (metric, parts) in metrics.iter().zip(parts) {
+            let mut batch = run::over_ranks(metric, parts, &options)?;
+            if let Some(column) = &self.sort {
+                batch = table::sort(&batch, column)?;
+            }
+            if batch.num_rows() == 0 {
+                say(&format!("{}: nothing to tell of these traces", metric.name));
+            }
+            tables.push(self.rendered(metric, batch, metrics.len() > 1)?);
+        }
+        self.put(&tables.concat())
+    }
+
+    /// The metrics that the first word names, with commas between them; none for the page.
+    fn metrics(&self) -> Result<Vec<&'static Metric>, Refusal> {
+        let Some(word) = self.words.first() else { return Ok(Vec::new()) };
+        let found: Vec<Option<&'static Metric>> = word.split(',').map(Metric::find).collect();
+        if found.iter().all(Option::is_none) {
+            return Ok(Vec::new());
+        }
+        let unknown = word.split(',').zip(&found).find(|(_, metric)| metric.is_none());
+        if let Some((name, _)) = unknown {
+            let what = format!("there is no metric `{name}`; `kymo analyze --list` has all");
+            return Err(Refusal(what));
+        }
+        let found: Vec<&'static Metric> = found.into_iter().flatten().collect();
+        if found.len() > 1 && matches!(self.format, Format::Parquet | Format::Arrow) {
+            return Err(Refusal("Parquet and Arrow files hold one table: name one metric".into()));
+        }
+        let of_torch = |metric: &&Metric| metric.name.starts_with("operators");
+        if matches!(self.compat, Some(Compat::Torch)) && !found.iter().all(|m| of_torch(m)) {
             let what = "--compat torch is for operators and operators_by_shape";
             return Err(Refusal(what.to_owned()));
         }
-        let Some(metric) = metric else {
-            let text = page::page(&inputs, &options, &self.part.rank)?;
-            return self.put(text.as_bytes());
-        };
-        let parts = match metric.name {
-            "diff" => inputs.two(metric, &options)?,
-            _ => inputs.parts(&[metric], &options, &self.part.rank)?,
-        };
-        let parts = parts.into_iter().next().unwrap_or_default();
-        let mut batch = run::over_ranks(metric, parts, &options)?;
-        if let Some(column) = &self.sort {
-            batch = table::sort(&batch, column)?;
-        }
-        if batch.num_rows() == 0 {
-            say(&format!("{}: nothing to tell of these traces", metric.name));
-        }
-        self.write(metric, batch)
+        Ok(found)
     }
 
-    fn write(&self, metric: &Metric, batch: table::RecordBatch) -> Result<ExitCode, Refusal> {
+    fn rendered(
+        &self,
+        metric: &Metric,
+        batch: table::RecordBatch,
+        one_of_several: bool,
+    ) -> Result<Vec<u8>, Refusal> {
         let batch = match self.limit.filter(|_| self.format != Format::Table) {
             Some(limit) if limit < batch.num_rows() => batch.slice(0, limit),
             _ => batch,
         };
-        match self.format {
+        let text = match self.format {
             Format::Table if matches!(self.compat, Some(Compat::Torch)) => {
                 let row_limit = self.limit.unwrap_or(100);
-                let table = render::TorchTable { row_limit, ..Default::default() };
-                self.put(table.text(&batch).as_bytes())
+                render::TorchTable { row_limit, ..Default::default() }.text(&batch)
             }
             Format::Table => {
                 // A terminal's worth, unless it goes to a file or all of it is asked for.
                 let limit = self.limit.or(self.output.is_none().then_some(50));
-                self.put(render::text(&batch, limit).as_bytes())
+                let title =
+                    if one_of_several { format!("{}\n", metric.name) } else { String::new() };
+                title + &render::text(&batch, limit) + if one_of_several { "\n" } else { "" }
             }
-            Format::Json => self.put(render::json(metric.name, &batch).as_bytes()),
-            Format::Csv => self.put(render::csv(&batch).as_bytes()),
-            Format::Parquet | Format::Arrow => self.put(&packed(self.format, &batch)?),
-        }
+            Format::Json => render::json(metric.name, &batch),
+            Format::Csv if one_of_several => format!("# {}\n{}", metric.name, render::csv(&batch)),
+            Format::Csv => render::csv(&batch),
+            Format::Parquet | Format::Arrow => return packed(self.format, &batch),
+        };
+        Ok(text.into_bytes())
     }
 
     fn put(&self, bytes: &[u8]) -> Result<ExitCode, Refusal> {
