@@ -54,12 +54,10 @@ fn tables_of_torch() {
 
 /// What the plugin says of traces that are too large to be checked in.
 #[test]
+#[ignore = "needs a folder of the plugin's views: analysis/tests/goldens"]
 fn views_of_tensorboard() {
-    let folder = |name| std::env::var_os(name).map(PathBuf::from);
-    let (Some(goldens), Some(data)) = (folder("KYMOGRAPH_GOLDENS"), folder("KYMOGRAPH_DATA"))
-    else {
-        return;
-    };
+    let folder = |name| PathBuf::from(std::env::var_os(name).expect("set by tests/goldens"));
+    let (goldens, data) = (folder("KYMOGRAPH_GOLDENS"), folder("KYMOGRAPH_DATA"));
     let mut tally = Tally::default();
     let mut sets: Vec<_> =
         goldens.join("tb").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -117,3 +117,25 @@ pub fn uses_tensor_cores(name: &str) -> bool {
     ];
     tensorboard::uses_tensor_cores(name) || OTHERS.iter().any(|part| name.contains(part))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::uses_tensor_cores;
+
+    #[test]
+    fn kernels_of_all_generations() {
+        for name in [
+            "volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_nn",
+            "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align1>",
+            "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32",
+            "nvjet_sm90_tst_128x128_64x6_2x1_v_bz_NNT",
+            "Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1",
+        ] {
+            assert!(uses_tensor_cores(name), "{name}");
+        }
+        for name in ["void at::native::vectorized_elementwise_kernel<4>", "ampere_sgemm_32x128_nn"]
+        {
+            assert!(!uses_tensor_cores(name), "{name}");
+        }
+    }
+}

@@ -14,13 +14,15 @@
 mod calls;
 mod classes;
 mod events;
+mod kind;
 mod peers;
 mod steps;
 
 pub use calls::{Calls, Thread};
 pub(crate) use calls::{chains, nest_by_count};
 pub use classes::{Class, Classes};
-pub use events::{Events, Kind, Lane};
+pub use events::{Events, Lane};
+pub use kind::Kind;
 pub use peers::Peers;
 pub(crate) use peers::is_device_side;
 pub use steps::{Step, Steps};

@@ -36,115 +36,133 @@ impl Default for TorchTable<'_> {
 
 const WIDTH: usize = 12;
 
+/// The rows of `operators`, in microseconds.
+#[derive(Clone, Copy)]
+struct Rows<'a>(Cells<'a>, usize);
+
+impl<'a> Rows<'a> {
+    fn all(self) -> std::ops::Range<usize> {
+        0..self.1
+    }
+
+    fn micros(self, column: &str, row: usize) -> f64 {
+        self.0.float(column, row).unwrap_or(0.0) / 1e3
+    }
+
+    fn int(self, column: &str, row: usize) -> i64 {
+        self.0.int(column, row).unwrap_or(0)
+    }
+
+    fn text(self, column: &str, row: usize) -> &'a str {
+        self.0.text(column, row).unwrap_or_default()
+    }
+
+    fn flops(self, row: usize) -> f64 {
+        self.0.float("flops", row).unwrap_or(0.0)
+    }
+
+    /// How wide a column of texts is.
+    fn width(self, column: &str, most: usize) -> usize {
+        let widest = self.all().map(|row| self.text(column, row).chars().count()).max();
+        (widest.unwrap_or(0) + 4).min(most)
+    }
+
+    /// What shares of time on the host, and on devices, are shares of.
+    fn totals(self) -> (f64, f64) {
+        let host = self.all().map(|row| self.micros("self_cpu_time", row)).sum();
+        let counts = |row: &usize| {
+            self.text("device_type", *row) == "device" && self.int("is_user_annotation", *row) == 0
+        };
+        let device = self.all().filter(counts).map(|row| self.micros("self_device_time", row));
+        (host, device.sum())
+    }
+}
+
+/// A column: its header, its width, its cells.
+type Printed<'a> = (String, usize, Box<dyn Fn(usize) -> String + 'a>);
+
 impl TorchTable<'_> {
     /// The table of the metric `operators`, its rows in their order.
     pub fn text(&self, batch: &RecordBatch) -> String {
-        let cells = Cells::of(batch);
-        let all = || 0..batch.num_rows();
-        let micros = |column: &str, row| cells.float(column, row).unwrap_or(0.0) / 1e3;
-        let int = |column: &str, row| cells.int(column, row).unwrap_or(0);
-        let has_device = all().any(|row| micros("self_device_time", row) > 0.0);
-        let has_memory = all().any(|row| cells.int("cpu_memory", row).is_some());
-        let has_device_memory = all().any(|row| int("self_device_memory", row) > 0);
-        let has_shapes = all().any(|row| cells.text("input_shapes", row).is_some());
-        let name_of = |row| cells.text("name", row).unwrap_or_default();
-        let shapes_of = |row| cells.text("input_shapes", row).unwrap_or_default();
-        let widest = |of: &dyn Fn(usize) -> usize, most: usize| {
-            (all().map(of).max().unwrap_or(0) + 4).min(most)
-        };
+        let rows = Rows(Cells::of(batch), batch.num_rows());
+        let (host, on_device) = rows.totals();
+        let columns = self.columns(rows);
         let mut lines = Lines(String::new());
-        let mut headers: Vec<(String, usize)> =
-            vec![("Name".into(), widest(&|row| name_of(row).chars().count(), self.name_width))];
-        let mut column = |name: &str| headers.push((name.to_owned(), WIDTH));
-        for name in ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"] {
-            column(name);
-        }
-        let device = self.device;
-        if has_device {
-            column(&format!("Self {device}"));
-            column(&format!("Self {device} %"));
-            column(&format!("{device} total"));
-            column(&format!("{device} time avg"));
-        }
-        if has_memory {
-            column("CPU Mem");
-            column("Self CPU Mem");
-            if has_device_memory {
-                column(&format!("{device} Mem"));
-                column(&format!("Self {device} Mem"));
-            }
-        }
-        column("# of Calls");
-        if has_shapes {
-            let width = widest(&|row| shapes_of(row).chars().count(), self.shapes_width);
-            headers.push(("Input Shapes".into(), width));
-        }
-        let flops = |row: usize| cells.float("flops", row).unwrap_or(0.0);
-        let least = all().map(flops).filter(|flops| *flops > 0.0).reduce(f64::min);
-        let scale = least.map(scale);
-        if let Some((_, unit)) = scale {
-            headers.push((format!("Total {unit}"), WIDTH));
-        }
-        let line: String = headers.iter().map(|(_, width)| "-".repeat(*width) + "  ").collect();
+        let line: String = columns.iter().map(|(_, width, _)| "-".repeat(*width) + "  ").collect();
         if let Some(header) = self.header {
             lines.put(&"=".repeat(line.len() - 2));
             lines.put(header);
         }
         lines.put(&line);
-        lines.row(&headers, headers.iter().map(|(name, _)| name.clone()));
+        lines.row(&columns, |(header, ..)| header.clone());
         lines.put(&line);
-        let host: f64 = all().map(|row| micros("self_cpu_time", row)).sum();
-        let counts = |row: &usize| {
-            cells.text("device_type", *row) == Some("device")
-                && int("is_user_annotation", *row) == 0
-        };
-        let on_device: f64 = all().filter(counts).map(|row| micros("self_device_time", row)).sum();
-        let time = |micros: f64| self.time(micros);
-        for row in all().take(self.row_limit) {
-            let own = micros("self_cpu_time", row);
-            let total = micros("cpu_time_total", row);
-            let mut values = vec![
-                cut(name_of(row), self.name_width),
-                share(own, host),
-                time(own),
-                share(total, host),
-                time(total),
-                time(micros("cpu_time_avg", row)),
-            ];
-            if has_device {
-                let own = micros("self_device_time", row);
-                values.extend([
-                    time(own),
-                    share(own, on_device),
-                    time(micros("device_time_total", row)),
-                    time(micros("device_time_avg", row)),
-                ]);
-            }
-            if has_memory {
-                values.extend(["cpu_memory", "self_cpu_memory"].map(|name| bytes(int(name, row))));
-                if has_device_memory {
-                    let names = ["device_memory", "self_device_memory"];
-                    values.extend(names.map(|name| bytes(int(name, row))));
-                }
-            }
-            values.push(int("calls", row).to_string());
-            if has_shapes {
-                values.push(shapes_of(row).chars().take(self.shapes_width).collect());
-            }
-            if let Some((scale, _)) = scale {
-                values.push(match flops(row) {
-                    some if some > 0.0 => format!("{:8.3}", some * scale),
-                    _ => "--".to_owned(),
-                });
-            }
-            lines.row(&headers, values.into_iter());
+        for row in rows.all().take(self.row_limit) {
+            lines.row(&columns, |(.., cell)| cell(row));
         }
         lines.put(&line);
-        lines.put(&format!("Self CPU time total: {}", time(host)));
-        if has_device {
-            lines.put(&format!("Self {device} time total: {}", time(on_device)));
+        lines.put(&format!("Self CPU time total: {}", self.time(host)));
+        if has_device_time(rows) {
+            lines.put(&format!("Self {} time total: {}", self.device, self.time(on_device)));
         }
         lines.0
+    }
+
+    fn columns<'a>(&'a self, rows: Rows<'a>) -> Vec<Printed<'a>> {
+        let (host, on_device) = rows.totals();
+        let time = move |column: &'static str| -> Box<dyn Fn(usize) -> String + 'a> {
+            Box::new(move |row| self.time(rows.micros(column, row)))
+        };
+        let part = move |column: &'static str, whole: f64| -> Box<dyn Fn(usize) -> String + 'a> {
+            Box::new(move |row| share(rows.micros(column, row), whole))
+        };
+        let memory = move |column: &'static str| -> Box<dyn Fn(usize) -> String + 'a> {
+            Box::new(move |row| bytes(rows.int(column, row)))
+        };
+        let device = self.device;
+        let name = move |row| cut(rows.text("name", row), self.name_width);
+        let name_width = rows.width("name", self.name_width);
+        let mut columns: Vec<Printed<'a>> = vec![("Name".into(), name_width, Box::new(name))];
+        let mut put = |header: String, cell| columns.push((header, WIDTH, cell));
+        put("Self CPU %".into(), part("self_cpu_time", host));
+        put("Self CPU".into(), time("self_cpu_time"));
+        put("CPU total %".into(), part("cpu_time_total", host));
+        put("CPU total".into(), time("cpu_time_total"));
+        put("CPU time avg".into(), time("cpu_time_avg"));
+        if has_device_time(rows) {
+            put(format!("Self {device}"), time("self_device_time"));
+            put(format!("Self {device} %"), part("self_device_time", on_device));
+            put(format!("{device} total"), time("device_time_total"));
+            put(format!("{device} time avg"), time("device_time_avg"));
+        }
+        if rows.all().any(|row| rows.0.int("cpu_memory", row).is_some()) {
+            put("CPU Mem".into(), memory("cpu_memory"));
+            put("Self CPU Mem".into(), memory("self_cpu_memory"));
+            if rows.all().any(|row| rows.int("self_device_memory", row) > 0) {
+                put(format!("{device} Mem"), memory("device_memory"));
+                put(format!("Self {device} Mem"), memory("self_device_memory"));
+            }
+        }
+        put("# of Calls".into(), Box::new(move |row| rows.int("calls", row).to_string()));
+        self.by_shapes(rows, &mut columns);
+        columns
+    }
+
+    /// What there is where the trace has shapes.
+    fn by_shapes<'a>(&'a self, rows: Rows<'a>, columns: &mut Vec<Printed<'a>>) {
+        if rows.all().any(|row| rows.0.text("input_shapes", row).is_some()) {
+            let width = rows.width("input_shapes", self.shapes_width);
+            let shapes =
+                move |row| rows.text("input_shapes", row).chars().take(self.shapes_width).collect();
+            columns.push(("Input Shapes".into(), width, Box::new(shapes)));
+        }
+        let some = rows.all().map(move |row| rows.flops(row)).filter(|flops| *flops > 0.0);
+        if let Some((scale, unit)) = some.reduce(f64::min).map(scale) {
+            let flops = move |row| match rows.flops(row) {
+                some if some > 0.0 => format!("{:8.3}", some * scale),
+                _ => "--".to_owned(),
+            };
+            columns.push((format!("Total {unit}"), WIDTH, Box::new(flops)));
+        }
     }
 
     fn time(&self, micros: f64) -> String {
@@ -169,14 +187,18 @@ impl Lines {
         self.0.push('\n');
     }
 
-    fn row(&mut self, headers: &[(String, usize)], values: impl Iterator<Item = String>) {
-        let cells = headers.iter().zip(values).map(|((_, width), value)| {
-            let room = width.saturating_sub(value.chars().count());
-            " ".repeat(room) + &value + "  "
+    fn row(&mut self, columns: &[Printed<'_>], cell: impl Fn(&Printed<'_>) -> String) {
+        let cells = columns.iter().map(|column| {
+            let text = cell(column);
+            " ".repeat(column.1.saturating_sub(text.chars().count())) + &text + "  "
         });
         let line: String = cells.collect();
         self.put(&line);
     }
+}
+
+fn has_device_time(rows: Rows<'_>) -> bool {
+    rows.all().any(|row| rows.micros("self_device_time", row) > 0.0)
 }
 
 fn cut(name: &str, width: usize) -> String {

@@ -230,7 +230,7 @@ impl Analyze {
             return Err(Refusal("Parquet and Arrow files hold one table: name one metric".into()));
         }
         let of_torch = |metric: &&Metric| metric.name.starts_with("operators");
-        if matches!(self.compat, Some(Compat::Torch)) && !found.iter().all(|m| of_torch(m)) {
+        if matches!(self.compat, Some(Compat::Torch)) && !found.iter().all(of_torch) {
             let what = "--compat torch is for operators and operators_by_shape";
             return Err(Refusal(what.to_owned()));
         }
