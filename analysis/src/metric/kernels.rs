@@ -99,7 +99,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
 /// Whether a kernel's name is one of those that use tensor cores.
 pub fn uses_tensor_cores(name: &str) -> bool {
     // What came after the TensorBoard plugin, and what it forgot.
-    const OTHERS: [&str; 14] = [
+    const OTHERS: [&str; 18] = [
         "nvjet_",
         "wgmma",
         "tcgen05",
@@ -114,6 +114,11 @@ pub fn uses_tensor_cores(name: &str) -> bool {
         "flash::flash_bwd_",
         "mfma",
         "Cijk_",
+        // cuDNN's implicit products, by the types that they multiply.
+        "_tf32f32",
+        "_f16f16_",
+        "_bf16bf16_",
+        "_e4m3",
     ];
     tensorboard::uses_tensor_cores(name) || OTHERS.iter().any(|part| name.contains(part))
 }

@@ -1,7 +1,7 @@
 //! A file per metric.
 //!
 //! Each has a `METRIC`, or several that share their arithmetic, and a function that takes a
-//! [`Model`](crate::Model) and [`Options`](crate::Options) and gives a table. It does no I/O,
+//! [`Model`] and [`Options`](crate::Options) and gives a table. It does no I/O,
 //! prints nothing, and sorts by what the documentation says.
 
 pub mod aten_delay;
