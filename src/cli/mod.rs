@@ -3,6 +3,7 @@
 //! Exit codes: 0, 2 when nothing was started (the reason is one line on stderr), and for
 //! `kymo record` whatever the command's was.
 
+mod analyze;
 mod ask;
 mod command;
 mod convert;
@@ -86,6 +87,7 @@ enum Subcommands {
     Merge(merge::Merge),
     Export(export::Export),
     Info(info::Info),
+    Analyze(Box<analyze::Analyze>),
     Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
@@ -132,6 +134,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Merge(merge) => merge.run(),
         Subcommands::Export(export) => export.run(),
         Subcommands::Info(info) => info.run(),
+        Subcommands::Analyze(analyze) => analyze.run(),
         Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),

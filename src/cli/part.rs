@@ -41,14 +41,14 @@ impl Part {
     }
 }
 
-fn parse_range(text: &str) -> Result<(i64, i64), String> {
+pub(super) fn parse_range(text: &str) -> Result<(i64, i64), String> {
     let (from, to) = text.split_once("..").ok_or("two times with `..` between them")?;
     let from = if from.is_empty() { 0 } else { parse_time(from)? };
     let to = if to.is_empty() { i64::MAX } else { parse_time(to)? };
     if from < to { Ok((from, to)) } else { Err("the second time must be after the first".into()) }
 }
 
-fn parse_time(text: &str) -> Result<i64, String> {
+pub(super) fn parse_time(text: &str) -> Result<i64, String> {
     let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let found = units.iter().find_map(|(unit, nanos)| {
         let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;

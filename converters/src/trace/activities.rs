@@ -133,6 +133,36 @@ impl Activities {
         self.starts.is_empty()
     }
 
+    /// When each activity begins, in nanoseconds: a column, row by row.
+    pub fn starts(&self) -> &[i64] {
+        &self.starts
+    }
+
+    /// How long each takes, in nanoseconds.
+    pub fn durs(&self) -> &[i64] {
+        &self.durs
+    }
+
+    /// What each is called.
+    pub fn names(&self) -> &[StrId] {
+        &self.names
+    }
+
+    /// Where each ran.
+    pub fn queues(&self) -> &[QueueId] {
+        &self.queues
+    }
+
+    /// What joins each with the call that launched it; 0 if there is none.
+    pub fn correlations(&self) -> &[u64] {
+        &self.correlations
+    }
+
+    /// The arguments of each.
+    pub fn args(&self) -> &[Option<ArgsId>] {
+        &self.args
+    }
+
     /// Moves the times of some activities, which are given by number.
     pub(crate) fn shift(&mut self, rows: std::ops::Range<usize>, by: Nanos) {
         for time in self.starts.get_mut(rows).unwrap_or_default() {

@@ -127,6 +127,36 @@ impl Slices {
         order
     }
 
+    /// When each slice begins, in nanoseconds: a column, row by row.
+    pub fn starts(&self) -> &[i64] {
+        &self.starts
+    }
+
+    /// How long each takes, in nanoseconds; negative when its end is not in the trace.
+    pub fn durs(&self) -> &[i64] {
+        &self.durs
+    }
+
+    /// Where each lies.
+    pub fn tracks(&self) -> &[TrackId] {
+        &self.tracks
+    }
+
+    /// What each is called.
+    pub fn names(&self) -> &[StrId] {
+        &self.names
+    }
+
+    /// The category of each.
+    pub fn categories(&self) -> &[StrId] {
+        &self.categories
+    }
+
+    /// The arguments of each.
+    pub fn args(&self) -> &[Option<ArgsId>] {
+        &self.args
+    }
+
     /// Moves the times of some slices, which are given by number.
     pub(crate) fn shift(&mut self, rows: std::ops::Range<usize>, by: Nanos) {
         for time in self.starts.get_mut(rows).unwrap_or_default() {

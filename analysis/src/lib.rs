@@ -1,0 +1,36 @@
+//! What a finished trace says: metrics.
+//!
+//! A [`Metric`] is a function from a trace and [`Options`] to a table, an Arrow
+//! [`RecordBatch`](arrow_array::RecordBatch) whose columns are described by [`Column`]s. The
+//! [`registry`] has all of them; [`run`] runs one over the ranks of a job.
+//!
+//! * [`model`]: what many metrics need of a trace, computed once, as columns.
+//! * [`metric`]: a file per metric.
+//! * [`compat`]: the rules and the rounding of other tools.
+//! * [`findings`]: sentences from the tables of several metrics.
+//! * [`interval`], [`stats`]: arithmetic that metrics have in common.
+//! * [`render`]: tables as text, JSON, CSV and, with the feature `export`, Parquet and Arrow.
+//!
+//! Times are nanoseconds in 64 bits with a sign. Nothing here reads files, prints or keeps
+//! state between calls, and all of it may be called from any thread.
+#![forbid(unsafe_code)]
+
+pub mod compat;
+mod error;
+pub mod findings;
+pub mod interval;
+pub mod metric;
+pub mod model;
+pub mod names;
+mod options;
+pub mod registry;
+pub mod render;
+pub mod run;
+pub mod stats;
+pub mod table;
+
+pub use error::Error;
+pub use model::{Model, Reading};
+pub use options::Options;
+pub use registry::{Metric, Part};
+pub use table::{Column, Type, Unit};

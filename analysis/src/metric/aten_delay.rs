@@ -1,0 +1,237 @@
+//! How long operators take to launch their kernels: from the operator's beginning to the
+//! launch, and from there to the kernel's beginning.
+//!
+//! A launch belongs to the innermost `aten::` operator around it; the exact reading looks on the
+//! launch's thread only, HTA on all. An operator's kernels, in the order of their launches, are
+//! its sequence; delays are those of the first. HTA adds the rows of earlier ranks to those of
+//! later ones; the exact reading keeps ranks apart.
+
+use std::collections::BTreeMap;
+
+use arrow_array::RecordBatch;
+
+use crate::model::{Events, NONE, chains};
+use crate::names::shorten;
+use crate::table::{Cells, Rows, pick};
+use crate::{Column, Error, Metric, Model, Options, Part};
+
+/// See the module.
+pub const METRIC: Metric = Metric {
+    name: "aten_delay",
+    answers: "how long operators take to reach the device, by operator and kernels",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("aten_op_name", "the operator"),
+    Column::text("kernel_sequence", "its kernels, with ` -> ` between them"),
+    Column::int("occurrence_count", "how often it launched these"),
+    Column::mean_duration("avg_aten_op_launch_delay", "the mean time before the first launch")
+        .digits(3),
+    Column::mean_duration("avg_runtime_delay", "the mean time from there to the kernel").digits(3),
+];
+
+/// What operators of one name and sequence did.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    count: i64,
+    launch: f64,
+    runtime: f64,
+}
+
+impl Sum {
+    fn add(&mut self, launch: i64, runtime: i64) {
+        self.count += 1;
+        self.launch += launch as f64;
+        self.runtime += runtime as f64;
+    }
+}
+
+/// What ranks give by HTA's rules: an operator each.
+const PARTS: &[Column] = &[
+    Column::int("tid", "its thread"),
+    Column::moment("ts", "when it begins"),
+    Column::text("aten_op_name", "its name"),
+    Column::text("kernel_sequence", "its kernels"),
+    Column::duration("launch_delay", "the time before the first launch"),
+    Column::duration("runtime_delay", "the time from there to the kernel"),
+];
+
+fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
+    let hta = model.reading.hta().is_some();
+    let events = &model.events;
+    let launches = (0..events.len() as u32).filter(|row| is_launch(model, *row));
+    let operators = Operators::of(model);
+    // By operator, in the order of the trace: its kernels, and the delays of the first.
+    let mut of: BTreeMap<u32, (Vec<u32>, i64, i64)> = BTreeMap::new();
+    for launch in launches {
+        let Some(operator) = operators.around(model, launch) else { continue };
+        let Some(kernel) = model.peers().get(launch) else { continue };
+        let start = events.starts[launch as usize];
+        let first =
+            (start - events.starts[operator as usize], events.starts[kernel as usize] - start);
+        of.entry(operator).or_insert((Vec::new(), first.0, first.1)).0.push(kernel);
+    }
+    if of.is_empty() {
+        let rank = model.rank;
+        return Err(Error::Nothing(format!(
+            "rank {rank} has no aten:: operator that launched a kernel"
+        )));
+    }
+    let sequence = |kernels: Vec<u32>| {
+        let name = |row: u32| match hta {
+            true => model.name(row).to_owned(),
+            false => shorten(model.name(row)),
+        };
+        kernels.into_iter().map(name).collect::<Vec<_>>().join(" -> ")
+    };
+    if hta {
+        let mut rows = Rows::new(PARTS);
+        for (operator, (kernels, launch, runtime)) in of {
+            rows.push([
+                events.lane(operator).tid.into(),
+                events.starts[operator as usize].into(),
+                model.name(operator).into(),
+                sequence(kernels).as_str().into(),
+                launch.into(),
+                runtime.into(),
+            ]);
+        }
+        return rows.finish();
+    }
+    let mut sums: BTreeMap<(&str, String), Sum> = BTreeMap::new();
+    for (operator, (kernels, launch, runtime)) in of {
+        let key = (model.name(operator), sequence(kernels));
+        sums.entry(key).or_default().add(launch, runtime);
+    }
+    let mut rows = Rows::new(COLUMNS);
+    for ((name, sequence), sum) in sums {
+        push(&mut rows, model.rank, name, &sequence, sum);
+    }
+    rows.finish()
+}
+
+fn push(rows: &mut Rows, rank: i64, name: &str, sequence: &str, sum: Sum) {
+    let count = sum.count as f64;
+    rows.push([
+        rank.into(),
+        name.into(),
+        sequence.into(),
+        sum.count.into(),
+        (sum.launch / count).into(),
+        (sum.runtime / count).into(),
+    ]);
+}
+
+fn over_ranks(metric: &Metric, parts: &[Part], options: &Options) -> Result<RecordBatch, Error> {
+    if options.reading.hta().is_some() {
+        return of_hta(parts);
+    }
+    let batches: Vec<_> = parts.iter().map(|part| &part.batch).collect();
+    let mut order: Vec<(usize, usize)> = Vec::new();
+    for (n, batch) in batches.iter().enumerate() {
+        order.extend((0..batch.num_rows()).map(|row| (n, row)));
+    }
+    let count = |(n, row): (usize, usize)| Cells::of(batches[n]).int("occurrence_count", row);
+    order.sort_by_key(|at| (at.0, std::cmp::Reverse(count(*at))));
+    pick(metric.columns, &batches, order.into_iter())
+}
+
+/// An operator as HTA knows it: thread, name, beginning.
+type Operator<'a> = (i64, &'a str, i64);
+
+/// The tables of all ranks, each with the rows of those before it. Operators of several ranks
+/// that began at the same time on threads of one number become one.
+fn of_hta(parts: &[Part]) -> Result<RecordBatch, Error> {
+    let mut rows = Rows::new(COLUMNS);
+    let mut operators: BTreeMap<Operator<'_>, (String, i64, i64)> = BTreeMap::new();
+    for part in parts {
+        let cells = Cells::of(&part.batch);
+        for row in 0..part.batch.num_rows() {
+            let text = |column| cells.text(column, row).unwrap_or_default();
+            let int = |column| cells.int(column, row).unwrap_or_default();
+            let key = (int("tid"), text("aten_op_name"), int("ts"));
+            let new = || (String::new(), int("launch_delay"), int("runtime_delay"));
+            let (sequence, ..) = operators.entry(key).or_insert_with(new);
+            if !sequence.is_empty() {
+                sequence.push_str(" -> ");
+            }
+            sequence.push_str(text("kernel_sequence"));
+        }
+        let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
+        for ((_, name, _), (sequence, launch, runtime)) in &operators {
+            sums.entry((name, sequence)).or_default().add(*launch, *runtime);
+        }
+        let mut order: Vec<_> = sums.into_iter().collect();
+        order.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.count));
+        for ((name, sequence), sum) in order {
+            push(&mut rows, part.rank, name, sequence, sum);
+        }
+    }
+    rows.finish()
+}
+
+fn is_launch(model: &Model<'_>, row: u32) -> bool {
+    let name = model.name(row);
+    name.strip_prefix("cuda").is_some_and(|rest| rest.contains("LaunchKernel"))
+        || name.starts_with("cuLaunchKernel")
+        || name.starts_with("runFunction")
+        || model.reading.hta().is_none() && name.starts_with("hip") && name.contains("LaunchKernel")
+}
+
+/// The `aten::` operators of a thread.
+struct Thread {
+    /// In the order of their beginnings.
+    rows: Vec<u32>,
+    /// For each, the place of the one around it.
+    outer: Vec<usize>,
+}
+
+impl Thread {
+    /// Operators that last from before the beginning of an event to its end or beyond, the
+    /// innermost first.
+    fn around(&self, events: &Events, event: u32) -> impl Iterator<Item = u32> {
+        let (start, end) = events.interval(event);
+        let after = self.rows.partition_point(|row| events.starts[*row as usize] <= start);
+        let outer = |place: &usize| self.outer.get(*place).copied().filter(|at| *at != usize::MAX);
+        let places = std::iter::successors(after.checked_sub(1), outer);
+        places.map(|place| self.rows[place]).filter(move |row| events.end(*row) >= end)
+    }
+}
+
+struct Operators {
+    threads: Vec<Thread>,
+    thread_of: Vec<u32>,
+}
+
+impl Operators {
+    fn of(model: &Model<'_>) -> Operators {
+        let calls = model.calls();
+        let mut thread_of = vec![NONE; model.events.len()];
+        let mut threads = Vec::new();
+        for thread in &calls.threads {
+            let rows = &calls.order[thread.rows.clone()];
+            rows.iter().for_each(|row| thread_of[*row as usize] = threads.len() as u32);
+            let is_operator = |row: &u32| model.name(*row).starts_with("aten::");
+            let rows: Vec<u32> = rows.iter().copied().filter(is_operator).collect();
+            let outer = chains(&model.events, &rows);
+            threads.push(Thread { rows, outer });
+        }
+        Operators { threads, thread_of }
+    }
+
+    /// The innermost operator around a launch. Of those that began at the same time HTA takes
+    /// the first of the trace.
+    fn around(&self, model: &Model<'_>, launch: u32) -> Option<u32> {
+        let events = &model.events;
+        if model.reading.hta().is_none() {
+            let own = self.threads.get(self.thread_of[launch as usize] as usize)?;
+            return own.around(events, launch).next();
+        }
+        let all = self.threads.iter().flat_map(|thread| thread.around(events, launch));
+        all.min_by_key(|row| (std::cmp::Reverse(events.starts[*row as usize]), *row))
+    }
+}

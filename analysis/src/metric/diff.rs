@@ -1,0 +1,132 @@
+//! What is slower in one trace than in another, by name: `kymo analyze diff BASE TEST`.
+//!
+//! Counts and durations are those of one step in the mean, where both traces have steps, else
+//! those of the whole traces. Rows are in the order of what was lost. Durations of host events
+//! contain those of what they call, and host and device work at the same time, so rows do not
+//! add up. HTA compares the first step of each only, whole; its rows are in the order of names.
+
+use std::collections::BTreeMap;
+
+use arrow_array::RecordBatch;
+
+use crate::model::Events;
+use crate::names::shorten;
+use crate::table::{Cells, Rows};
+use crate::{Column, Error, Metric, Model, Options, Part};
+
+/// See the module.
+pub const METRIC: Metric = Metric {
+    name: "diff",
+    answers: "what takes longer in a second trace than in a first one, by name",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::text("name", "the event; shortened with --short-names"),
+    Column::float("base_counts", "how often it came in the first trace").hta("Control_counts"),
+    Column::mean_duration("base_total_duration", "how long it took there")
+        .hta("Control_total_duration"),
+    Column::float("test_counts", "how often it came in the second trace").hta("Test_counts"),
+    Column::mean_duration("test_total_duration", "how long it took there")
+        .hta("Test_total_duration"),
+    Column::float("diff_counts", "second minus first"),
+    Column::mean_duration("diff_duration", "second minus first"),
+    Column::text("counts_change_categories", "`+` if it came more often, `-` less often, or `=`"),
+];
+
+/// Which events are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Side {
+    /// All.
+    #[default]
+    All,
+    /// Those of the host.
+    Host,
+    /// Those of devices.
+    Device,
+}
+
+/// What each trace gives.
+const PARTS: &[Column] = &[
+    Column::text("name", "the event"),
+    Column::int("counts", "how often it came"),
+    Column::duration("total_duration", "how long it took"),
+    Column::int("steps", "how many steps these are; 0 if the trace has none"),
+];
+
+fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    let (events, steps) = (&model.events, model.steps());
+    let numbers = steps.numbers();
+    let wanted: Vec<i64> = match model.reading.hta() {
+        Some(_) => numbers.iter().copied().take(1).collect(),
+        None => numbers,
+    };
+    let mut sums: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+    for row in 0..events.len() {
+        let on_device = events.streams[row] != Events::HOST;
+        let side = match options.side {
+            Side::All => true,
+            Side::Host => !on_device,
+            Side::Device => on_device,
+        };
+        if !side || !wanted.is_empty() && !wanted.contains(&steps.of[row]) {
+            continue;
+        }
+        let name = model.name(row as u32);
+        let name = if options.short_names { shorten(name) } else { name.to_owned() };
+        let sum = sums.entry(name).or_default();
+        *sum = (sum.0 + 1, sum.1.saturating_add(events.durs[row]));
+    }
+    let mut rows = Rows::new(PARTS);
+    for (name, (count, time)) in sums {
+        rows.push([name.as_str().into(), count.into(), time.into(), wanted.len().into()]);
+    }
+    rows.finish()
+}
+
+fn over_ranks(_: &Metric, parts: &[Part], options: &Options) -> Result<RecordBatch, Error> {
+    let [base, test] = parts else {
+        let given = parts.len();
+        return Err(Error::Option(format!("diff compares two traces, not {given}: BASE and TEST")));
+    };
+    let steps = |part: &Part| Cells::of(&part.batch).int("steps", 0).unwrap_or(0);
+    let by_step = steps(base) > 0 && steps(test) > 0;
+    let mut names: BTreeMap<&str, [(f64, f64); 2]> = BTreeMap::new();
+    for (n, part) in parts.iter().enumerate() {
+        let cells = Cells::of(&part.batch);
+        let steps = if by_step { steps(part) as f64 } else { 1.0 };
+        for row in 0..part.batch.num_rows() {
+            let value = |column| cells.int(column, row).unwrap_or(0) as f64 / steps;
+            let name = cells.text("name", row).unwrap_or_default();
+            names.entry(name).or_default()[n] = (value("counts"), value("total_duration"));
+        }
+    }
+    let mut names: Vec<_> = names.into_iter().collect();
+    if options.reading.hta().is_none() {
+        names.sort_by(|(_, [a, b]), (_, [c, d])| (d.1 - c.1).total_cmp(&(b.1 - a.1)));
+    }
+    let mut rows = Rows::new(COLUMNS);
+    for (name, [base, test]) in names {
+        let more = test.0 - base.0;
+        rows.push([
+            name.into(),
+            base.0.into(),
+            base.1.into(),
+            test.0.into(),
+            test.1.into(),
+            more.into(),
+            (test.1 - base.1).into(),
+            if more > 0.0 {
+                "+"
+            } else if more < 0.0 {
+                "-"
+            } else {
+                "="
+            }
+            .into(),
+        ]);
+    }
+    rows.finish()
+}

@@ -1,0 +1,146 @@
+//! Kernels by name, as the kernel view of the TensorBoard plugin has them.
+//!
+//! Whether a kernel uses tensor cores (matrix cores) is told by its name: the names of cuDNN and
+//! cuBLAS on Volta to Ada, which the plugin knows, and those that came later: Hopper's and
+//! Blackwell's (`sm90`, `sm100`, `wgmma`, `nvjet`, `tcgen05`), CUTLASS 3, and AMD's `mfma`. Blocks per
+//! multiprocessor and the estimated occupancy are those of the trace, in the mean over time; a
+//! kernel of which the trace does not say counts as 0, as it does there.
+
+use arrow_array::RecordBatch;
+use hashbrown::HashMap;
+use kymograph_converters::trace::{StrId, Value};
+
+use super::needs_device_work;
+use crate::compat::tensorboard;
+use crate::model::Kind;
+use crate::registry::one_by_one;
+use crate::stats::Moments;
+use crate::table::Rows;
+use crate::{Column, Error, Metric, Model, Options};
+
+/// See the module.
+pub const METRIC: Metric = Metric {
+    name: "kernels",
+    answers: "which kernels ran how often and how long, on tensor cores or not, how well they fill \
+              the device",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks: one_by_one,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("name", "the kernel"),
+    Column::text("tensor_cores", "Yes or No"),
+    Column::int("calls", "how often it ran"),
+    Column::duration("total_duration", "how long it ran"),
+    Column::mean_duration("mean_duration", "how long in the mean"),
+    Column::duration("max_duration", "the longest time"),
+    Column::duration("min_duration", "the shortest time"),
+    Column::float("mean_blocks_per_sm", "blocks by multiprocessors, in the mean over time"),
+    Column::percent("mean_occupancy", "the estimated occupancy, in the mean over time"),
+];
+
+/// How long a kernel ran, and what that time is weighted with.
+#[derive(Default)]
+struct Sum {
+    moments: Moments,
+    blocks: f64,
+    occupancy: f64,
+}
+
+fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
+    needs_device_work(model)?;
+    let find = |name| model.trace.strings.find(name);
+    let (blocks, occupancy) = (find("blocks per SM"), find("est. achieved occupancy %"));
+    let mut kernels: HashMap<StrId, Sum> = HashMap::new();
+    for row in model.device().iter().copied() {
+        let at = row as usize;
+        if model.events.kinds[at] != Kind::Kernel {
+            continue;
+        }
+        let number = |name: Option<StrId>| {
+            let args = model.events.args(model.trace, row);
+            match name.and_then(|name| model.trace.args.find(args, name)) {
+                Some(Value::F64(x)) => x,
+                Some(Value::I64(n)) => n as f64,
+                _ => 0.0,
+            }
+        };
+        let dur = model.events.durs[at];
+        let sum = kernels.entry(model.events.names[at]).or_default();
+        sum.moments.add(dur);
+        sum.blocks += number(blocks) * dur as f64;
+        sum.occupancy += number(occupancy) * dur as f64;
+    }
+    let mut kernels: Vec<(&str, Sum)> =
+        kernels.into_iter().map(|(name, sum)| (model.text(name), sum)).collect();
+    kernels.sort_by(|a, b| (b.1.moments.sum, a.0).cmp(&(a.1.moments.sum, b.0)));
+    let mut rows = Rows::new(COLUMNS);
+    for (name, sum) in kernels {
+        let m = sum.moments;
+        let mean = |weighted: f64| if m.sum > 0 { weighted / m.sum as f64 } else { 0.0 };
+        rows.push([
+            model.rank.into(),
+            name.into(),
+            if uses_tensor_cores(name) { "Yes" } else { "No" }.into(),
+            m.count.into(),
+            m.sum.into(),
+            m.mean().into(),
+            m.max.into(),
+            m.min.into(),
+            mean(sum.blocks).into(),
+            mean(sum.occupancy).into(),
+        ]);
+    }
+    rows.finish()
+}
+
+/// Whether a kernel's name is one of those that use tensor cores.
+pub fn uses_tensor_cores(name: &str) -> bool {
+    // What came after the TensorBoard plugin, and what it forgot.
+    const OTHERS: [&str; 18] = [
+        "nvjet_",
+        "wgmma",
+        "tcgen05",
+        "cutlass3x_",
+        "sm90_xmma_",
+        "sm100_xmma_",
+        "tensorop",
+        "gmma",
+        "imma",
+        "qmma",
+        "flash::flash_fwd_",
+        "flash::flash_bwd_",
+        "mfma",
+        "Cijk_",
+        // cuDNN's implicit products, by the types that they multiply.
+        "_tf32f32",
+        "_f16f16_",
+        "_bf16bf16_",
+        "_e4m3",
+    ];
+    tensorboard::uses_tensor_cores(name) || OTHERS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uses_tensor_cores;
+
+    #[test]
+    fn kernels_of_all_generations() {
+        for name in [
+            "volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_nn",
+            "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_64x64_16x6_nn_align1>",
+            "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32",
+            "nvjet_sm90_tst_128x128_64x6_2x1_v_bz_NNT",
+            "Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1",
+        ] {
+            assert!(uses_tensor_cores(name), "{name}");
+        }
+        for name in ["void at::native::vectorized_elementwise_kernel<4>", "ampere_sgemm_32x128_nn"]
+        {
+            assert!(!uses_tensor_cores(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! How fast devices copied and filled memory over time, by the direction of the copy.
+//!
+//! What several copies of one direction do at the same time is added up. Their bandwidth is
+//! what the profiler says (`memory bandwidth (GB/s)`); the exact reading computes it from bytes
+//! and time where it does not. A copy that takes no time counts for a microsecond.
+
+use std::collections::BTreeMap;
+
+use arrow_array::RecordBatch;
+use kymograph_converters::trace::Value;
+
+use super::needs_device_work;
+use crate::model::Class;
+use crate::registry::one_by_one;
+use crate::stats::describe;
+use crate::table::Rows;
+use crate::{Column, Error, Metric, Model, Options, Unit};
+
+/// The series.
+pub const METRIC: Metric = Metric {
+    name: "memory_bandwidth",
+    answers: "how fast each kind of copy moved memory, over time",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks: one_by_one,
+};
+
+/// Statistics of the series.
+pub const SUMMARY: Metric = Metric {
+    name: "memory_bandwidth_summary",
+    answers: "how fast each kind of copy moved memory: mean, deviation, quartiles",
+    columns: SUMMARY_COLUMNS,
+    of_trace: summary,
+    over_ranks: one_by_one,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank").hta(""),
+    Column::moment("ts", "when the bandwidth changes"),
+    Column::int("pid", "the device"),
+    Column::text("name", "the kind of copy"),
+    Column::float("memory_bw_gbps", "the bandwidth from then on").unit(Unit::GigabytesPerSecond),
+];
+
+const SUMMARY_COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("name", "the kind of copy"),
+    Column::int("count", "how often the bandwidth changed to something above 0"),
+    Column::float("mean", "the mean after changes").unit(Unit::GigabytesPerSecond),
+    Column::float("std", "their standard deviation").unit(Unit::GigabytesPerSecond),
+    Column::float("min", "the least").unit(Unit::GigabytesPerSecond),
+    Column::float("25%", "a quarter is less").unit(Unit::GigabytesPerSecond),
+    Column::float("50%", "half is less").unit(Unit::GigabytesPerSecond),
+    Column::float("75%", "three quarters are less").unit(Unit::GigabytesPerSecond),
+    Column::float("max", "the most").unit(Unit::GigabytesPerSecond),
+];
+
+/// When, the device, the bandwidth from then on.
+pub(super) type Change = (i64, i64, f64);
+
+pub(super) fn series<'a>(model: &Model<'a>) -> Result<BTreeMap<&'a str, Vec<Change>>, Error> {
+    needs_device_work(model)?;
+    let events = &model.events;
+    let classes = model.classes();
+    let mut series: BTreeMap<&'a str, Vec<Change>> = BTreeMap::new();
+    let work = (0..events.len() as u32).filter(|row| events.on_device(*row));
+    let copies: Vec<u32> =
+        work.filter(|row| classes.of_row(model, *row) == Class::Memory).collect();
+    // Beginnings count before ends of one moment.
+    for row in &copies {
+        let change = (events.starts[*row as usize], events.lane(*row).pid, bandwidth(model, *row));
+        series.entry(direction(model.name(*row))).or_default().push(change);
+    }
+    for row in &copies {
+        let dur = if events.durs[*row as usize] == 0 { 1000 } else { events.durs[*row as usize] };
+        let end = events.starts[*row as usize].saturating_add(dur);
+        let change = (end, events.lane(*row).pid, -bandwidth(model, *row));
+        series.entry(direction(model.name(*row))).or_default().push(change);
+    }
+    for changes in series.values_mut() {
+        changes.sort_by_key(|(time, ..)| *time);
+        let mut sum = 0.0;
+        for (.., bandwidth) in changes {
+            sum += *bandwidth;
+            *bandwidth = sum;
+        }
+    }
+    Ok(series)
+}
+
+/// `Memcpy DtoH`, `Memset`.
+fn direction(name: &str) -> &str {
+    if name.starts_with("Memset") {
+        return "Memset";
+    }
+    if !name.starts_with("Memcpy") {
+        return "Memcpy Unknown";
+    }
+    name.char_indices().nth(11).map_or(name, |(end, _)| &name[..end])
+}
+
+fn bandwidth(model: &Model<'_>, row: u32) -> f64 {
+    let number = |name| {
+        let id = model.trace.strings.find(name)?;
+        match model.trace.args.find(model.events.args(model.trace, row), id)? {
+            Value::F64(x) => Some(x),
+            Value::I64(n) => Some(n as f64),
+            Value::U64(n) => Some(n as f64),
+            _ => None,
+        }
+    };
+    let computed = || {
+        let bytes = number("bytes").filter(|_| model.reading.hta().is_none())?;
+        Some(bytes / model.events.durs[row as usize].max(1) as f64)
+    };
+    number("memory bandwidth (GB/s)").or_else(computed).unwrap_or(0.0)
+}
+
+fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
+    let mut rows = Rows::new(COLUMNS);
+    for (name, changes) in series(model)? {
+        for (time, device, bandwidth) in changes {
+            let rank = model.rank.into();
+            rows.push([rank, time.into(), device.into(), name.into(), bandwidth.into()]);
+        }
+    }
+    rows.finish()
+}
+
+fn summary(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
+    let mut rows = Rows::new(SUMMARY_COLUMNS);
+    for (name, changes) in series(model)? {
+        let some = changes.iter().map(|(.., bandwidth)| *bandwidth).filter(|b| *b > 0.0);
+        let d = describe(some.collect());
+        if d.count == 0 {
+            continue;
+        }
+        let [min, q25, q50, q75, max] = d.quartiles;
+        rows.push([
+            model.rank.into(),
+            name.into(),
+            d.count.into(),
+            d.mean.into(),
+            d.std.into(),
+            min.into(),
+            q25.into(),
+            q50.into(),
+            q75.into(),
+            max.into(),
+        ]);
+    }
+    rows.finish()
+}

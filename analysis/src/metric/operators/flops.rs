@@ -1,0 +1,91 @@
+//! How many floating point operations an operator takes, by the shapes of its inputs: the rules
+//! of PyTorch's profiler, which has some for seven operators.
+
+use kymograph_converters::trace::{ListId, Trace, Value};
+
+use crate::model::Model;
+
+/// The operations of an event; 0 where there is no rule, or the trace has no shapes.
+pub(super) fn of(model: &Model<'_>, row: u32) -> f64 {
+    let rule = match model.name(row) {
+        "aten::conv2d" => conv2d,
+        "aten::mm" | "aten::bmm" => |inputs: &Inputs<'_>| inputs.product(0),
+        "aten::addmm" | "aten::baddbmm" => |inputs: &Inputs<'_>| inputs.product(1),
+        "aten::mul" | "aten::add" => |inputs: &Inputs<'_>| Some(inputs.dims(0)?.iter().product()),
+        _ => return 0.0,
+    };
+    Inputs::of(model, row).and_then(|inputs| rule(&inputs)).unwrap_or(0.0)
+}
+
+/// Inputs of an operator.
+struct Inputs<'a> {
+    trace: &'a Trace,
+    shapes: ListId,
+    values: Option<ListId>,
+}
+
+impl<'a> Inputs<'a> {
+    fn of(model: &Model<'a>, row: u32) -> Option<Inputs<'a>> {
+        let trace = model.trace;
+        let list = |name| {
+            let args = model.events.args(trace, row);
+            match trace.args.find(args, trace.strings.find(name)?)? {
+                Value::List(list) => Some(list),
+                _ => None,
+            }
+        };
+        Some(Inputs { trace, shapes: list("Input Dims")?, values: list("Concrete Inputs") })
+    }
+
+    /// The shape of an input.
+    fn dims(&self, input: usize) -> Option<Vec<f64>> {
+        let Value::List(dims) = self.trace.args.items(self.shapes).nth(input)? else { return None };
+        let dims: Option<Vec<f64>> = self.trace.args.items(dims).map(number).collect();
+        dims
+    }
+
+    /// An input that is a number or a list of numbers.
+    fn numbers(&self, input: usize) -> Option<Vec<f64>> {
+        match self.trace.args.items(self.values?).nth(input)? {
+            Value::Str(text) => {
+                let text = self.trace.strings.get(text).trim_matches(['[', ']']);
+                text.split(',').map(|number| number.trim().parse().ok()).collect()
+            }
+            value => Some(vec![number(value)?]),
+        }
+    }
+
+    /// The product of two matrices, or of batches of them.
+    fn product(&self, first: usize) -> Option<f64> {
+        let (a, b) = (self.dims(first)?, self.dims(first + 1)?);
+        Some(2.0 * a.iter().product::<f64>() * b.last()?)
+    }
+}
+
+fn conv2d(inputs: &Inputs<'_>) -> Option<f64> {
+    let [batch, channels, height, width] = inputs.dims(0)?[..] else { return None };
+    let [out, _, kernel_height, kernel_width] = inputs.dims(1)?[..] else { return None };
+    let pair = |input| match inputs.numbers(input)?[..] {
+        [both] => Some((both, both)),
+        [first, second] => Some((first, second)),
+        _ => None,
+    };
+    let (stride, padding, dilation) = (pair(3)?, pair(4)?, pair(5)?);
+    let groups = *inputs.numbers(6)?.first()?;
+    let size = |size: f64, kernel: f64, stride: f64, padding: f64, dilation: f64| {
+        ((size + 2.0 * padding - dilation * (kernel - 1.0) - 1.0) / stride).floor() + 1.0
+    };
+    let out_height = size(height, kernel_height, stride.0, padding.0, dilation.0);
+    let out_width = size(width, kernel_width, stride.1, padding.1, dilation.1);
+    let positions = batch * out_height * out_width;
+    Some(2.0 * positions * kernel_height * kernel_width * channels * out / groups)
+}
+
+fn number(value: Value) -> Option<f64> {
+    match value {
+        Value::I64(n) => Some(n as f64),
+        Value::U64(n) => Some(n as f64),
+        Value::F64(x) => Some(x),
+        _ => None,
+    }
+}

@@ -1,0 +1,170 @@
+//! Operators, calls and kernels by name, as `key_averages()` of PyTorch's profiler has them.
+//!
+//! An operator's own time is what it does not spend in operators and calls that it calls (and,
+//! with --python-functions, in Python functions); its device time is that of the work that it and those launched. Work belongs
+//! to the operator whose `External id` it has. Kernels have rows of their own **besides**: adding
+//! rows counts work twice. `ProfilerStep#N` is `ProfilerStep*`; an only child of its parent's
+//! name is its parent. Memory is what was allocated less what was freed while an event lasted, on
+//! any thread.
+//!
+//! `--compat torch` prints `table()` to the character.
+
+mod flops;
+mod tree;
+
+use arrow_array::RecordBatch;
+use hashbrown::HashMap;
+use kymograph_converters::trace::{ArgsId, Value};
+
+use crate::model::Kind;
+use crate::registry::one_by_one;
+use crate::table::Rows;
+use crate::{Column, Error, Metric, Model, Options, Unit};
+use tree::Tree;
+
+/// By name.
+pub const METRIC: Metric = Metric {
+    name: "operators",
+    answers: "which operators take the time, on the host and on devices, themselves and with all \
+              that they call",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks: one_by_one,
+};
+
+/// By name and shapes.
+pub const BY_SHAPE: Metric = Metric {
+    name: "operators_by_shape",
+    answers: "the same by the shapes of their inputs",
+    columns: COLUMNS,
+    of_trace: by_shape,
+    over_ranks: one_by_one,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("name", "the operator, call, kernel or annotation"),
+    Column::text("input_shapes", "the shapes of its inputs; null if not told apart"),
+    Column::text("device_type", "CPU or device"),
+    Column::int("is_user_annotation", "1 for ranges that the program named"),
+    Column::int("calls", "how often it came"),
+    Column::mean_duration("self_cpu_time", "the time that it spent itself"),
+    Column::mean_duration("cpu_time_total", "the time that it took"),
+    Column::mean_duration("cpu_time_avg", "the time that it took in the mean"),
+    Column::mean_duration("self_device_time", "the time of work that it launched itself"),
+    Column::mean_duration(
+        "device_time_total",
+        "the time of work that it and what it calls launched",
+    ),
+    Column::mean_duration("device_time_avg", "that in the mean"),
+    Column::int("cpu_memory", "allocated less freed on the host").unit(Unit::Bytes),
+    Column::int("self_cpu_memory", "that by itself").unit(Unit::Bytes),
+    Column::int("device_memory", "allocated less freed on devices").unit(Unit::Bytes),
+    Column::int("self_device_memory", "that by itself").unit(Unit::Bytes),
+    Column::float("flops", "floating point operations by its shapes; null if the trace has none"),
+];
+
+/// A row. Times are microseconds, added up in the order of events, as PyTorch does it.
+#[derive(Default)]
+struct Sum {
+    calls: u64,
+    host: f64,
+    self_host: f64,
+    device: f64,
+    self_device: f64,
+    memory: [i64; 2],
+    self_memory: [i64; 2],
+    flops: f64,
+}
+
+/// Name, shapes, on a device, an annotation.
+type Key = (String, Option<String>, bool, bool);
+
+fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    table(model, options, false)
+}
+
+fn by_shape(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    table(model, options, true)
+}
+
+fn table(model: &Model<'_>, options: &Options, shapes: bool) -> Result<RecordBatch, Error> {
+    let tree = Tree::of(model, options.python_functions)?;
+    let mut order: Vec<(Key, Sum)> = Vec::new();
+    let mut places: HashMap<Key, usize> = HashMap::new();
+    for at in tree.all() {
+        let event = &tree.events[at];
+        let kind = model.events.kinds[event.row as usize];
+        if kind == Kind::Python {
+            continue;
+        }
+        let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
+        let shape = shapes.then(|| input_shapes(model, event.row));
+        let name = tree::name(model, event.row).to_owned();
+        let key = (name, shape, event.on_device, annotation);
+        let place = *places.entry(key.clone()).or_insert_with(|| {
+            order.push((key, Sum::default()));
+            order.len() - 1
+        });
+        let sum = &mut order[place].1;
+        sum.calls += 1;
+        sum.host += tree.host_time(at);
+        sum.self_host += tree.self_host_time(at);
+        sum.device += tree.device_time(at);
+        sum.self_device += tree.self_device_time(at);
+        sum.flops += flops::of(model, event.row);
+        for side in [0, 1] {
+            sum.memory[side] += event.memory[side];
+            sum.self_memory[side] += tree.self_memory(at, side);
+        }
+    }
+    let has_shapes = model.trace.strings.find("Input Dims").is_some();
+    let mut rows = Rows::new(COLUMNS);
+    for ((name, shapes, on_device, annotation), sum) in order {
+        let mean = |time: f64| time / sum.calls as f64;
+        let memory = |bytes: i64| tree.has_memory.then_some(bytes);
+        rows.push([
+            model.rank.into(),
+            name.as_str().into(),
+            shapes.as_deref().into(),
+            if on_device { "device" } else { "CPU" }.into(),
+            i64::from(annotation).into(),
+            sum.calls.into(),
+            nanos(sum.self_host).into(),
+            nanos(sum.host).into(),
+            nanos(mean(sum.host)).into(),
+            nanos(sum.self_device).into(),
+            nanos(sum.device).into(),
+            nanos(mean(sum.device)).into(),
+            memory(sum.memory[0]).into(),
+            memory(sum.self_memory[0]).into(),
+            memory(sum.memory[1]).into(),
+            memory(sum.self_memory[1]).into(),
+            has_shapes.then_some(sum.flops).into(),
+        ]);
+    }
+    rows.finish()
+}
+
+fn nanos(micros: f64) -> f64 {
+    micros * 1e3
+}
+
+/// The shapes as Python prints them; `[]` where the trace has none.
+fn input_shapes(model: &Model<'_>, row: u32) -> String {
+    let dims = model.trace.strings.find("Input Dims");
+    let args: Option<ArgsId> = model.events.args(model.trace, row);
+    let value = dims.and_then(|dims| model.trace.args.find(args, dims));
+    let Some(Value::List(list)) = value else { return "[]".to_owned() };
+    // Of lists of tensors PyTorch has no shapes.
+    let shape = |item| match item {
+        Value::List(dims)
+            if model.trace.args.items(dims).any(|dim| matches!(dim, Value::List(_))) =>
+        {
+            "[]".to_owned()
+        }
+        item => model.trace.json(item),
+    };
+    let shapes: Vec<String> = model.trace.args.items(list).map(shape).collect();
+    format!("[{}]", shapes.join(", "))
+}

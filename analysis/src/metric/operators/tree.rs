@@ -1,0 +1,286 @@
+//! Operators as PyTorch's profiler sees them: what calls what, and whose the device work is.
+
+use hashbrown::HashMap;
+use kymograph_converters::trace::{ArgsId, StrId, Value};
+
+use crate::Error;
+use crate::model::{Events, Kind, Model};
+
+/// An event of the host or of a device.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) row: u32,
+    /// Beginning and end in microseconds since the trace began.
+    pub(super) start: f64,
+    pub(super) end: f64,
+    pub(super) on_device: bool,
+    /// The event around it.
+    pub(super) parent: Option<u32>,
+    pub(super) children: Vec<u32>,
+    /// How long device work takes that it launched itself.
+    kernels: f64,
+    /// Bytes that were allocated less those that were freed while it lasted: host, device.
+    pub(super) memory: [i64; 2],
+    /// A node in the tree that stands for nothing of its own: see [`Tree::merge`].
+    gone: bool,
+}
+
+impl Event {
+    pub(super) fn time(&self) -> f64 {
+        self.end - self.start
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// In the order of their beginnings, the longest first.
+    pub(super) events: Vec<Event>,
+    /// How long device work below each takes, itself included.
+    device: Vec<f64>,
+    /// Whether the trace says what was allocated.
+    pub(super) has_memory: bool,
+}
+
+impl Tree {
+    pub(super) fn of(model: &Model<'_>, python: bool) -> Result<Tree, Error> {
+        let mut tree =
+            Tree { events: events(model, python), device: Vec::new(), has_memory: false };
+        if tree.events.is_empty() {
+            let rank = model.rank;
+            return Err(Error::Nothing(format!("rank {rank} has neither operators nor kernels")));
+        }
+        tree.count_memory(model);
+        let threads = tree.link(model);
+        tree.nest(&threads);
+        tree.merge(model);
+        tree.device = vec![0.0; tree.events.len()];
+        // Callers come before what they call.
+        for at in (0..tree.events.len()).rev() {
+            let event = &tree.events[at];
+            let below: f64 = event.children.iter().map(|c| tree.device[*c as usize]).sum();
+            tree.device[at] = if event.on_device { event.time() } else { event.kernels + below };
+        }
+        Ok(tree)
+    }
+
+    /// All events that are left.
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.events.len()).filter(|at| !self.events[*at].gone)
+    }
+
+    pub(super) fn host_time(&self, at: usize) -> f64 {
+        if self.events[at].on_device { 0.0 } else { self.events[at].time() }
+    }
+
+    pub(super) fn self_host_time(&self, at: usize) -> f64 {
+        let children = &self.events[at].children;
+        self.host_time(at) - children.iter().map(|c| self.host_time(*c as usize)).sum::<f64>()
+    }
+
+    pub(super) fn device_time(&self, at: usize) -> f64 {
+        self.device[at]
+    }
+
+    pub(super) fn self_device_time(&self, at: usize) -> f64 {
+        let children = &self.events[at].children;
+        self.device[at] - children.iter().map(|c| self.device[*c as usize]).sum::<f64>()
+    }
+
+    pub(super) fn self_memory(&self, at: usize, device: usize) -> i64 {
+        let children = self.events[at].children.iter();
+        let below: i64 = children.map(|c| self.events[*c as usize].memory[device]).sum();
+        self.events[at].memory[device] - below
+    }
+
+    /// What was allocated and freed while each event of the host lasted, on any thread.
+    fn count_memory(&mut self, model: &Model<'_>) {
+        let find = |name| model.trace.strings.find(name);
+        let (Some(memory), Some(bytes)) = (find("[memory]"), find("Bytes")) else { return };
+        let device = find("Device Type");
+        let number =
+            |args: Option<ArgsId>, name: Option<StrId>| match model.trace.args.find(args, name?)? {
+                Value::I64(n) => Some(n),
+                _ => None,
+            };
+        let mut records: [Vec<(i64, i64)>; 2] = Default::default();
+        for instant in model.trace.instants.iter().filter(|instant| instant.name == memory) {
+            // The numbers of c10: the host's kinds, and those of devices.
+            let side = match number(instant.args, device) {
+                Some(0 | 5 | 7) => 0,
+                Some(_) => 1,
+                None => continue,
+            };
+            records[side].extend(number(instant.args, Some(bytes)).map(|n| (instant.time.0, n)));
+        }
+        self.has_memory = records.iter().any(|records| !records.is_empty());
+        for (side, records) in records.iter_mut().enumerate() {
+            records.sort_by_key(|(time, _)| *time);
+            let mut sums = vec![0i64];
+            sums.extend(records.iter().scan(0i64, |sum, (_, bytes)| {
+                *sum = sum.saturating_add(*bytes);
+                Some(*sum)
+            }));
+            for event in self.events.iter_mut().filter(|event| !event.on_device) {
+                let (start, end) = model.events.interval(event.row);
+                let from = records.partition_point(|(time, _)| *time < start);
+                let to = records.partition_point(|(time, _)| *time <= end);
+                event.memory[side] = sums[to] - sums[from];
+            }
+        }
+    }
+
+    /// Gives operators the device work of their number, and calls of the runtime the threads of
+    /// their operators. Gives back the thread of each event of the host.
+    fn link(&mut self, model: &Model<'_>) -> Vec<(i64, i64)> {
+        let external = External::new(model);
+        let mut operators: HashMap<i64, usize> = HashMap::new();
+        for (at, event) in self.events.iter().enumerate() {
+            let kind = model.events.kinds[event.row as usize];
+            if matches!(kind, Kind::Operator | Kind::Annotation)
+                && let Some(number) = external.of(model, event.row)
+            {
+                operators.insert(number, at);
+            }
+        }
+        let mut threads = Vec::with_capacity(self.events.len());
+        for at in 0..self.events.len() {
+            let row = self.events[at].row;
+            let kind = model.events.kinds[row as usize];
+            let own = model.events.lane(row);
+            let is_call = matches!(kind, Kind::Runtime | Kind::Driver);
+            let mut thread = (own.pid, own.tid);
+            if (is_call || self.events[at].on_device)
+                && let Some(operator) = external.of(model, row).and_then(|n| operators.get(&n))
+            {
+                if is_call {
+                    let lane = model.events.lane(self.events[*operator].row);
+                    thread = (lane.pid, lane.tid);
+                } else if kind.is_work() {
+                    self.events[*operator].kernels += self.events[at].time();
+                }
+            }
+            threads.push(thread);
+        }
+        threads
+    }
+
+    /// An event lies in another if it begins before that ends, and ends no later.
+    fn nest(&mut self, threads: &[(i64, i64)]) {
+        let mut open: HashMap<(i64, i64), Vec<u32>> = HashMap::new();
+        for (at, thread) in threads.iter().enumerate() {
+            if self.events[at].on_device {
+                continue;
+            }
+            let stack = open.entry(*thread).or_default();
+            let (start, end) = (self.events[at].start, self.events[at].end);
+            while let Some(top) = stack.last() {
+                let around = &self.events[*top as usize];
+                if start >= around.end || end > around.end {
+                    stack.pop();
+                } else {
+                    break;
+                }
+            }
+            let parent = stack.last().copied();
+            stack.push(at as u32);
+            self.events[at].parent = parent;
+            if let Some(parent) = parent {
+                self.events[parent as usize].children.push(at as u32);
+            }
+        }
+    }
+
+    /// An only child of its parent's name is its parent.
+    fn merge(&mut self, model: &Model<'_>) {
+        loop {
+            let mut merged = false;
+            for at in 0..self.events.len() {
+                let Some(parent) = self.events[at].parent.filter(|_| !self.events[at].gone) else {
+                    continue;
+                };
+                let parent = parent as usize;
+                let name = |at: usize| name(model, self.events[at].row);
+                if self.events[parent].children.len() != 1 || name(at) != name(parent) {
+                    continue;
+                }
+                let children = std::mem::take(&mut self.events[at].children);
+                for child in &children {
+                    self.events[*child as usize].parent = Some(parent as u32);
+                }
+                self.events[parent].children = children;
+                self.events[parent].kernels = self.events[at].kernels;
+                self.events[at].gone = true;
+                merged = true;
+            }
+            if !merged {
+                return;
+            }
+        }
+    }
+}
+
+/// What an event is called: steps have no numbers.
+pub(super) fn name<'a>(model: &Model<'a>, row: u32) -> &'a str {
+    match model.name(row) {
+        step if step.starts_with("ProfilerStep#") => "ProfilerStep*",
+        name => name,
+    }
+}
+
+/// Events in the order of their beginnings, of those that begin together the longest first.
+fn events(model: &Model<'_>, python: bool) -> Vec<Event> {
+    let events = &model.events;
+    let counts = |row: &u32| {
+        let kind = events.kinds[*row as usize];
+        let callee = match kind {
+            Kind::Other | Kind::Step => false,
+            Kind::Python => python,
+            _ => true,
+        };
+        callee || events.on_device(*row)
+    };
+    let mut rows: Vec<u32> = (0..events.len() as u32).filter(counts).collect();
+    rows.sort_by_key(|row| (events.starts[*row as usize], std::cmp::Reverse(events.end(*row))));
+    let span = model.trace.strings.find("PyTorch Profiler (0)");
+    let spans = events.names.iter().zip(&events.starts).find(|(name, _)| Some(**name) == span);
+    let origin = spans.map_or(model.origin, |(_, start)| *start);
+    let micros = |time: i64| time.saturating_sub(origin) as f64 / 1e3;
+    let event = |row: u32| {
+        let (start, end) = events.interval(row);
+        let kind = events.kinds[row as usize];
+        Event {
+            row,
+            start: micros(start),
+            end: micros(end),
+            on_device: is_on_device(events, row, kind),
+            parent: None,
+            children: Vec::new(),
+            kernels: 0.0,
+            memory: [0; 2],
+            gone: false,
+        }
+    };
+    rows.into_iter().map(event).collect()
+}
+
+fn is_on_device(events: &Events, row: u32, kind: Kind) -> bool {
+    events.on_device(row) || matches!(kind, Kind::DeviceAnnotation | Kind::Sync)
+}
+
+/// The number that joins operators with calls and device work.
+struct External(Option<StrId>);
+
+impl External {
+    fn new(model: &Model<'_>) -> External {
+        let find = |name| model.trace.strings.find(name);
+        External(find("External id").or_else(|| find("external id")))
+    }
+
+    fn of(&self, model: &Model<'_>, row: u32) -> Option<i64> {
+        match model.trace.args.find(model.events.args(model.trace, row), self.0?)? {
+            Value::I64(n) => Some(n).filter(|n| *n != 0),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! How many activities each stream had waiting: one more when a call launches one, one fewer
+//! when a device begins it.
+//!
+//! The exact reading counts every launch that has its work in the trace; HTA those of a list of
+//! names. Where several things happen at one moment, launches count first.
+
+use arrow_array::RecordBatch;
+use hashbrown::HashMap;
+
+use super::needs_device_work;
+use crate::compat::hta::Version;
+use crate::registry::one_by_one;
+use crate::stats::describe;
+use crate::table::Rows;
+use crate::{Column, Error, Metric, Model, Options, Part};
+
+/// The series.
+pub const METRIC: Metric = Metric {
+    name: "queue_length",
+    answers: "how many activities waited on each stream, over time",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks: one_by_one,
+};
+
+/// Statistics of the series.
+pub const SUMMARY: Metric = Metric {
+    name: "queue_length_summary",
+    answers: "how many activities waited on each stream: mean, deviation, quartiles",
+    columns: SUMMARY_COLUMNS,
+    of_trace: summary,
+    over_ranks: one_by_one,
+};
+
+/// Full queues.
+pub const BLOCKED: Metric = Metric {
+    name: "blocked_on_queue",
+    answers: "how long the queue of each stream was full, so that launches had to wait",
+    columns: BLOCKED_COLUMNS,
+    of_trace: blocked,
+    over_ranks: blocked_over_ranks,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank").hta(""),
+    Column::int("index", "the place of the event in the trace"),
+    Column::moment("ts", "when the length changes"),
+    Column::int("pid", "the device"),
+    Column::int("tid", "the stream, as the trace numbers it"),
+    Column::int("stream", "the stream"),
+    Column::int("queue_length", "the length from then on"),
+];
+
+const SUMMARY_COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::int("stream", "the stream"),
+    Column::int("count", "how often the length changed"),
+    Column::float("mean", "the mean after changes, however long they held"),
+    Column::float("std", "their standard deviation"),
+    Column::float("min", "the least"),
+    Column::float("25%", "a quarter is less"),
+    Column::float("50%", "half is less"),
+    Column::float("75%", "three quarters are less"),
+    Column::float("max", "the most"),
+];
+
+const BLOCKED_COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::int("stream", "the stream"),
+    Column::duration("duration_at_max_queue_length", "how long it was full"),
+    Column::float("relative_duration_at_max_queue_length", "of the time of the trace")
+        .unit(crate::Unit::Ratio),
+];
+
+/// A change of the length.
+pub(super) struct Change {
+    /// The event that changes it.
+    pub(super) row: u32,
+    /// The device event, which knows the stream.
+    pub(super) work: u32,
+    pub(super) time: i64,
+    pub(super) length: i64,
+}
+
+/// The changes of each stream, in the order of its number.
+pub(super) fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
+    needs_device_work(model)?;
+    let events = &model.events;
+    let number = |row: u32| events.correlations[row as usize];
+    let mut work: HashMap<i64, Vec<u32>> = HashMap::new();
+    for row in 0..events.len() as u32 {
+        if events.on_device(row) && number(row) != -1 {
+            work.entry(number(row)).or_default().push(row);
+        }
+    }
+    let mut streams: HashMap<i64, Vec<Change>> = HashMap::new();
+    let mut launched: HashMap<i64, ()> = HashMap::new();
+    for row in (0..events.len() as u32).filter(|row| is_launch(model, *row)) {
+        launched.insert(number(row), ());
+        for work in work.get(&number(row)).into_iter().flatten() {
+            let stream = events.streams[*work as usize].into();
+            let time = events.starts[row as usize];
+            streams.entry(stream).or_default().push(Change { row, work: *work, time, length: 1 });
+        }
+    }
+    for row in 0..events.len() as u32 {
+        if events.on_device(row) && launched.contains_key(&number(row)) {
+            let (stream, time) = (events.streams[row as usize].into(), events.starts[row as usize]);
+            streams.entry(stream).or_default().push(Change { row, work: row, time, length: -1 });
+        }
+    }
+    let mut streams: Vec<_> = streams.into_iter().collect();
+    streams.sort_unstable_by_key(|(stream, _)| *stream);
+    for (_, changes) in &mut streams {
+        changes.sort_by_key(|change| change.time);
+        let mut length = 0;
+        for change in changes {
+            length += change.length;
+            change.length = length;
+        }
+    }
+    Ok(streams)
+}
+
+/// Whether an event is a call that launched something that counts.
+pub(super) fn is_launch(model: &Model<'_>, row: u32) -> bool {
+    let has_peer = model.peers().get(row).is_some();
+    has_peer
+        && match model.reading.hta() {
+            Some(rules) => is_named_launch(rules.version, model.name(row)),
+            None => !model.events.on_device(row),
+        }
+}
+
+fn is_named_launch(version: Version, name: &str) -> bool {
+    match name {
+        "cudaLaunchKernel"
+        | "cudaLaunchKernelExC"
+        | "cuLaunchKernel"
+        | "cudaMemcpyAsync"
+        | "cudaMemsetAsync"
+        | "runFunction - job_prep_and_submit_for_execution"
+        | "hipLaunchKernel"
+        | "hipExtModuleLaunchKernel"
+        | "hipMemsetAsync"
+        | "hipMemcpyAsync"
+        | "hipMemcpyWithStream" => true,
+        "cuLaunchKernelEx" => version == Version::TraceInsight,
+        _ => false,
+    }
+}
+
+fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    let mut rows = Rows::new(COLUMNS);
+    for (stream, changes) in wanted(series(model)?, options) {
+        for change in changes {
+            let lane = model.events.lane(change.work);
+            rows.push([
+                model.rank.into(),
+                i64::from(model.events.positions[change.row as usize]).into(),
+                change.time.into(),
+                lane.pid.into(),
+                lane.tid.into(),
+                stream.into(),
+                change.length.into(),
+            ]);
+        }
+    }
+    rows.finish()
+}
+
+fn summary(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    let mut rows = Rows::new(SUMMARY_COLUMNS);
+    for (stream, changes) in wanted(series(model)?, options) {
+        let d = describe(changes.iter().map(|change| change.length as f64).collect());
+        let [min, q25, q50, q75, max] = d.quartiles;
+        rows.push([
+            model.rank.into(),
+            stream.into(),
+            d.count.into(),
+            d.mean.into(),
+            d.std.into(),
+            min.into(),
+            q25.into(),
+            q50.into(),
+            q75.into(),
+            max.into(),
+        ]);
+    }
+    rows.finish()
+}
+
+/// HTA keeps one stream of each rank: the last one that was full at all.
+fn blocked(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    let starts = &model.events.starts;
+    let whole = starts.iter().max().zip(starts.iter().min()).map_or(0, |(max, min)| max - min);
+    let mut full = Vec::new();
+    for (stream, changes) in wanted(series(model)?, options) {
+        let mut time = 0;
+        let mut any = false;
+        for (at, change) in changes.iter().enumerate() {
+            if change.length >= options.max_queue_length {
+                any = true;
+                time += changes.get(at + 1).map_or(0, |next| next.time - change.time);
+            }
+        }
+        if any {
+            full.push((stream, time));
+        }
+    }
+    if model.reading.hta().is_some() {
+        full = full.split_off(full.len().saturating_sub(1));
+    }
+    let mut rows = Rows::new(BLOCKED_COLUMNS);
+    for (stream, time) in full {
+        let part = time as f64 / whole as f64;
+        rows.push([model.rank.into(), stream.into(), time.into(), part.into()]);
+    }
+    rows.finish()
+}
+
+/// That no queue was full is an answer.
+fn blocked_over_ranks(
+    metric: &Metric,
+    parts: &[Part],
+    options: &Options,
+) -> Result<RecordBatch, Error> {
+    one_by_one(metric, parts, options)
+}
+
+fn wanted(mut streams: Vec<(i64, Vec<Change>)>, options: &Options) -> Vec<(i64, Vec<Change>)> {
+    streams.retain(|(s, _)| options.streams.is_empty() || options.streams.contains(s));
+    streams
+}

@@ -1,0 +1,205 @@
+//! What many metrics need of a trace, computed once, as columns.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`Events`] | everything that has a beginning and an end, a row each |
+//! | [`Peers`] | launches and what they launched |
+//! | [`Steps`] | profiler steps, and the step of each event |
+//! | [`Classes`] | what kind of work device events are |
+//! | [`Calls`] | the call tree of each thread |
+//!
+//! Parts are made when they are first asked for, so that a metric pays for what it reads. A row
+//! of [`Events`] is a `u32`; [`NONE`] is no row.
+
+mod calls;
+mod classes;
+mod events;
+mod kind;
+mod peers;
+mod steps;
+
+pub use calls::{Calls, Thread};
+pub(crate) use calls::{chains, nest_by_count};
+pub use classes::{Class, Classes};
+pub use events::{Events, Lane};
+pub use kind::Kind;
+pub use peers::Peers;
+pub(crate) use peers::is_device_side;
+pub use steps::{Step, Steps};
+
+use std::cell::OnceCell;
+
+use kymograph_converters::trace::{ProcessId, StrId, Trace};
+
+use crate::Options;
+use crate::compat::hta::Rules;
+use crate::interval::{self, Interval};
+
+/// No row.
+pub const NONE: u32 = u32::MAX;
+
+/// How a trace is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reading {
+    /// As it is, in nanoseconds.
+    #[default]
+    Exact,
+    /// By the rules of HTA.
+    Hta(Rules),
+}
+
+impl Reading {
+    /// HTA's rules, if those are followed.
+    pub fn hta(self) -> Option<Rules> {
+        match self {
+            Reading::Exact => None,
+            Reading::Hta(rules) => Some(rules),
+        }
+    }
+}
+
+/// A trace as metrics see it: one rank's part of it.
+#[derive(Debug)]
+pub struct Model<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// How it is read.
+    pub reading: Reading,
+    /// The rank.
+    pub rank: i64,
+    /// When the first event begins, before any was left out.
+    pub origin: i64,
+    /// Everything that has a beginning and an end.
+    pub events: Events,
+    peers: OnceCell<Peers>,
+    steps: OnceCell<Steps>,
+    classes: OnceCell<Classes>,
+    calls: OnceCell<Calls>,
+    device: OnceCell<Vec<u32>>,
+}
+
+impl<'a> Model<'a> {
+    /// Reads a trace, or the part of one process of it.
+    pub fn new(
+        trace: &'a Trace,
+        process: Option<ProcessId>,
+        rank: i64,
+        reading: Reading,
+    ) -> Model<'a> {
+        let mut model = Model {
+            trace,
+            reading,
+            rank,
+            origin: 0,
+            events: Events::of(trace, process, reading),
+            peers: OnceCell::new(),
+            steps: OnceCell::new(),
+            classes: OnceCell::new(),
+            calls: OnceCell::new(),
+            device: OnceCell::new(),
+        };
+        model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
+        if let Reading::Hta(rules) = reading {
+            crate::compat::hta::shape(&mut model, rules);
+        }
+        model
+    }
+
+    /// A name or another text.
+    pub fn text(&self, id: StrId) -> &'a str {
+        self.trace.strings.get(id)
+    }
+
+    /// The name of an event.
+    pub fn name(&self, row: u32) -> &'a str {
+        self.text(self.events.names[row as usize])
+    }
+
+    /// Launches and what they launched.
+    pub fn peers(&self) -> &Peers {
+        self.peers.get_or_init(|| Peers::of(self))
+    }
+
+    /// Profiler steps.
+    pub fn steps(&self) -> &Steps {
+        self.steps.get_or_init(|| Steps::of(self))
+    }
+
+    /// What kind of work device events are.
+    pub fn classes(&self) -> &Classes {
+        self.classes.get_or_init(|| Classes::of(self))
+    }
+
+    /// The call tree of each thread.
+    pub fn calls(&self) -> &Calls {
+        self.calls.get_or_init(|| Calls::of(self))
+    }
+
+    /// Events on devices, in the order of their beginnings; of those that begin together, in
+    /// the order of the trace.
+    pub fn device(&self) -> &[u32] {
+        self.device.get_or_init(|| {
+            let streams = self.events.streams.iter().enumerate();
+            let rows = streams.filter(|(_, stream)| **stream != Events::HOST);
+            let mut rows: Vec<u32> = rows.map(|(row, _)| row as u32).collect();
+            rows.sort_by_key(|row| self.events.starts[*row as usize]);
+            rows
+        })
+    }
+
+    /// Device events of one class, joined where they overlap.
+    pub fn busy(&self, class: Class) -> Vec<Interval> {
+        let classes = self.classes();
+        let rows = self.device().iter().filter(|row| classes.of_row(self, **row) == class);
+        interval::merge(rows.map(|row| self.events.interval(*row)))
+    }
+
+    /// Device events of any class, joined where they overlap.
+    pub fn busy_at_all(&self) -> Vec<Interval> {
+        interval::merge(self.device().iter().map(|row| self.events.interval(*row)))
+    }
+
+    /// Leaves out all but some events, and puts those in the given order; an event may come
+    /// more than once. Launches and steps stay those of all events.
+    pub fn keep(&mut self, rows: &[u32]) {
+        let (peers, steps) = (self.peers(), self.steps());
+        let mut places = vec![NONE; self.events.len()];
+        for (place, row) in rows.iter().enumerate().rev() {
+            places[*row as usize] = place as u32;
+        }
+        let peer = |row: &u32| peers.get(*row).map_or(NONE, |peer| places[peer as usize]);
+        let peers = Peers { of: rows.iter().map(peer).collect() };
+        let mut all = steps.all.clone();
+        all.retain_mut(|step| {
+            step.row = places[step.row as usize];
+            step.row != NONE
+        });
+        let of = rows.iter().map(|row| steps.of[*row as usize]).collect();
+        let steps = Steps { all, of };
+        self.events = self.events.select(rows);
+        (self.peers, self.steps) = (OnceCell::from(peers), OnceCell::from(steps));
+        (self.classes, self.calls, self.device) = Default::default();
+    }
+
+    /// Leaves out what `options` do not want: other steps, devices and times.
+    pub fn restrict(&mut self, options: &Options) {
+        let Options { steps, devices, times, .. } = options;
+        if steps.is_empty() && devices.is_empty() && times.is_none() {
+            return;
+        }
+        let (events, of) = (&self.events, &self.steps().of);
+        let wants = |row: &u32| {
+            let at = *row as usize;
+            let (start, end) = events.interval(*row);
+            let device = !events.on_device(*row)
+                || devices.is_empty()
+                || devices.contains(&events.lane(*row).pid);
+            let time = times.is_none_or(|(from, to)| {
+                start < self.origin.saturating_add(to) && end > self.origin.saturating_add(from)
+            });
+            device && time && (steps.is_empty() || steps.contains(&of[at]))
+        };
+        let rows: Vec<u32> = (0..events.len() as u32).filter(wants).collect();
+        self.keep(&rows);
+    }
+}

@@ -1,0 +1,80 @@
+//! What can be chosen: one set of options for all metrics, each of which reads its own.
+
+use crate::Reading;
+use crate::metric::diff::Side;
+
+/// Options of metrics. The defaults are those of the tools that have the metric.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// Whose rules are followed.
+    pub reading: Reading,
+    /// Device streams that are wanted; empty for all.
+    pub streams: Vec<i64>,
+    /// Profiler steps that are wanted; empty for all.
+    pub steps: Vec<i64>,
+    /// Devices that are wanted, by number; empty for all. Of the host, everything stays.
+    pub devices: Vec<i64>,
+    /// What lasts at some time between two, in nanoseconds since the trace's first event.
+    pub times: Option<(i64, i64)>,
+    /// Gaps between two activities of a stream that are shorter, in nanoseconds, are the cost
+    /// of launching back to back (`idle_time`).
+    pub consecutive_kernel_delay: i64,
+    /// How many names are shown before the rest is folded into `others`
+    /// (`kernel_breakdown`, `user_annotations`).
+    pub num_kernels: usize,
+    /// Names whose running sum lies beyond this quantile of running sums are folded, too.
+    pub duration_ratio: f64,
+    /// Whether copies and sets of memory count (`kernel_breakdown`, `launch_stats`).
+    pub include_memory: bool,
+    /// Annotations on the device, not on the host (`user_annotations`).
+    pub gpu_annotations: bool,
+    /// Names that contain one of these are never folded (`user_annotations`).
+    pub allowlist: Vec<String>,
+    /// The length at which a launch queue is full (`blocked_on_queue`).
+    pub max_queue_length: i64,
+    /// What the names of operators must contain (`frequent_sequences`).
+    pub operator: String,
+    /// The fewest kernels of a sequence (`frequent_sequences`).
+    pub min_pattern_len: i64,
+    /// How many ranks may be named (`stragglers`).
+    pub num_candidates: usize,
+    /// What the name of the annotation must contain whose time is looked at
+    /// (`critical_path`); empty for the whole trace.
+    pub annotation: String,
+    /// Which of the annotations of that name, counted from 0: the first and the last one.
+    pub instance: (usize, usize),
+    /// Which events are compared (`diff`).
+    pub side: Side,
+    /// Whether Python functions count as callees of operators (`operators`), as they do in a
+    /// `torch.profiler` with `verbose=True`.
+    pub python_functions: bool,
+    /// Whether long names are shortened to what tells them apart.
+    pub short_names: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            reading: Reading::Exact,
+            streams: Vec::new(),
+            steps: Vec::new(),
+            devices: Vec::new(),
+            times: None,
+            consecutive_kernel_delay: 30_000,
+            num_kernels: 10,
+            duration_ratio: 0.8,
+            include_memory: true,
+            gpu_annotations: true,
+            allowlist: Vec::new(),
+            max_queue_length: 1024,
+            operator: String::new(),
+            min_pattern_len: 3,
+            num_candidates: 2,
+            annotation: "ProfilerStep".to_owned(),
+            instance: (0, 0),
+            side: Side::All,
+            python_functions: false,
+            short_names: false,
+        }
+    }
+}

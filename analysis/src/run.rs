@@ -1,0 +1,82 @@
+//! A metric over the ranks of a job.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use kymograph_converters::trace::{ProcessId, Trace};
+
+use crate::compat::hta;
+use crate::table::Cells;
+use crate::{Error, Metric, Model, Options, Part, Reading};
+
+/// The ranks that a trace has: processes of several, or all of it. Where nothing tells, the
+/// rank is `otherwise`.
+pub fn ranks(trace: &Trace, otherwise: i64) -> Vec<(Option<ProcessId>, i64)> {
+    let processes = trace.processes.iter();
+    let own = processes.filter_map(|(id, _)| Some((Some(id), own_rank(trace, id)?)));
+    let mut own: Vec<_> = own.collect();
+    own.sort_by_key(|(_, rank)| *rank);
+    match own.as_slice() {
+        [] => {
+            let job = kymograph_converters::trace::Job::of(trace);
+            vec![(None, job.rank.unwrap_or(otherwise))]
+        }
+        [(_, rank)] => vec![(None, *rank)],
+        _ => own,
+    }
+}
+
+/// The rank that a process says it has.
+fn own_rank(trace: &Trace, process: ProcessId) -> Option<i64> {
+    let pid = trace.processes[process].pid;
+    let own = trace.strings.find(&format!("kymograph.{pid}.rank")).is_some();
+    if own { trace.rank(process) } else { None }
+}
+
+/// What a metric gives for one rank.
+///
+/// # Errors
+///
+/// Those of the metric.
+pub fn of_rank(metric: &Metric, model: &Model<'_>, options: &Options) -> Result<Part, Error> {
+    let batch = (metric.of_trace)(model, options)?;
+    Ok(Part { rank: model.rank, origin: model.origin, batch })
+}
+
+/// What a metric gives for all ranks, from what it gave for each.
+///
+/// # Errors
+///
+/// Those of the metric; and [`Error::Nothing`] when there are no parts.
+pub fn over_ranks(
+    metric: &Metric,
+    mut parts: Vec<Part>,
+    options: &Options,
+) -> Result<RecordBatch, Error> {
+    let Some(origin) = parts.iter().map(|part| part.origin).min() else {
+        return Err(Error::Nothing("there is no trace to analyze".to_owned()));
+    };
+    parts.sort_by_key(|part| part.rank);
+    for part in &mut parts {
+        part.batch = since(&part.batch, origin)?;
+    }
+    let batch = (metric.over_ranks)(metric, &parts, options)?;
+    match options.reading {
+        Reading::Exact => Ok(batch),
+        Reading::Hta(_) => hta::table(&batch, metric.columns),
+    }
+}
+
+/// Moments since the first of the ranks began.
+fn since(batch: &RecordBatch, origin: i64) -> Result<RecordBatch, Error> {
+    let schema = batch.schema();
+    let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
+    for (array, field) in arrays.iter_mut().zip(schema.fields()) {
+        if field.metadata().contains_key("since") {
+            let cells = Cells::of(batch);
+            let moment = |row| Some(cells.int(field.name(), row)?.saturating_sub(origin));
+            *array = Arc::new((0..batch.num_rows()).map(moment).collect::<Int64Array>());
+        }
+    }
+    Ok(RecordBatch::try_new(schema, arrays)?)
+}

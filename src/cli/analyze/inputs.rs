@@ -1,0 +1,225 @@
+//! Which traces there are, and what metrics give for each.
+
+use super::{Refusal, files, named, say, status};
+use kymograph_analysis::{Metric, Model, Options, Part, run};
+use kymograph_converters::format::Format;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Files with traces.
+pub(super) struct Inputs(pub(super) Vec<PathBuf>);
+
+/// What a file gave: for each rank in it, a part or a complaint for each metric.
+type Given = Result<Vec<(i64, Vec<Result<Part, String>>)>, Refusal>;
+
+impl Inputs {
+    /// The files that words stand for.
+    pub(super) fn find(words: &[String]) -> Result<Inputs, Refusal> {
+        let mut found = Vec::new();
+        for word in words {
+            let path = PathBuf::from(word);
+            if path.is_dir() {
+                let before = found.len();
+                found.extend(in_folder(&path, |_| true)?);
+                if found.len() == before {
+                    return Err(Refusal(format!("{word}: no traces in this folder")));
+                }
+            } else if word.contains('*') && !path.exists() {
+                let before = found.len();
+                let pattern = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                let pattern = pattern.unwrap_or_default();
+                let folder = path.parent().filter(|folder| *folder != Path::new(""));
+                found.extend(in_folder(folder.unwrap_or(Path::new(".")), |name| {
+                    fits(&pattern, name)
+                })?);
+                if found.len() == before {
+                    return Err(Refusal(format!("{word}: no traces of such a name")));
+                }
+            } else if !path.exists() && !files::is_pipe(&path) && !word.contains(['.', '/']) {
+                return Err(Refusal(format!(
+                    "`{word}` is neither a file nor a metric; `kymo analyze --list` has all metrics"
+                )));
+            } else {
+                found.push(path);
+            }
+        }
+        if found.is_empty() {
+            return Err(Refusal("say which trace: kymo analyze METRIC TRACE…".to_owned()));
+        }
+        Ok(Inputs(found))
+    }
+
+    /// What metrics give for each rank, in their order; `ranks` says which, if not all. Files
+    /// are read one after the other by as many threads as there are cores, and forgotten.
+    pub(super) fn parts(
+        &self,
+        metrics: &[&Metric],
+        options: &Options,
+        ranks: &[i64],
+    ) -> Result<Vec<Vec<Part>>, Refusal> {
+        let given = self.each(|number, path| of_file(metrics, options, ranks, number, path));
+        let mut files: BTreeMap<i64, &Path> = BTreeMap::new();
+        let mut parts: Vec<Vec<Part>> = metrics.iter().map(|_| Vec::new()).collect();
+        let mut complaints: Vec<String> = Vec::new();
+        for (path, given) in self.0.iter().zip(given) {
+            for (rank, given) in given? {
+                if let Some(other) = files.insert(rank, path) {
+                    let (one, two) = (named(other), named(path));
+                    return Err(Refusal(format!(
+                        "{one} and {two} are both rank {rank}: give one of them only"
+                    )));
+                }
+                for (n, part) in given.into_iter().enumerate() {
+                    match part {
+                        Ok(part) => parts[n].push(part),
+                        Err(why) => complaints.push(why),
+                    }
+                }
+            }
+        }
+        if files.is_empty() {
+            let ranks: Vec<String> = ranks.iter().map(i64::to_string).collect();
+            return Err(Refusal(format!("there is no rank {} in the traces", ranks.join(", "))));
+        }
+        complaints.dedup();
+        if parts.iter().all(Vec::is_empty) {
+            return Err(Refusal(complaints.swap_remove(0)));
+        }
+        // With several metrics, what one of them lacks is no news.
+        if metrics.len() == 1 {
+            complaints.iter().for_each(|why| say(&format!("left out: {why}")));
+        }
+        Ok(parts)
+    }
+
+    /// What a metric that compares traces gives for two files. Their ranks do not matter.
+    pub(super) fn two(
+        &self,
+        metric: &Metric,
+        options: &Options,
+    ) -> Result<Vec<Vec<Part>>, Refusal> {
+        if self.0.len() != 2 {
+            let given = self.0.len();
+            return Err(Refusal(format!(
+                "{} compares two traces, BASE and TEST, not {given}",
+                metric.name
+            )));
+        }
+        let given = self.each(|number, path| of_file(&[metric], options, &[], number, path));
+        let mut parts = Vec::new();
+        for (number, given) in given.into_iter().enumerate() {
+            // Of several ranks in a file, the first.
+            for (_, given) in given?.into_iter().take(1) {
+                for part in given {
+                    let part = part.map_err(Refusal)?;
+                    parts.push(Part { rank: number as i64, ..part });
+                }
+            }
+        }
+        Ok(vec![parts])
+    }
+
+    fn each<T: Send>(&self, of: impl Fn(usize, &Path) -> T + Sync) -> Vec<T> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        let work = || {
+            while let Some((number, path)) = {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                self.0.get(number).map(|path| (number, path))
+            } {
+                let given = of(number, path);
+                if let Ok(mut done) = done.lock() {
+                    done.push((number, given));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..cores.min(self.0.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        done.sort_by_key(|(number, _)| *number);
+        done.into_iter().map(|(_, given)| given).collect()
+    }
+}
+
+fn of_file(
+    metrics: &[&Metric],
+    options: &Options,
+    ranks: &[i64],
+    number: usize,
+    path: &Path,
+) -> Given {
+    let trace = files::read(path, None::<Format>)?;
+    // Arrows are not what metrics look at, and Kineto writes many with one end.
+    for warning in trace.facts.warnings.iter().filter(|w| !w.what.starts_with("arrow ")) {
+        say(&format!("{}: {}", named(path), files::describe(warning)));
+    }
+    let lost: u64 = trace.facts.losses.iter().map(|loss| loss.count).sum();
+    if lost > 0 {
+        let lost = status::count(lost, "event was", "events were");
+        say(&format!("{}: {lost} lost while it was recorded", named(path)));
+    }
+    let mut given = Vec::new();
+    for (process, rank) in run::ranks(&trace, number as i64) {
+        if !ranks.is_empty() && !ranks.contains(&rank) {
+            continue;
+        }
+        let mut model = Model::new(&trace, process, rank, options.reading);
+        model.restrict(options);
+        let of = |metric: &&Metric| {
+            run::of_rank(metric, &model, options)
+                .map_err(|error| format!("{}: {}: {error}", named(path), metric.name))
+        };
+        given.push((rank, metrics.iter().map(of).collect()));
+    }
+    Ok(given)
+}
+
+/// The traces in a folder by name, the shortest numbers first.
+fn in_folder(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, Refusal> {
+    let cannot = |error: std::io::Error| Refusal(format!("{}: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in folder.read_dir().map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        if path.is_file() && Format::of_file(&path).is_some() && name.is_some_and(|n| wanted(&n)) {
+            found.push(path);
+        }
+    }
+    found.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    Ok(found)
+}
+
+/// Whether a name is what is wanted: `*` stands for any characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut left) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return left.is_empty() };
+    for piece in pieces {
+        match left.split_once(piece) {
+            Some((_, behind)) => left = behind,
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_patterns() {
+        assert!(fits("rank*.json.gz", "rank12.json.gz"));
+        assert!(fits("*", "x"));
+        assert!(!fits("rank*.json", "rank1.json.gz"));
+        assert!(!fits("a*b*c", "acb"));
+    }
+}

@@ -1,0 +1,389 @@
+//! `kymo analyze`: what traces say.
+
+mod inputs;
+mod page;
+
+use super::{Refusal, files, say, status};
+use clap::{Args, ValueEnum};
+use inputs::Inputs;
+use kymograph_analysis::compat::hta::{Rules, Version};
+use kymograph_analysis::metric::diff;
+use kymograph_analysis::{Metric, Options, Reading, registry, render, run, table};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  What this is, where the time goes, and what to do about it:
+      kymo analyze run.pftrace
+  Which kernels take the most time on each rank of a job:
+      kymo analyze kernel_breakdown traces/
+  Which collectives waited longest, as CSV:
+      kymo analyze collectives rank*.json.gz --sort wait_sum --format csv -o waits.csv
+  The same numbers as HTA has:
+      kymo analyze idle_time rank0.json.gz --compat hta
+  What key_averages().table() prints, by the own time on devices:
+      kymo analyze operators trace.json --compat torch --sort self_device_time
+  All metrics, a line each:
+      kymo analyze --list
+
+docs/ANALYSIS.md describes each metric and its columns.";
+
+/// Says what traces of any format say: where the time goes, and what to do about it.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Analyze {
+    /// A metric, if a certain one is wanted, or several with commas between them, and traces:
+    /// files, folders, or patterns such as
+    /// 'rank*.json.gz'. Each rank of a job is a file, or a process in one.
+    #[arg(value_name = "[METRIC] TRACE", required_unless_present = "list")]
+    words: Vec<String>,
+    /// All metrics, a line each; with METRIC, its columns.
+    #[arg(long)]
+    list: bool,
+    /// The format of the table.
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Where to write; standard output without it.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The rules and the rounding of another tool, and the names of its columns.
+    #[arg(long, value_enum, value_name = "TOOL")]
+    compat: Option<Compat>,
+    /// With --compat: do not round times to microseconds, as HTA does not with
+    /// HTA_DISABLE_NS_ROUNDING=1.
+    #[arg(long, requires = "compat")]
+    no_rounding: bool,
+    /// With --compat: keep the last step, as HTA does with include_last_profiler_step.
+    #[arg(long, requires = "compat")]
+    last_step: bool,
+    /// Order rows by this column: numbers from the largest down, texts from A to Z.
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<String>,
+    /// How many rows to show.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    part: Part,
+    #[command(flatten)]
+    tuning: Tuning,
+}
+
+/// Which part of the traces.
+#[derive(Args)]
+#[command(next_help_heading = "Part of the traces")]
+struct Part {
+    /// Only these steps, such as 3 or 3..5 (both included).
+    #[arg(long, value_name = "N|A..B", value_parser = parse_steps)]
+    step: Option<(i64, i64)>,
+    /// Only these ranks.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    rank: Vec<i64>,
+    /// Only what happens between two times after the beginning, such as 1.5s..2s.
+    #[arg(long, value_name = "A..B", value_parser = super::part::parse_range)]
+    time_range: Option<(i64, i64)>,
+    /// Only devices of these numbers.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    device: Vec<i64>,
+    /// Only these streams.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    stream: Vec<i64>,
+}
+
+/// What single metrics can be told.
+#[derive(Args)]
+#[command(next_help_heading = "For single metrics")]
+struct Tuning {
+    /// kernel_breakdown, user_annotations: names that are shown before the rest is folded.
+    #[arg(long, value_name = "N")]
+    num_kernels: Option<usize>,
+    /// kernel_breakdown, user_annotations: also fold names beyond this quantile of running sums.
+    #[arg(long, value_name = "Q")]
+    duration_ratio: Option<f64>,
+    /// kernel_breakdown, kernel_types, launch_stats: leave out copies and fills.
+    #[arg(long)]
+    no_memory: bool,
+    /// user_annotations: those of the host, not as devices saw them.
+    #[arg(long)]
+    host: bool,
+    /// user_annotations: names with this in them are never folded.
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    allow: Vec<String>,
+    /// idle_time: shorter gaps are the cost of launching.
+    #[arg(long, value_name = "TIME", value_parser = super::part::parse_time)]
+    kernel_delay: Option<i64>,
+    /// blocked_on_queue: the length at which a queue is full.
+    #[arg(long, value_name = "N")]
+    max_queue_length: Option<i64>,
+    /// frequent_sequences: what names of operators contain.
+    #[arg(long, value_name = "TEXT")]
+    operator: Option<String>,
+    /// frequent_sequences: the fewest kernels of a sequence.
+    #[arg(long, value_name = "N")]
+    min_pattern_len: Option<i64>,
+    /// critical_path: what the name of the annotation contains whose time is looked at; empty
+    /// for the whole trace.
+    #[arg(long, value_name = "TEXT")]
+    annotation: Option<String>,
+    /// critical_path: which of these annotations, counted from 0, such as 2 or 2..4.
+    #[arg(long, value_name = "N|A..B", value_parser = parse_steps)]
+    instance: Option<(i64, i64)>,
+    /// diff: shorten the names of kernels, so that those of other types and shapes are one.
+    #[arg(long)]
+    short_names: bool,
+    /// diff: only events of the host, or of devices.
+    #[arg(long, value_enum, value_name = "SIDE")]
+    side: Option<Side>,
+    /// operators: let Python functions count as callees, as in a torch.profiler with
+    /// verbose=True.
+    #[arg(long)]
+    python_functions: bool,
+    /// stragglers by HTA's rule: how many ranks may be named.
+    #[arg(long, value_name = "N")]
+    num_candidates: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    /// For reading; long texts are cut.
+    Table,
+    /// {"metric": …, "columns": […], "rows": […]}.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// Parquet, packed with zstd.
+    Parquet,
+    /// Arrow's file format (Feather).
+    Arrow,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Side {
+    /// Those of the host.
+    Host,
+    /// Those of devices.
+    Device,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Compat {
+    /// Holistic Trace Analysis 0.5.0.
+    Hta,
+    /// traceinsight 0.6, its successor.
+    Traceinsight,
+    /// torch.profiler: `operators` as `key_averages().table()` prints them.
+    Torch,
+}
+
+impl Analyze {
+    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+        let metrics = self.metrics()?;
+        if self.list {
+            let text = if metrics.is_empty() {
+                list()
+            } else {
+                metrics.iter().map(|m| columns(m)).collect()
+            };
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return Ok(ExitCode::SUCCESS);
+        }
+        let words = &self.words[usize::from(!metrics.is_empty())..];
+        let inputs = Inputs::find(words)?;
+        let options = self.options();
+        if metrics.is_empty() {
+            let text = page::page(&inputs, &options, &self.part.rank)?;
+            return self.put(text.as_bytes());
+        }
+        let parts = match metrics[..] {
+            [metric] if metric.name == "diff" => inputs.two(metric, &options)?,
+            _ => inputs.parts(&metrics, &options, &self.part.rank)?,
+        };
+        let mut tables = Vec::new();
+        for (metric, parts) in metrics.iter().zip(parts) {
+            let mut batch = run::over_ranks(metric, parts, &options)?;
+            if let Some(column) = &self.sort {
+                batch = table::sort(&batch, column)?;
+            }
+            if batch.num_rows() == 0 {
+                say(&format!("{}: nothing to tell of these traces", metric.name));
+            }
+            tables.push(self.rendered(metric, batch, metrics.len() > 1)?);
+        }
+        self.put(&tables.concat())
+    }
+
+    /// The metrics that the first word names, with commas between them; none for the page.
+    fn metrics(&self) -> Result<Vec<&'static Metric>, Refusal> {
+        let Some(word) = self.words.first() else { return Ok(Vec::new()) };
+        let found: Vec<Option<&'static Metric>> = word.split(',').map(Metric::find).collect();
+        if found.iter().all(Option::is_none) {
+            return Ok(Vec::new());
+        }
+        let unknown = word.split(',').zip(&found).find(|(_, metric)| metric.is_none());
+        if let Some((name, _)) = unknown {
+            let what = format!("there is no metric `{name}`; `kymo analyze --list` has all");
+            return Err(Refusal(what));
+        }
+        let found: Vec<&'static Metric> = found.into_iter().flatten().collect();
+        if found.len() > 1 && matches!(self.format, Format::Parquet | Format::Arrow) {
+            return Err(Refusal("Parquet and Arrow files hold one table: name one metric".into()));
+        }
+        let of_torch = |metric: &&Metric| metric.name.starts_with("operators");
+        if matches!(self.compat, Some(Compat::Torch)) && !found.iter().all(of_torch) {
+            let what = "--compat torch is for operators and operators_by_shape";
+            return Err(Refusal(what.to_owned()));
+        }
+        Ok(found)
+    }
+
+    fn rendered(
+        &self,
+        metric: &Metric,
+        batch: table::RecordBatch,
+        one_of_several: bool,
+    ) -> Result<Vec<u8>, Refusal> {
+        let batch = match self.limit.filter(|_| self.format != Format::Table) {
+            Some(limit) if limit < batch.num_rows() => batch.slice(0, limit),
+            _ => batch,
+        };
+        let text = match self.format {
+            Format::Table if matches!(self.compat, Some(Compat::Torch)) => {
+                let row_limit = self.limit.unwrap_or(100);
+                render::TorchTable { row_limit, ..Default::default() }.text(&batch)
+            }
+            Format::Table => {
+                // A terminal's worth, unless it goes to a file or all of it is asked for.
+                let limit = self.limit.or(self.output.is_none().then_some(50));
+                let title =
+                    if one_of_several { format!("{}\n", metric.name) } else { String::new() };
+                title + &render::text(&batch, limit) + if one_of_several { "\n" } else { "" }
+            }
+            Format::Json => render::json(metric.name, &batch),
+            Format::Csv if one_of_several => format!("# {}\n{}", metric.name, render::csv(&batch)),
+            Format::Csv => render::csv(&batch),
+            Format::Parquet | Format::Arrow => return packed(self.format, &batch),
+        };
+        Ok(text.into_bytes())
+    }
+
+    fn put(&self, bytes: &[u8]) -> Result<ExitCode, Refusal> {
+        match &self.output {
+            Some(path) if !files::is_pipe(path) => {
+                files::whole(path, |file| file.write_all(bytes))?;
+            }
+            // A closed stdout is no reason to fail.
+            _ => drop(std::io::stdout().write_all(bytes)),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn options(&self) -> Options {
+        let (tuning, part) = (&self.tuning, &self.part);
+        let mut options = Options::default();
+        if let Some(tool) = self.compat {
+            let (rounding, last_step) = (!self.no_rounding, self.last_step);
+            let hta = |version| Reading::Hta(Rules { version, rounding, last_step });
+            options.reading = match tool {
+                Compat::Hta => hta(Version::Hta),
+                Compat::Traceinsight => hta(Version::TraceInsight),
+                Compat::Torch => Reading::Exact,
+            };
+        }
+        fn set<T>(option: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *option = value;
+            }
+        }
+        set(&mut options.num_kernels, tuning.num_kernels);
+        set(&mut options.duration_ratio, tuning.duration_ratio);
+        set(&mut options.consecutive_kernel_delay, tuning.kernel_delay);
+        set(&mut options.max_queue_length, tuning.max_queue_length);
+        set(&mut options.operator, tuning.operator.clone());
+        set(&mut options.min_pattern_len, tuning.min_pattern_len);
+        set(&mut options.num_candidates, tuning.num_candidates);
+        set(&mut options.annotation, tuning.annotation.clone());
+        let place = |number: i64| usize::try_from(number).unwrap_or(0);
+        set(&mut options.instance, tuning.instance.map(|(a, b)| (place(a), place(b))));
+        options.python_functions = tuning.python_functions;
+        options.short_names = tuning.short_names;
+        options.side = match tuning.side {
+            None => diff::Side::All,
+            Some(Side::Host) => diff::Side::Host,
+            Some(Side::Device) => diff::Side::Device,
+        };
+        options.include_memory = !tuning.no_memory;
+        options.gpu_annotations = !tuning.host;
+        options.allowlist = tuning.allow.clone();
+        options.steps = part.step.map_or_else(Vec::new, |(from, to)| (from..=to).collect());
+        options.devices = part.device.clone();
+        options.streams = part.stream.clone();
+        options.times = part.time_range;
+        options
+    }
+}
+
+#[cfg(feature = "export")]
+fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    match format {
+        Format::Parquet => render::parquet(batch, &mut bytes)?,
+        _ => render::arrow(batch, &mut bytes)?,
+    }
+    Ok(bytes)
+}
+
+#[cfg(not(feature = "export"))]
+fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Refusal> {
+    Err(Refusal(
+        "this kymo was built without Parquet and Arrow: build it with `cargo build --release \
+         --features export`, or say --format csv"
+            .to_owned(),
+    ))
+}
+
+fn list() -> String {
+    let line = |metric: &Metric| format!("{:<26}{}\n", metric.name, metric.answers);
+    registry::ALL.iter().map(line).collect()
+}
+
+fn columns(metric: &Metric) -> String {
+    let mut text = format!("{}: {}\n\n", metric.name, metric.answers);
+    for column in metric.columns {
+        let unit = column.unit.name();
+        let unit = if unit.is_empty() { String::new() } else { format!(" [{unit}]") };
+        text += &format!("  {:<34}{}\n", format!("{}{unit}", column.name), column.meaning);
+    }
+    text
+}
+
+fn parse_steps(text: &str) -> Result<(i64, i64), String> {
+    let number = |text: &str| text.parse::<i64>().map_err(|_| format!("`{text}` is no number"));
+    let (from, to) = match text.split_once("..") {
+        Some((from, to)) => (number(from)?, number(to.trim_start_matches('='))?),
+        None => (number(text)?, number(text)?),
+    };
+    match to.checked_sub(from) {
+        Some(0..100_000) => Ok((from, to)),
+        _ => Err("a number, or two with `..` between them, the smaller one first".to_owned()),
+    }
+}
+
+/// What a file is called in messages.
+fn named(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_understood() {
+        assert_eq!(parse_steps("3"), Ok((3, 3)));
+        assert_eq!(parse_steps("3..5"), Ok((3, 5)));
+        for wrong in ["", "a", "5..3", "0..9000000"] {
+            assert!(parse_steps(wrong).is_err(), "{wrong}");
+        }
+    }
+}

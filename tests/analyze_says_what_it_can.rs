@@ -1,0 +1,115 @@
+//! `kymo analyze` on good traces and bad ones: a table, a page, or a line that says why not.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("analysis/tests/data").join(name)
+}
+
+fn analyze(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kymo")).arg("analyze").args(words).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The one line that is said when nothing can be done.
+fn refused(words: &[&str]) -> String {
+    let output = analyze(words);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(output.stdout.is_empty());
+    let said = said(&output);
+    assert!(said.starts_with("kymo: ") && said.ends_with('\n'), "{said}");
+    said
+}
+
+#[test]
+fn the_page_names_the_straggler() {
+    let page = printed(&analyze(&[data("traces").to_str().unwrap()]));
+    assert!(page.starts_with("2 traces, 2 ranks with device work, 3 steps (2 to 4)\n"), "{page}");
+    assert!(page.contains("the other ranks wait for rank 1"), "{page}");
+    assert!(page.contains("all_gather 0 of step 3"), "{page}");
+}
+
+#[test]
+fn a_table_in_each_format() {
+    let pattern = data("traces/ddp_cut_rank*.json.gz");
+    let words = ["temporal_breakdown", pattern.to_str().unwrap(), "--format"];
+    let json = printed(&analyze(&[&words[..], &["json"]].concat()));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["metric"], "temporal_breakdown");
+    assert_eq!(json["columns"][1]["name"], "idle_time");
+    assert_eq!(json["columns"][1]["unit"], "ns");
+    assert_eq!(json["rows"].as_array().unwrap().len(), 2);
+    let csv = printed(&analyze(&[&words[..], &["csv"]].concat()));
+    assert!(csv.starts_with("rank,idle_time,compute_time,"), "{csv}");
+    let hta = printed(&analyze(&[&words[..], &["csv", "--compat", "hta"]].concat()));
+    assert!(hta.starts_with("rank,idle_time(us),compute_time(us),"), "{hta}");
+    let one = printed(&analyze(&[&words[..], &["csv", "--rank", "1"]].concat()));
+    assert_eq!(one.lines().count(), 2);
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let host_only = data("goldens/key_averages/cpu/plain.pt.trace.json.gz");
+    let host_only = host_only.to_str().unwrap();
+    assert!(refused(&["temporal_breakdown", host_only]).contains("has no device work"));
+    assert!(printed(&analyze(&[host_only])).starts_with("1 trace, no device work"));
+    let rank = data("traces/ddp_cut_rank0.json.gz");
+    let rank = rank.to_str().unwrap();
+    assert!(refused(&["temporal_breakdown", rank, rank]).contains("both rank 0"));
+    assert!(refused(&["temporal_breakdown", rank, "--rank", "7"]).contains("no rank 7"));
+    assert!(refused(&["stragglers", rank]).contains("several ranks"));
+    assert!(refused(&["frequent_sequences", rank]).contains("--operator"));
+    assert!(refused(&["critical_path", rank, "--instance", "9"]).contains("only 3"));
+    assert!(refused(&["idle_time", rank, "--sort", "nosuch"]).contains("idle_category"));
+    assert!(refused(&["diff", rank]).contains("two traces"));
+    assert!(refused(&["idle_tim", rank]).contains("--list"));
+    assert!(refused(&["idle_time", "nosuch.json"]).contains("nosuch.json"));
+    assert!(refused(&[]).contains("METRIC"));
+}
+
+#[test]
+fn bad_files_are_refused_and_good_ones_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    assert!(refused(&["idle_time", folder.path().to_str().unwrap()]).contains("no traces"));
+    std::fs::write(at("empty.json"), "").unwrap();
+    refused(&["idle_time", &at("empty.json")]);
+    std::fs::write(at("text.json"), "not a trace").unwrap();
+    refused(&[&at("text.json")]);
+    std::fs::write(at("none.json"), r#"{"traceEvents": []}"#).unwrap();
+    assert!(refused(&["kernel_breakdown", &at("none.json")]).contains("no device work"));
+    assert!(refused(&["operators", &at("none.json")]).contains("neither operators"));
+    // What is written stays as it was when there is nothing to write.
+    std::fs::write(at("out.csv"), "good").unwrap();
+    refused(&["kernel_breakdown", &at("none.json"), "-o", &at("out.csv")]);
+    assert_eq!(std::fs::read_to_string(at("out.csv")).unwrap(), "good");
+}
+
+#[test]
+fn a_cut_trace_gives_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("cut.json");
+    let mut events = String::from("{\"traceEvents\": [\n");
+    for n in 0..50 {
+        events += &format!(
+            "{{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"pid\": 0, \"tid\": 7, \
+             \"ts\": {}, \"dur\": 5, \"args\": {{\"stream\": 7, \"device\": 0}}}},\n",
+            n * 10
+        );
+    }
+    events += "{\"ph\": \"X\", \"cat\": \"ker";
+    std::fs::write(&cut, events).unwrap();
+    let output = analyze(&["kernel_breakdown", cut.to_str().unwrap(), "--format", "csv"]);
+    let csv = printed(&output);
+    assert!(csv.lines().nth(1).unwrap().starts_with("k,50,250000,5000,5000,0.0,5000.0,"), "{csv}");
+    assert!(said(&output).contains("cut.json: "), "{}", said(&output));
+}
