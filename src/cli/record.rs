@@ -298,14 +298,16 @@ impl Record {
     ) -> u64 {
         let totals = page.totals();
         outcome.refused.iter().for_each(|why| say(&format!("a process is not recorded: {why}")));
-        let facts = ending::facts(&config, (place, page), command, &totals, outcome);
+        let mut facts = ending::facts(&config, (place, page), command, &totals, outcome);
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
             self.tell_of_numbered(what, &config, page);
-            if config.flight.is_none() || !config.dump_on.exit {
+            let dumped = totals.events == 0 && page.files() > 0;
+            if config.flight.is_none() || !config.dump_on.exit || dumped {
                 page.set_state(State::Closed);
                 // It was made to find out whether it can be.
                 let _ = std::fs::remove_file(&config.output);
+                (facts.numbered, facts.in_memory) = (true, false);
                 if !self.quiet {
                     ending::tell(&facts, place, page);
                 }

@@ -125,7 +125,8 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
     };
     if let Some(why) = subject.dump_for(ending, &shared.config) {
         // Written by the end of the engine, which sees the last of it.
-        drop(recording::order_dump_of(&shared, &why, ORDER));
+        let ordered = recording::order_dump_of(&shared, &why, ORDER);
+        engine.last_is_dumped(ordered.is_ok());
     }
     engine.end(ending, at);
     // Whoever waits for a dump is told what has become of it.
@@ -141,7 +142,8 @@ impl Subject {
     fn dump_for(&self, ending: Ending, config: &Config) -> Option<Cow<'static, str>> {
         let on = config.flight.and(Some(&config.dump_on))?;
         let command = self.is_command.load(Ordering::Acquire);
-        ending.crash(command).filter(|_| on.crash)
+        let aborted = ending == Ending::Killed { signal: Some(libc::SIGABRT) };
+        ending.crash(command).filter(|_| on.crash || on.abort && aborted)
     }
 
     /// How the process has ended, if it has.

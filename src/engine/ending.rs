@@ -113,7 +113,8 @@ impl Engine {
         self.state_facts();
         self.write();
         if self.flight.is_some() {
-            self.keep_last(self.shared.config.dump_on.exit);
+            // What a dump of its own is about to hold need not be in the output as well.
+            self.keep_last(self.shared.config.dump_on.exit && !self.dumped);
         }
         if let Err(error) = self.sink.finish() {
             self.failed(error);
@@ -128,6 +129,11 @@ impl Engine {
         drop(self);
         shared.ended(summary.clone(), edges);
         summary
+    }
+
+    /// Whether what is held at the end is in a dump that was ordered for it.
+    pub(crate) fn last_is_dumped(&mut self, dumped: bool) {
+        self.dumped = dumped;
     }
 
     /// No thread will complete what it had begun last: it is read as it lies there.

@@ -117,6 +117,8 @@ pub(crate) struct Engine {
     /// Keeps the packets in memory, in the place of the sink.
     flight: Option<Flight>,
     watch: Option<Watch>,
+    /// What is held at the end is in a dump.
+    dumped: bool,
     parts: Option<Parts>,
     /// Losses that the trace states, and that the control page knows.
     lost_stated: u64,
@@ -176,6 +178,7 @@ impl Engine {
             given_up: false,
             flight: Flight::new(config, dumps),
             watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
+            dumped: false,
             parts: Parts::new(config),
             lost_stated: 0,
             told_page: (0, 0, 0, 0),
