@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::death::Process;
 use super::dump;
-use super::join::{SOCKET, address, wait_for_answers};
+use super::join::{IMAGE, SOCKET, address, wait_for_answers};
 use super::letter::{self, Facts};
 use super::member::{Member, Subject};
 use super::names::Names;
@@ -157,6 +157,8 @@ struct Home {
     facts: Arc<Vec<(String, String)>>,
     /// The process that made it, as `kymo` sees it, and as it sees itself.
     pid: (u32, u32),
+    /// Which program that process was.
+    image: String,
     residents: Vec<Resident>,
 }
 
@@ -235,8 +237,10 @@ impl Work {
                 Ok(Request::Dump { pid, facts }) => self.order_dump(socket, pid, &facts),
                 Ok(Request::Join(home)) => {
                     self.shared.state().joined += 1;
-                    // The program whose place this one has taken records no more.
-                    for old in self.homes.iter().flat_map(|home| &home.residents) {
+                    // The program whose place this one has taken records no more. A program
+                    // that links the library as well joins twice.
+                    let others = self.homes.iter().filter(|other| other.image != home.image);
+                    for old in others.flat_map(|other| &other.residents) {
                         if old.pid == home.pid.0 {
                             old.replaced.store(true, Ordering::Release);
                         }
@@ -376,8 +380,11 @@ fn receive(socket: &OwnedFd) -> io::Result<Request> {
     };
     let arena = Arena::open(file.ok_or_else(|| wrong("a process sent no memory"))?)?;
     let inside = arena.about(1).map_or(0, |about| about.pid);
+    let image = facts.iter().find(|(key, _)| key == IMAGE).map(|(_, image)| image.clone());
+    let image = image.unwrap_or_default();
     let (arena, facts) = (Arc::new(arena), Arc::new(facts));
-    let mut home = Home { arena, facts, pid: (peer.pid as u32, inside), residents: Vec::new() };
+    let pid = (peer.pid as u32, inside);
+    let mut home = Home { arena, facts, pid, image, residents: Vec::new() };
     home.settle();
     Ok(Request::Join(home))
 }

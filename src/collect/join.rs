@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::letter::{self, Subject};
 use crate::config::Config;
-use crate::engine::Origin;
+use crate::engine::{Origin, identity};
 use crate::flight::Dump;
 use crate::intern::INTERNER;
 use crate::queue::{self, Arena};
@@ -19,6 +19,8 @@ use crate::recording;
 
 /// Where `kymo` listens, in the folder of the control page.
 pub(super) const SOCKET: &str = "collect";
+/// The fact that tells programs from each other that a process becomes one after the other.
+pub(super) const IMAGE: &str = "image";
 /// How long a `kymo` that has too many messages before it is waited for, in milliseconds.
 const PATIENCE_MILLIS: libc::suseconds_t = 500;
 
@@ -46,9 +48,23 @@ fn try_join(config: &Config) -> io::Result<()> {
     }
     queue::watch_threads();
     crate::lifecycle::watch_process();
-    let facts = Origin::of_this_process(config).to_facts();
+    let mut facts = Origin::of_this_process(config).to_facts();
+    facts.push((IMAGE.to_owned(), image().to_string()));
     let letter = letter::write(Subject::Join, &facts);
     letter::send(socket.as_fd(), &letter, Some(file.as_fd())).inspect_err(|_| arena.close())
+}
+
+/// A number that the process has until it becomes another program: of the random bytes that the
+/// kernel gives to each (AT_RANDOM), which themselves are to stay secret.
+fn image() -> u64 {
+    // SAFETY: takes a number.
+    let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
+    if random.is_null() {
+        return 0;
+    }
+    // SAFETY: not null, so it points to sixteen bytes that stay.
+    let [first, second] = bytemuck::cast::<[u8; 16], [u64; 2]>(unsafe { random.read_unaligned() });
+    identity::mix(&[first, second])
 }
 
 /// Has `kymo` write what it holds of this process, into `path` or else the next numbered file,
