@@ -15,6 +15,37 @@ unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
+/// Whether a file is mapped that is called so, or so in another version (`libx.so.1` and
+/// `libx.so.1.2`).
+fn is_mapped(name: &[u8]) -> bool {
+    struct Search<'a> {
+        stem: &'a [u8],
+        found: bool,
+    }
+    extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        search: *mut libc::c_void,
+    ) -> libc::c_int {
+        // SAFETY: the loader passes a valid info, whose name is null or a C string, and what
+        // was given to `dl_iterate_phdr`.
+        let (path, search) = unsafe { ((*info).dlpi_name, &mut *search.cast::<Search<'_>>()) };
+        if !path.is_null() {
+            // SAFETY: as above.
+            let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+            let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+            search.found |= file.starts_with(search.stem);
+        }
+        search.found.into()
+    }
+    let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    let end = file.windows(3).position(|part| part == b".so").map_or(file.len(), |at| at + 3);
+    let mut search = Search { stem: &file[..end], found: false };
+    // SAFETY: `look` is of the right type, and `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    search.found
+}
+
 impl fmt::Debug for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Library").field(&self.path()).finish()
@@ -22,8 +53,12 @@ impl fmt::Debug for Library {
 }
 
 impl Library {
-    /// The library of this name if the process has it already.
+    /// The library of this name if the process has it already. Makes no system call if it has
+    /// not: that may be asked at the end of a program that has forbidden itself all of them.
     pub(crate) fn present(name: &CStr) -> Option<Library> {
+        if !is_mapped(name.to_bytes()) {
+            return None;
+        }
         Library::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
     }
 

@@ -41,11 +41,20 @@ impl Process {
         if !self.looks_dead() {
             return false;
         }
-        if let Some(('Z', status)) = state(self.pid) {
-            self.died_of(status & 0x7f);
-        }
+        // Whoever waits for it may come in between.
+        let status = (0..3).find_map(|_| self.status());
+        status.into_iter().for_each(|status| self.died_of(status & 0x7f));
         self.dead.store(true, Ordering::Release);
         true
+    }
+
+    /// What wait(2) says of it, from the process table or, once somebody has waited for it, from
+    /// the descriptor: Linux 6.15.
+    fn status(&self) -> Option<i32> {
+        match state(self.pid) {
+            Some(('Z', status)) => Some(status),
+            _ => exit_code(self.descriptor()?),
+        }
     }
 
     /// Whether somebody has noticed that it is dead.
@@ -84,6 +93,31 @@ impl Process {
     }
 }
 
+/// `struct pidfd_info` of linux/pidfd.h, in its first version.
+#[repr(C)]
+#[derive(Default)]
+struct Info {
+    mask: u64,
+    cgroup: u64,
+    /// Of the process, its thread group and its parent; four users and four groups.
+    ids: [u32; 11],
+    exit_code: i32,
+}
+
+const _: () = assert!(size_of::<Info>() == 64);
+/// `PIDFD_GET_INFO`: `_IOWR(0xff, 11, struct pidfd_info)`.
+const GET_INFO: libc::c_ulong = 0xc040_ff0b;
+/// `PIDFD_INFO_EXIT`.
+const EXIT: u64 = 1 << 3;
+
+/// What wait(2) has said of the process of a pidfd, if somebody has waited for it.
+fn exit_code(fd: RawFd) -> Option<i32> {
+    let mut info = Info { mask: EXIT, ..Info::default() };
+    // SAFETY: `info` is as large as the number of the request says.
+    let answer = unsafe { libc::ioctl(fd, GET_INFO as _, &raw mut info) };
+    (answer == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
+}
+
 /// State, and status as wait(2) says it, of a process: proc(5).
 fn state(pid: u32) -> Option<(char, i32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -120,5 +154,12 @@ mod tests {
         child.wait().unwrap();
         assert!(process.is_dead());
         assert_eq!(process.signal(), Some(libc::SIGKILL), "somebody has looked in time");
+        // Who comes late sees it as well, where the kernel keeps it.
+        let late = Command::new("sleep").arg("60").spawn().unwrap();
+        let (seen, mut late) = (Process::open(late.id()), late);
+        late.kill().unwrap();
+        late.wait().unwrap();
+        assert!(seen.is_dead());
+        assert!(matches!(seen.signal(), None | Some(libc::SIGKILL)));
     }
 }

@@ -99,10 +99,10 @@ pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<Own
             }
             let first: *mut libc::cmsghdr = control.cast();
             let one = libc::CMSG_LEN(size_of::<libc::c_int>() as u32) as usize;
-            let rights = header.msg_controllen as usize >= one
+            let rights = header.msg_controllen >= one
                 && (*first).cmsg_level == libc::SOL_SOCKET
                 && (*first).cmsg_type == libc::SCM_RIGHTS
-                && (*first).cmsg_len as usize >= one;
+                && (*first).cmsg_len >= one;
             let file = rights.then(|| {
                 let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
                 OwnedFd::from_raw_fd(data.read_unaligned())

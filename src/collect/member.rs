@@ -142,7 +142,7 @@ impl Subject {
     fn dump_for(&self, ending: Ending, config: &Config) -> Option<Cow<'static, str>> {
         let on = config.flight.and(Some(&config.dump_on))?;
         let command = self.is_command.load(Ordering::Acquire);
-        let aborted = ending == Ending::Killed { signal: Some(libc::SIGABRT) };
+        let aborted = matches!(ending, Ending::Killed { signal: None | Some(libc::SIGABRT) });
         ending.crash(command).filter(|_| on.crash || on.abort && aborted)
     }
 

@@ -9,7 +9,7 @@
 //!  │                          │   what it is       │                                   │
 //!  └──────────────────────────┘                    └───────────────────────────────────┘
 //! ```
-//! A process that joins ([`join`]) has no thread of ours, writes no file, and has nothing to
+//! A process that joins (`join.rs`) has no thread of ours, writes no file, and has nothing to
 //! do when it ends, however it ends: what its pushes stored is in the arena, and `kymo` goes
 //! on reading until the process is dead and the arena is empty. A forked child records into
 //! the arena it has inherited.
