@@ -193,6 +193,7 @@ fn everything() -> hub::Trace {
         event: hub::EventRef::Slice(event),
         time: Nanos(time),
         name: odd,
+        position: 0,
     };
     trace.flows.points.push(point(hub::Phase::Start, first, 1_000));
     trace.flows.points.push(point(hub::Phase::End, second, 1_200));

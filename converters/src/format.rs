@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
+use crate::foreign::{foreign, has_lines, looks_like_json};
 use crate::packed::{Limits, Packing, Unpacked};
 use crate::perfetto::Written;
 use crate::trace::{Trace, Warning};
@@ -72,6 +74,8 @@ pub enum Error {
     Perfetto(perfetto::Error),
     /// As JSON.
     Json(json::Error),
+    /// As a trace of any format: what it seems to be instead.
+    NotATrace(String),
     /// At all.
     Io(io::Error),
 }
@@ -81,6 +85,7 @@ impl fmt::Display for Error {
         match self {
             Error::Perfetto(error) => error.fmt(f),
             Error::Json(error) => error.fmt(f),
+            Error::NotATrace(what) => write!(f, "not a trace: {what}"),
             Error::Io(error) => error.fmt(f),
         }
     }
@@ -96,29 +101,47 @@ impl std::error::Error for Error {}
 pub fn read(file: impl Read, format: Option<Format>) -> Result<Trace, Error> {
     let mut file = Unpacked::new(file, Limits::default()).map_err(Error::Io)?;
     let mut first = Vec::new();
-    file.by_ref().take(64).read_to_end(&mut first).map_err(Error::Io)?;
-    let looks = if looks_like_json(&first) { Format::Kineto } else { Format::Perfetto };
-    let rest = first.as_slice().chain(file);
-    match format.unwrap_or(looks) {
-        Format::Perfetto => perfetto::read(rest, Limits::default()).map_err(Error::Perfetto),
-        Format::Kineto | Format::Chrome => {
-            chrome::read(rest, &json::Limits::default()).map_err(Error::Json)
-        }
+    let begun = file.by_ref().take(FIRST).read_to_end(&mut first);
+    if let Err(error) = begun
+        && first.is_empty()
+    {
+        return Err(Error::Io(error));
     }
+    if let Some(what) = foreign(&first) {
+        return Err(Error::NotATrace(what));
+    }
+    let looks = if looks_like_json(&first) { Format::Kineto } else { Format::Perfetto };
+    let lines = has_lines(&first);
+    let mut rest = first.as_slice().chain(&mut file);
+    let limits = json::Limits::default();
+    let mut trace = match format.unwrap_or(looks) {
+        Format::Perfetto => perfetto::read(rest, Limits::default()).map_err(Error::Perfetto)?,
+        Format::Kineto | Format::Chrome if lines => {
+            chrome::read_lines(&mut rest, &limits).map_err(Error::Json)?
+        }
+        Format::Kineto | Format::Chrome => chrome::read(&mut rest, &limits).map_err(Error::Json)?,
+    };
+    if file.has_garbage() {
+        trace.facts.warn("bytes behind the packed data, ignored", None);
+    }
+    Ok(trace)
 }
 
-/// Whether a file begins with a bracket and what may follow it, perhaps after white space.
-/// A Perfetto trace begins with the tag of a packet, which is a line feed, and a length,
-/// which may look like a bracket; but no packet begins like the inside of brackets.
-fn looks_like_json(first: &[u8]) -> bool {
-    let first = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first);
-    let mut rest = first.iter().filter(|byte| !byte.is_ascii_whitespace());
-    let bracket = rest.next();
-    match bracket {
-        Some(b'{' | b'[') => rest.next().is_none_or(|next| b"\"{}[]".contains(next)),
-        _ => false,
+/// Whether a file seems to be a trace, plain or packed, by its beginning.
+pub fn is_trace(file: impl Read) -> bool {
+    let Ok(file) = Unpacked::new(file, Limits::default()) else { return false };
+    let mut first = Vec::new();
+    // A packed file may be cut off; so much of it is enough.
+    let _ = file.take(FIRST).read_to_end(&mut first);
+    if looks_like_json(&first) {
+        let says = |word: &[u8]| first.windows(word.len()).any(|text| text == word);
+        return says(b"\"traceEvents\"") || says(b"\"ph\"") || first.trim_ascii() == b"[]";
     }
+    foreign(&first).is_none() && matches!(first[..], [0x0a, ..])
 }
+
+/// How much of a file is looked at to tell what it is.
+const FIRST: u64 = 4096;
 
 /// Writes a trace. Gives back what the format cannot hold, or holds in another form.
 ///
@@ -136,16 +159,54 @@ pub fn write(
         Packing::Packets => write_unpacked(trace, out, format, perfetto::Packets::Deflated),
         Packing::Gzip => {
             let mut out = flate2::write::GzEncoder::new(out, flate2::Compression::new(4));
-            let warnings = write_unpacked(trace, &mut out, format, perfetto::Packets::Plain)?;
+            let warnings = write_while_packing(trace, &mut out, format)?;
             out.finish()?.flush()?;
             Ok(warnings)
         }
         Packing::Zstd => {
             let mut out = zstd::stream::write::Encoder::new(out, 3)?;
-            let warnings = write_unpacked(trace, &mut out, format, perfetto::Packets::Plain)?;
+            let warnings = write_while_packing(trace, &mut out, format)?;
             out.finish()?.flush()?;
             Ok(warnings)
         }
+    }
+}
+
+/// Writes to what packs: on a thread of its own where there are two processors.
+fn write_while_packing(
+    trace: &Trace,
+    out: &mut impl Write,
+    format: Format,
+) -> io::Result<Vec<Warning>> {
+    let plain = perfetto::Packets::Plain;
+    if crate::processors() < 2 {
+        return write_unpacked(trace, out, format, plain);
+    }
+    let (to, pieces) = sync_channel::<Vec<u8>>(4);
+    std::thread::scope(|scope| {
+        let write = move || write_unpacked(trace, Pieces(to), format, plain);
+        let Ok(writer) = std::thread::Builder::new().spawn_scoped(scope, write) else {
+            return write_unpacked(trace, out, format, plain);
+        };
+        // The writer ends by itself when nobody takes its pieces any more.
+        let packed = pieces.into_iter().try_for_each(|piece| out.write_all(&piece));
+        let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        packed.and(written)
+    })
+}
+
+/// What is written goes to another thread.
+struct Pieces(SyncSender<Vec<u8>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let gone = |_| io::Error::other("the thread that packs has ended");
+        self.0.send(bytes.to_vec()).map_err(gone)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -18,6 +18,7 @@
 pub mod chrome;
 #[cfg(feature = "export")]
 pub mod export;
+mod foreign;
 pub mod format;
 pub mod json;
 pub mod kineto;
@@ -25,3 +26,8 @@ pub mod merge;
 pub mod packed;
 pub mod perfetto;
 pub mod trace;
+
+/// How many processors there are to share work among.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

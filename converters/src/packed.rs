@@ -50,6 +50,7 @@ pub struct Unpacked<R: Read> {
     packing: Packing,
     limits: Limits,
     unpacked: u64,
+    garbage: bool,
 }
 
 type Source<R> = BufReader<Counted<Chain<Cursor<Vec<u8>>, R>>>;
@@ -85,7 +86,7 @@ impl<R: Read> Unpacked<R> {
                 Inner::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(source)?))
             }
         };
-        Ok(Unpacked { inner, packing, limits, unpacked: 0 })
+        Ok(Unpacked { inner, packing, limits, unpacked: 0, garbage: false })
     }
 
     /// How the file is packed.
@@ -102,6 +103,11 @@ impl<R: Read> Unpacked<R> {
         }
     }
 
+    /// Whether something stood behind the packed data, which was passed over.
+    pub fn has_garbage(&self) -> bool {
+        self.garbage
+    }
+
     /// Bytes that it unpacked to so far.
     pub fn unpacked(&self) -> u64 {
         self.unpacked
@@ -116,7 +122,14 @@ impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &mut self.inner {
             Inner::Plain(source) => source.read(buffer),
-            Inner::Gzip(decoder) => decoder.read(buffer),
+            Inner::Gzip(decoder) => match decoder.read(buffer) {
+                // What stands behind the last member and is none was not packed with it.
+                Err(error) if self.unpacked > 0 && error.kind() == io::ErrorKind::InvalidInput => {
+                    self.garbage = true;
+                    Ok(0)
+                }
+                read => read,
+            },
             Inner::Zstd(decoder) => decoder.read(buffer).map_err(|error| {
                 // The decoder calls both damage and a foreign tail "other".
                 let kind = match error.kind() {

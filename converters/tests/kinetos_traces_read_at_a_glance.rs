@@ -96,3 +96,22 @@ fn kinetos_traces_read_at_a_glance() {
     let (direct, back) = (written(&hub, Format::Kineto), written(&again, Format::Kineto));
     assert_eq!(events(&direct), events(&back));
 }
+
+#[test]
+fn processes_without_a_name_get_none_by_their_rank() {
+    let json = br#"{"distributedInfo": {"rank": 1}, "traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 10, "dur": 5},
+{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7, "tid": 7, "ts": 12,
+ "args": {"Total Allocated": 512, "Device Type": 0}},
+{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 7, "tid": 7, "ts": 2, "dur": 5}
+]}"#;
+    let packets = written(&format::read(&json[..], None).unwrap(), Format::Perfetto);
+    let again = written(&format::read(&packets[..], None).unwrap(), Format::Kineto);
+    let (json, again): (Value, Value) =
+        (serde_json::from_slice(json).unwrap(), serde_json::from_slice(&again).unwrap());
+    let names = |json: &Value| {
+        let events = json["traceEvents"].as_array().unwrap().iter();
+        events.map(|event| event["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&json), names(&again), "in the order of the file, and nothing else");
+}

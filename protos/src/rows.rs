@@ -20,6 +20,7 @@ pub const ORDERED_BY_RANK: u64 = 1;
 pub fn process(rank: Option<i64>, name: &str) -> String {
     let says_it = |rank: &i64| name.contains(&format!("(rank {rank}"));
     match rank.filter(|rank| !says_it(rank)) {
+        Some(rank) if name.is_empty() => format!("rank {rank}"),
         Some(rank) => format!("rank {rank}{AND}{name}"),
         None => name.to_owned(),
     }
@@ -27,7 +28,7 @@ pub fn process(rank: Option<i64>, name: &str) -> String {
 
 /// What [`process`] was given as a name.
 pub fn process_name(rank: i64, row: &str) -> Option<&str> {
-    let (first, name) = row.split_once(AND)?;
+    let (first, name) = row.split_once(AND).unwrap_or((row, ""));
     (first.strip_prefix("rank ")?.parse() == Ok(rank)).then_some(name)
 }
 
@@ -205,6 +206,7 @@ mod tests {
         assert_eq!(process_name(3, "rank 3 · python a · b"), Some("python a · b"));
         assert_eq!(process_name(2, "rank 3 · python"), None);
         assert_eq!(process_name(2, "python"), None);
+        assert_eq!(process_name(3, &process(Some(3), "")), Some(""));
         assert_eq!(device_model(0, &device(0, "NVIDIA H200")), Some("NVIDIA H200"));
         assert_eq!(device_model(1, &device(1, "")), Some(""));
         assert_eq!(device_model(1, "GPU 11"), None);

@@ -39,6 +39,9 @@ pub(super) struct Convert {
     /// file is some five times larger. What goes to standard output always is as it is.
     #[arg(long)]
     plain: bool,
+    /// Replace OUT even if it is no trace.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     part: Part,
 }
@@ -47,7 +50,8 @@ impl Convert {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
         let started = Instant::now();
         let to = files::format_of(&self.output, self.to)?;
-        let trace = self.part.of(files::read(&self.input, self.from)?);
+        files::may_replace(&self.output, self.force)?;
+        let trace = self.part.of_some(files::read(&self.input, self.from)?)?;
         let left_out = files::write(&trace, &self.output, to, self.plain)?;
         if io::stderr().is_terminal() {
             let events = trace.slices.len() + trace.activities.len() + trace.instants.len();

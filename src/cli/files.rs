@@ -33,6 +33,21 @@ pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Ref
     })
 }
 
+/// Refuses to replace what is no trace, unless that is what was asked for.
+pub(super) fn may_replace(path: &Path, force: bool) -> Result<(), Refusal> {
+    let is_file = path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
+    if force || is_pipe(path) || !is_file {
+        return Ok(());
+    }
+    // One that cannot be read cannot be asked either, and is left as it is.
+    let is_trace = File::open(path).is_ok_and(format::is_trace);
+    if is_trace {
+        return Ok(());
+    }
+    let name = path.display();
+    Err(Refusal(format!("{name} is there and no trace: it is not replaced without --force")))
+}
+
 /// Writes a trace; `-` is standard output. Under a name of its own until it is whole: what
 /// was there before is replaced only then. `plain` leaves packets of Perfetto's as they are.
 /// Gives back what the format cannot hold.

@@ -1,5 +1,6 @@
 //! The options that say which part of a trace is wanted.
 
+use super::Refusal;
 use clap::Args;
 use kymograph_converters::trace::{Filter, Nanos, Trace};
 
@@ -22,13 +23,23 @@ pub(super) struct Part {
     /// Only processes of these ranks of a distributed job. May be given several times.
     #[arg(long, value_name = "N", value_delimiter = ',')]
     rank: Vec<i64>,
+    /// Only events, device work and counters with these names. `*` stands for anything. May be
+    /// given several times.
+    #[arg(long, value_name = "PATTERN")]
+    name: Vec<String>,
+    /// Only threads with these ids or names, and what they had devices do. `*` stands for
+    /// anything. May be given several times.
+    #[arg(long, value_name = "TID|NAME", value_delimiter = ',')]
+    thread: Vec<String>,
+    /// Of what devices did, only what these did. May be given several times.
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    device: Vec<i64>,
 }
 
 impl Part {
     /// That part.
     pub(super) fn of(&self, trace: Trace) -> Trace {
-        let all = self.category.is_empty() && self.process.is_empty() && self.rank.is_empty();
-        if all && self.time_range.is_none() {
+        if self.given().is_empty() && self.time_range.is_none() {
             return trace;
         }
         let start = trace.time_span().map_or(Nanos(0), |(start, _)| start);
@@ -37,7 +48,56 @@ impl Part {
             categories: self.category.clone(),
             processes: self.process.clone(),
             ranks: self.rank.clone(),
+            names: self.name.clone(),
+            threads: self.thread.clone(),
+            devices: self.device.clone(),
         })
+    }
+
+    /// That part, unless there is nothing in it.
+    pub(super) fn of_some(&self, trace: Trace) -> Result<Trace, Refusal> {
+        let events = |trace: &Trace| {
+            trace.slices.len()
+                + trace.instants.len()
+                + trace.activities.len()
+                + trace.counters.len()
+        };
+        let before = events(&trace);
+        let ranks: Vec<i64> = trace.processes.iter().filter_map(|(id, _)| trace.rank(id)).collect();
+        let part = self.of(trace);
+        // Counters have no category, and are in every part.
+        let counters = if self.category.is_empty() { 0 } else { part.counters.len() };
+        if before == 0 || events(&part) > counters {
+            return Ok(part);
+        }
+        let mut given = self.given();
+        if self.time_range.is_some() {
+            given.push("--time-range".to_owned());
+        }
+        let mut why = format!("nothing is left of {before} events: none fits {}", given.join(" "));
+        if !self.rank.is_empty() {
+            let ranks: Vec<String> = ranks.iter().map(i64::to_string).collect();
+            why += &match ranks.is_empty() {
+                true => "; no process here says its rank".to_owned(),
+                false => format!("; the ranks here are {}", ranks.join(", ")),
+            };
+        }
+        Err(Refusal(why))
+    }
+
+    /// The options that were given, as they were.
+    fn given(&self) -> Vec<String> {
+        let numbers = |list: &[i64]| list.iter().map(i64::to_string).collect::<Vec<_>>();
+        let options = [
+            ("--category", self.category.clone()),
+            ("--process", self.process.clone()),
+            ("--rank", numbers(&self.rank)),
+            ("--name", self.name.clone()),
+            ("--thread", self.thread.clone()),
+            ("--device", numbers(&self.device)),
+        ];
+        let given = options.into_iter().filter(|(_, values)| !values.is_empty());
+        given.map(|(option, values)| format!("{option} {}", values.join(","))).collect()
     }
 }
 

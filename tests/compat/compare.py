@@ -1,10 +1,11 @@
 """Whether other tools say the same about our JSON as about the original.
 
-usage: tests/compat/compare FILE.json[.gz] ...
+usage: tests/compat/compare FILE.json[.gz] | FOLDER ...
 
-Converts each file to Perfetto's format and back with `kymo`, asks HolisticTraceAnalysis and
-torch-tb-profiler about both, and prints a table for docs/COMPATIBILITY.md. Ends with 1 if
-something differs. $KYMO names the command to test; else it is built.
+Converts each file to Perfetto's format and back with `kymo`, asks HolisticTraceAnalysis,
+traceinsight and torch-tb-profiler about both, and prints a table for docs/COMPATIBILITY.md. The
+files of a folder are the ranks of one job. Ends with 1 if something differs. $KYMO names the
+command to test; else it is built.
 """
 
 import json
@@ -18,19 +19,34 @@ HERE = pathlib.Path(__file__).resolve().parent
 FEW = 3  # differences that are shown
 
 
-def said(path):
-    done = subprocess.run(
-        [sys.executable, HERE / "what_tools_say.py", path], stdout=subprocess.PIPE, check=True
-    )
-    return json.loads(done.stdout)
+# Tools, and where their modules are if not with the others.
+TOOLS = {"HTA": None, "traceinsight": "traceinsight", "TB": None}
+
+
+def said(paths):
+    """Each analysis of each tool, as `tool/analysis`."""
+    answers = {}
+    for tool, folder in TOOLS.items():
+        if tool == "TB" and len(paths) > 1:
+            continue
+        # They number names in the order of sets of them.
+        env = dict(os.environ, PYTHONHASHSEED="0")
+        if folder:
+            env["PYTHONPATH"] = str(HERE.parent / ".tools" / folder)
+        done = subprocess.run(
+            [sys.executable, HERE / "what_tools_say.py", "TB" if tool == "TB" else "HTA", *paths],
+            stdout=subprocess.PIPE,
+            check=True,
+            env=env,
+        )
+        answers[tool] = json.loads(done.stdout)
+    return answers
 
 
 def same(one, other):
-    """Numbers are equal to seven digits: tools add up floats, in the order of the file."""
+    """To the last digit that tools are asked for: nine."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
-    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
-        return abs(one - other) <= 1e-7 * max(abs(one), abs(other), 1)
     return one == other
 
 
@@ -59,10 +75,37 @@ def values(said):
 def converted(kymo, path, folder):
     through = folder / "through.pftrace"
     # Its name is in what tools say.
-    back = folder / "back.json.gz"
+    back = folder / (path.name if path.name.endswith(".gz") else path.name + ".gz")
     subprocess.run([kymo, "convert", path, through], check=True, stderr=subprocess.DEVNULL)
     subprocess.run([kymo, "convert", through, back], check=True, stderr=subprocess.DEVNULL)
     return back
+
+
+def compare(kymo, name, paths, rows):
+    with tempfile.TemporaryDirectory() as folder:
+        before = said(paths)
+        after = said([converted(kymo, path, pathlib.Path(folder)) for path in paths])
+    failed = False
+    for tool, analyses in before.items():
+        total, alike, wrong = 0, [], []
+        for analysis, one in analyses.items():
+            other = after[tool].get(analysis)
+            # Their own paths are in some messages.
+            found = list(differences(one, other))
+            total += values(one)
+            if found:
+                wrong.append(f"{analysis}: {len(found)} of {values(one)}")
+            elif isinstance(one, str):
+                alike.append(analysis)
+            for at, old, new in found[:FEW]:
+                text = f"{name}: {tool}: {analysis}{at}: {old!r} became {new!r}"
+                print(text[:400], file=sys.stderr)
+        failed |= bool(wrong)
+        verdict = "; ".join(wrong) or "same"
+        if alike:
+            verdict += f" ({len(alike)} fail alike)"
+        rows.append((name, tool, len(analyses), f"{total:,}", verdict))
+    return failed
 
 
 def main():
@@ -70,22 +113,9 @@ def main():
     failed = False
     rows = []
     for path in map(pathlib.Path, sys.argv[1:]):
-        with tempfile.TemporaryDirectory() as folder:
-            before, after = said(path), said(converted(kymo, path, pathlib.Path(folder)))
-        for tool, analyses in before.items():
-            for analysis, one in analyses.items():
-                other = after[tool].get(analysis)
-                found = list(differences(one, other))
-                failed |= bool(found)
-                if isinstance(one, str):
-                    verdict = "fails alike" if not found else "fails otherwise"
-                else:
-                    verdict = "same" if not found else f"{len(found)} of {values(one)} differ"
-                rows.append((path.name.split(".")[0], tool, analysis, values(one), verdict))
-                for at, old, new in found[:FEW]:
-                    text = f"{path.name}: {tool}: {analysis}{at}: {old!r} became {new!r}"
-                    print(text[:400], file=sys.stderr)
-    print("| trace | tool | analysis | values | |\n|---|---|---|---|---|")
+        folder = sorted(path.glob("*.json*")) if path.is_dir() else [path]
+        failed |= compare(kymo, path.name.split(".json")[0], folder, rows)
+    print("| trace | tool | analyses | values | |\n|---|---|---|---|---|")
     for row in rows:
         print("|", " | ".join(map(str, row)), "|")
     sys.exit(failed)

@@ -2,8 +2,11 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::{FOREIGN, LAUNCH_ARROWS};
 use crate::kineto::{Class, Correlations, class};
-use crate::trace::{EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace, Value};
+use crate::trace::{
+    EventIndex, EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace, Value,
+};
 
 /// An end of an arrow, to be written behind its event.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +18,15 @@ pub(super) struct End {
     pub(super) name: Option<StrId>,
     /// None: where the event begins.
     pub(super) time: Option<Nanos>,
+    /// Where it stood in the file; 0 if that is behind its event.
+    pub(super) position: u32,
 }
 
 /// Ends of arrows in the order of events, and the launches that something came of.
 #[derive(Debug)]
 pub(super) struct Arrows {
-    ends: std::iter::Peekable<std::vec::IntoIter<End>>,
+    ends: Vec<End>,
+    of: EventIndex,
     launched: HashMap<u64, u64>,
     numbers: Correlations,
 }
@@ -35,36 +41,55 @@ impl Arrows {
         let mut ends = Vec::new();
         let mut numbers = Correlations::new(trace);
         for link in trace.flows.links.iter().filter(|link| link.kind == LaunchKind::Submit) {
-            if link.correlation == 0 || !done.contains(&link.correlation) {
+            let untold = link.correlation != 0 && !is_of_file(trace, link.event);
+            if !untold || !done.contains(&link.correlation) {
                 continue;
             }
             let number = || numbers.number(link.correlation);
             let id = *launched.entry(link.correlation).or_insert_with(number);
             let (event, phase) = (link.event, Phase::Start);
-            ends.push(End { event, phase, id, name: None, time: None });
+            ends.push(End { event, phase, id, name: None, time: None, position: 0 });
         }
         let started: HashSet<(EventRef, u64)> =
             ends.iter().map(|end| (end.event, end.id)).collect();
-        let points = whole(&trace.flows.points);
+        let (own, others): (Vec<&FlowPoint>, Vec<&FlowPoint>) =
+            trace.flows.points.iter().partition(|point| is_of_file(trace, point.event));
+        let mut points = whole(&others);
+        points.extend(own.into_iter().copied().filter(|point| {
+            let name = trace.strings.get(point.name);
+            !name.is_empty() && !name.starts_with(FOREIGN)
+        }));
         let names = Names::new(trace, &points);
         for point in points {
-            let FlowPoint { phase, event, time, .. } = point;
+            let FlowPoint { phase, event, time, position, .. } = point;
             let (id, name) = names.of(&point);
             // A launch that is waited for too begins one arrow, not two.
             if name.is_none() && phase == Phase::Start && started.contains(&(event, id)) {
                 continue;
             }
-            ends.push(End { event, phase, id, name, time: Some(time) });
+            ends.push(End { event, phase, id, name, time: Some(time), position });
         }
         ends.sort_by_key(|end| end.event);
-        Arrows { ends: ends.into_iter().peekable(), launched, numbers }
+        let of = EventIndex::new(ends.iter().map(|end| end.event));
+        Arrows { ends, of, launched, numbers }
     }
 
-    /// The next end at this event. Events must be asked for in order: slices, moments,
-    /// activities, each by number.
+    /// The ends at an event.
     #[inline]
-    pub(super) fn next_at(&mut self, event: EventRef) -> Option<End> {
-        self.ends.next_if(|end| end.event == event)
+    pub(super) fn at(&self, event: EventRef) -> &[End] {
+        let Some(first) = self.of.first(event) else { return &[] };
+        let from = &self.ends[first..];
+        &from[..from.iter().take_while(|end| end.event == event).count()]
+    }
+
+    /// The ends that stood apart from their events, and where.
+    pub(super) fn apart(&self) -> impl Iterator<Item = (u32, usize)> {
+        let ends = self.ends.iter().enumerate();
+        ends.filter(|(_, end)| end.position != 0).map(|(row, end)| (end.position, row))
+    }
+
+    pub(super) fn end(&self, row: usize) -> End {
+        self.ends[row]
     }
 
     /// The number of a correlation in the file.
@@ -73,21 +98,25 @@ impl Arrows {
     }
 
     /// The id of the arrow of a launch that begins at this event.
-    pub(super) fn launched_at(&mut self, event: EventRef) -> Option<u64> {
-        let end = self.ends.peek().filter(|end| end.event == event)?;
+    pub(super) fn launched_at(&self, event: EventRef) -> Option<u64> {
+        let end = self.at(event).first()?;
         (end.phase == Phase::Start && end.name.is_none()).then_some(end.id)
-    }
-
-    /// Whether an arrow has an end at this event.
-    #[inline]
-    pub(super) fn is_next(&mut self, event: EventRef) -> bool {
-        self.ends.peek().is_some_and(|end| end.event == event)
     }
 
     /// The id of the arrow to an activity of this correlation number.
     #[inline]
     pub(super) fn launch(&self, correlation: u64) -> Option<u64> {
         if correlation == 0 { None } else { self.launched.get(&correlation).copied() }
+    }
+}
+
+/// Whether an event comes from a file of JSON, which has its own arrows: those that the hub makes
+/// of other things are not for that.
+fn is_of_file(trace: &Trace, event: EventRef) -> bool {
+    match event {
+        EventRef::Slice(id) => trace.slices.position(id).is_some(),
+        EventRef::Instant(id) => trace.instants.position(id).is_some(),
+        EventRef::Activity(id) => trace.activities.position(id).is_some(),
     }
 }
 
@@ -100,7 +129,11 @@ struct Names {
 
 impl Names {
     fn new(trace: &Trace, points: &[FlowPoint]) -> Names {
-        let ac2g = trace.strings.find("ac2g");
+        let ac2g = trace.strings.find(LAUNCH_ARROWS).and_then(|key| trace.facts.get(key));
+        let ac2g = match ac2g {
+            Some(Value::Str(name)) => Some(name),
+            _ => trace.strings.find("ac2g"),
+        };
         let mut given = HashMap::new();
         let unnamed = || points.iter().filter(|point| point.name == StrId::NONE);
         let correlation = trace.strings.find("correlation");
@@ -139,7 +172,7 @@ impl Names {
 
 /// The points of flows that have both ends. Where a flow does not say where it begins or ends,
 /// the first and the last point do.
-fn whole(points: &[FlowPoint]) -> Vec<FlowPoint> {
+fn whole(points: &[&FlowPoint]) -> Vec<FlowPoint> {
     let mut seen: HashMap<(u64, StrId), (u32, bool, bool)> = HashMap::new();
     for point in points {
         let entry = seen.entry((point.id, point.name)).or_default();
@@ -151,9 +184,9 @@ fn whole(points: &[FlowPoint]) -> Vec<FlowPoint> {
     let mut unclear: HashMap<(u64, StrId), Vec<FlowPoint>> = HashMap::new();
     for point in points {
         match seen.get(&(point.id, point.name)) {
-            Some((_, true, true)) => out.push(*point),
+            Some((_, true, true)) => out.push(**point),
             Some((2.., ..)) => {
-                unclear.entry((point.id, point.name)).or_default().push(*point);
+                unclear.entry((point.id, point.name)).or_default().push(**point);
             }
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use super::ROW;
 use super::rows::{Id, Rows};
 use crate::json;
 use crate::trace::{
@@ -66,7 +67,10 @@ impl CounterRows {
                     Id::None | Id::Int(0) => rows.parent(trace, row.pid),
                     _ => rows.track(trace, row.pid, row.tid),
                 };
-                trace.tracks.push(Track::new(Some(parent), row.name))
+                // A number that says nothing is said all the same.
+                let marked = row.tid == Id::Int(0);
+                let description = if marked { trace.strings.intern(ROW) } else { StrId::NONE };
+                trace.tracks.push(Track { description, ..Track::new(Some(parent), row.name) })
             });
         let kind = TrackKind::Counter(Unit::None);
         let track = trace.tracks.push(Track { kind, ..Track::new(Some(group), key) });

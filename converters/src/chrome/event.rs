@@ -21,6 +21,8 @@ pub(super) struct Event<'a> {
     pub(super) args: Option<Value<'a>>,
     /// Whether there are members that are none of these.
     pub(super) others: bool,
+    /// Whether a member is not of the type that the hub has for it.
+    pub(super) odd: bool,
 }
 
 impl<'a> Event<'a> {
@@ -35,8 +37,8 @@ impl<'a> Event<'a> {
         for (key, value) in root.fields() {
             match key.raw() {
                 "ph" => event.ph = value.as_str().and_then(first_byte).unwrap_or(0),
-                "name" => event.name = value.as_str(),
-                "cat" => event.cat = value.as_str(),
+                "name" => (event.name, event.odd) = text(value, event.odd),
+                "cat" => (event.cat, event.odd) = text(value, event.odd),
                 "pid" => event.pid = Some(value),
                 "tid" => event.tid = Some(value),
                 "ts" => event.ts = Some(value),
@@ -56,6 +58,15 @@ impl<'a> Event<'a> {
         const KNOWN: [&str; 11] =
             ["ph", "name", "cat", "pid", "tid", "ts", "dur", "id", "args", "s", "bp"];
         element.root().fields().filter(|(key, _)| !KNOWN.contains(&key.raw()))
+    }
+}
+
+/// Text, also of what is a number instead. Says whether it is one, or something else was.
+#[inline]
+fn text(value: Value<'_>, odd: bool) -> (Option<Str<'_>>, bool) {
+    match value.as_str() {
+        Some(text) => (Some(text), odd),
+        None => (value.is_number().then(|| value.as_text()), true),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::LAUNCH_ARROWS;
 use super::rows::{Id, Place, RowKind, Rows};
+use super::{JOINTS, LAUNCH_ARROWS, WAITS};
 use crate::trace::{
-    Api, EventRef, FlowPoint, LaunchKind, LaunchLink, Nanos, Phase, QueueId, SliceId, StrId, Trace,
-    TrackId, Value,
+    Api, EventRef, FlowPoint, Joint, LaunchKind, LaunchLink, Nanos, Phase, Position, QueueId,
+    SliceId, Span, Spans, StrId, Trace, TrackId, Value, join,
 };
 
 /// The event that was read last. Kineto writes the ends of arrows right behind their events.
@@ -17,6 +17,30 @@ pub(super) struct Last {
     pub(super) start: i64,
     pub(super) event: EventRef,
     pub(super) correlation: u64,
+    /// Where it stands in the file.
+    pub(super) position: u32,
+}
+
+impl Last {
+    /// Whether an arrow's end is said by the correlation number of the event before it, as
+    /// Kineto's are. If so the event is marked, and the end needs no place of its own.
+    fn implies(&self, trace: &mut Trace, end: &Pending) -> bool {
+        let mark = match end.phase {
+            Phase::Start => Position::ARROW_BEGINS,
+            Phase::End => Position::ARROW_ENDS,
+            Phase::Step => return false,
+        };
+        if self.correlation != end.id || end.odd || self.position + 1 != end.position {
+            return false;
+        }
+        let marked = Some(Position { number: self.position, marks: mark });
+        match self.event {
+            EventRef::Slice(id) => trace.slices.set_position(id, marked),
+            EventRef::Activity(id) => trace.activities.set_position(id, marked),
+            EventRef::Instant(_) => return false,
+        }
+        true
+    }
 }
 
 /// An end of an arrow whose event is to be found.
@@ -30,6 +54,10 @@ pub(super) struct Pending {
     pub(super) pid: Id,
     pub(super) tid: Id,
     pub(super) time: i64,
+    /// Where it stands in the file.
+    pub(super) position: u32,
+    /// It says more than the hub can hold, and was kept as it is besides.
+    pub(super) odd: bool,
 }
 
 /// A call that may have launched something.
@@ -49,8 +77,8 @@ pub(super) struct FlowRows {
     /// Waits and events of devices that have a correlation number.
     pub(super) waits: Vec<(SliceId, u64, i64)>,
     pending: Vec<Pending>,
-    /// Ends of arrows that correlation numbers say as well.
-    implied: u64,
+    /// Events with a `bind_id`.
+    pub(super) joints: Vec<Joint>,
 }
 
 impl FlowRows {
@@ -60,30 +88,32 @@ impl FlowRows {
             .last
             .filter(|last| (last.pid, last.tid, last.start) == (end.pid, end.tid, end.time));
         match last {
-            Some(last) if launch && last.correlation == end.id => self.implied += 1,
-            Some(last) => push(trace, &end, last.event),
+            Some(last) if launch && last.implies(trace, &end) => {}
+            Some(last) => {
+                push(trace, &end, last.event);
+            }
             None => self.pending.push(end),
         }
     }
 
     /// Finds the events of all arrows, and makes those that correlation numbers imply.
     pub(super) fn finish(&mut self, trace: &mut Trace, rows: &Rows) {
-        self.bind(trace, rows);
-        let lost = prune(trace);
+        let lost = FlowRows::bind(&self.pending, trace, rows);
+        self.pending = Vec::new();
         to_devices(trace);
-        let drawn = self.launches(trace);
-        let lost = lost + self.implied.saturating_sub(drawn);
+        self.launches(trace);
+        let name = trace.strings.intern(JOINTS);
+        join(trace, std::mem::take(&mut self.joints), name);
         if lost > 0 {
-            trace.facts.warn("arrow with one end", None);
+            trace.facts.warn("end of an arrow at no event", None);
             if let Some(warning) = trace.facts.warnings.last_mut() {
                 warning.count = lost;
             }
         }
     }
 
-    /// Makes arrows from calls to what has their correlation number; says how many ends.
-    fn launches(&mut self, trace: &mut Trace) -> u64 {
-        let mut ends = 0;
+    /// Makes arrows from calls to what has their correlation number.
+    fn launches(&mut self, trace: &mut Trace) {
         let correlations = || trace.activities.iter().map(|activity| activity.correlation);
         let launched: HashSet<u64> = correlations().filter(|number| *number != 0).collect();
         let waits: HashSet<u64> = self.waits.iter().map(|wait| wait.1).collect();
@@ -96,12 +126,10 @@ impl FlowRows {
                 }
             }
         }
-        ends += correlations().filter(|number| calls.contains_key(number)).count() as u64;
         // In the order of the file, so that equal files give equal traces.
         for call in &self.calls {
             let first = calls.get(&call.correlation).is_some_and(|known| known.slice == call.slice);
             if first && launched.contains(&call.correlation) {
-                ends += 1;
                 trace.flows.links.push(LaunchLink {
                     event: EventRef::Slice(call.slice),
                     correlation: call.correlation,
@@ -110,7 +138,7 @@ impl FlowRows {
                 });
             }
         }
-        let name = trace.strings.intern("ac2g");
+        let name = trace.strings.intern(WAITS);
         for &(wait, id, time) in &self.waits {
             let Some(call) = calls.get(&id) else { continue };
             let start = trace.slices.get(call.slice).start;
@@ -119,18 +147,16 @@ impl FlowRows {
                 (Phase::End, EventRef::Slice(wait), Nanos(time)),
             ];
             for (phase, event, time) in ends_of {
-                ends += 1;
-                trace.flows.points.push(FlowPoint { id, phase, event, time, name });
+                trace.flows.points.push(FlowPoint { id, phase, event, time, name, position: 0 });
             }
         }
-        ends
     }
 
-    /// Finds the events of arrows that did not follow theirs.
-    fn bind(&mut self, trace: &mut Trace, rows: &Rows) {
+    /// Finds the events of arrows that did not follow theirs; says how many have none.
+    fn bind<'a>(pending: &'a [Pending], trace: &mut Trace, rows: &Rows) -> u64 {
         let mut tracks: HashMap<TrackId, Vec<&Pending>> = HashMap::new();
         let mut queues: HashMap<QueueId, Vec<&Pending>> = HashMap::new();
-        for end in &self.pending {
+        for end in pending {
             let found = [RowKind::Host, RowKind::Queue]
                 .map(|kind| rows.find(kind, end.pid, end.tid))
                 .map(|place| place.filter(|place| has_events(trace, *place)));
@@ -141,6 +167,11 @@ impl FlowRows {
             }
         }
         let mut bound: Vec<(&Pending, EventRef)> = Vec::new();
+        let mut bind = |spans: Option<Vec<Span>>, ends: Vec<&'a Pending>| {
+            let spans = Spans::new(spans.unwrap_or_default());
+            let found = |end: &'a Pending| Some((end, spans.bound(end.time, end.enclosing)?));
+            bound.extend(ends.into_iter().filter_map(found));
+        };
         let mut spans: HashMap<TrackId, Vec<Span>> = HashMap::new();
         for id in trace.slices.ids() {
             let slice = trace.slices.get(id);
@@ -151,7 +182,7 @@ impl FlowRows {
             }
         }
         for (track, ends) in tracks {
-            bind_on(spans.remove(&track).unwrap_or_default(), &ends, &mut bound);
+            bind(spans.remove(&track), ends);
         }
         let mut spans: HashMap<QueueId, Vec<Span>> = HashMap::new();
         for id in trace.activities.ids() {
@@ -162,43 +193,15 @@ impl FlowRows {
             }
         }
         for (queue, ends) in queues {
-            bind_on(spans.remove(&queue).unwrap_or_default(), &ends, &mut bound);
+            bind(spans.remove(&queue), ends);
         }
-        bound.sort_by_key(|(end, event)| (end.time, end.id, *event));
+        // In the order of the file, so that equal files give equal traces.
+        bound.sort_by_key(|(end, _)| end.position);
+        let lost = pending.len() - bound.len();
         for (end, event) in bound {
             push(trace, end, event);
         }
-        let lost = self.pending.len() - trace.flows.points.len().min(self.pending.len());
-        self.implied += lost as u64;
-        self.pending = Vec::new();
-    }
-}
-
-/// Beginning, end, event.
-type Span = (i64, i64, EventRef);
-
-/// Slices that are looked at for the one around an arrow's end: nesting is never that deep.
-const LOOK_BACK: usize = 4096;
-
-fn bind_on<'a>(
-    mut spans: Vec<Span>,
-    ends: &[&'a Pending],
-    bound: &mut Vec<(&'a Pending, EventRef)>,
-) {
-    // The longest first where several begin together, so that the last is the innermost.
-    spans.sort_by_key(|&(start, end, event)| (start, std::cmp::Reverse(end), event));
-    for end in ends {
-        let next = spans.partition_point(|span| span.0 <= end.time);
-        let around = spans[..next].iter().rev().take(LOOK_BACK).find(|span| span.1 >= end.time);
-        // An end that binds to what comes next may stand at its very beginning.
-        let following = || {
-            let at = spans.partition_point(|span| span.0 < end.time);
-            spans.get(at)
-        };
-        let span = if end.enclosing { around } else { following().or(around) };
-        if let Some(span) = span {
-            bound.push((end, span.2));
-        }
+        lost as u64
     }
 }
 
@@ -211,13 +214,20 @@ fn has_events(trace: &Trace, place: Place) -> bool {
 
 fn push(trace: &mut Trace, end: &Pending, event: EventRef) {
     let (id, phase, name) = (end.id, end.phase, end.name);
-    trace.flows.points.push(FlowPoint { id, phase, event, time: Nanos(end.time), name });
+    let (time, position) = (Nanos(end.time), end.position);
+    trace.flows.points.push(FlowPoint { id, phase, event, time, name, position });
 }
 
 /// Makes launches of the flows that go from a slice to what devices did: the hub knows that
 /// kind of arrow by numbers, which activities without one get here. Gaudi's are such.
 fn to_devices(trace: &mut Trace) {
+    if trace.activities.iter().any(|activity| activity.correlation != 0) {
+        return;
+    }
+    // Others are kept as what they are: the hub knows one kind of launch.
     let is_work = |point: &&FlowPoint| matches!(point.event, EventRef::Activity(_));
+    let first = trace.flows.points.iter().find(is_work).map(|point| point.name);
+    let is_work = |point: &&FlowPoint| is_work(point) && first == Some(point.name);
     let mut flows: HashMap<(u64, StrId), Option<FlowPoint>> =
         trace.flows.points.iter().filter(is_work).map(|p| ((p.id, p.name), None)).collect();
     if flows.is_empty() {
@@ -228,7 +238,7 @@ fn to_devices(trace: &mut Trace) {
         let Some(start) = flows.get_mut(&(point.id, point.name)) else { continue };
         let fits = match (point.phase, point.event) {
             (Phase::Start, EventRef::Slice(_)) => start.replace(*point).is_none(),
-            (Phase::End | Phase::Step, EventRef::Activity(_)) => true,
+            (Phase::End | Phase::Step, EventRef::Activity(_)) => is_work(&point),
             _ => false,
         };
         if !fits {
@@ -246,6 +256,7 @@ fn to_devices(trace: &mut Trace) {
             trace.flows.points.push(point);
             continue;
         };
+        trace.flows.points.push(point);
         let EventRef::Activity(id) = point.event else { continue };
         let mut activity = trace.activities.get(id);
         if activity.correlation == 0 {
@@ -265,16 +276,4 @@ fn to_devices(trace: &mut Trace) {
             trace.facts.metadata.push((key, Value::Str(point.name)));
         }
     }
-}
-
-/// Removes flows that only begin or only end; says how many points that were.
-fn prune(trace: &mut Trace) -> u64 {
-    let mut seen: HashMap<(u64, StrId), u8> = HashMap::new();
-    for point in &trace.flows.points {
-        let bit = if point.phase == Phase::Start { 1 } else { 2 };
-        *seen.entry((point.id, point.name)).or_default() |= bit;
-    }
-    let before = trace.flows.points.len();
-    trace.flows.points.retain(|point| seen.get(&(point.id, point.name)) == Some(&3));
-    (before - trace.flows.points.len()) as u64
 }

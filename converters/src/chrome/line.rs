@@ -1,6 +1,6 @@
 //! One event as text.
 
-use super::FOREIGN;
+use super::{FOREIGN, WHOLE_TIMES};
 use crate::json::{write_float, write_int, write_micros, write_string, write_uint};
 use crate::trace::{ArgsId, StrId, Trace, Value};
 
@@ -10,6 +10,8 @@ pub(super) struct Line<'a> {
     pub(super) trace: &'a Trace,
     /// What is added to times, in nanoseconds.
     pub(super) shift: i64,
+    /// Whether whole microseconds are written without a fraction, in times and in durations.
+    pub(super) whole: (bool, bool),
     /// Names of arguments that are members of the event.
     foreign: Vec<(StrId, &'a str)>,
 }
@@ -17,7 +19,12 @@ pub(super) struct Line<'a> {
 impl<'a> Line<'a> {
     pub(super) fn new(trace: &'a Trace, shift: i64) -> Line<'a> {
         let foreign = |(id, text): (StrId, &'a str)| Some((id, text.strip_prefix(FOREIGN)?));
-        Line { trace, shift, foreign: trace.strings.iter().filter_map(foreign).collect() }
+        let whole = trace.strings.find(WHOLE_TIMES).and_then(|key| trace.facts.get(key));
+        let whole = match whole {
+            Some(Value::I64(bits)) => (bits & 1 != 0, bits & 2 != 0),
+            _ => (false, false),
+        };
+        Line { trace, shift, whole, foreign: trace.strings.iter().filter_map(foreign).collect() }
     }
 
     /// `{"ph": "X", "cat": "c", "name": "n", `
@@ -54,7 +61,19 @@ impl<'a> Line<'a> {
     #[inline]
     pub(super) fn time(&self, out: &mut Vec<u8>, nanos: i64) {
         out.extend_from_slice(b", \"ts\": ");
-        write_micros(out, nanos.saturating_add(self.shift));
+        self.time_value(out, nanos);
+    }
+
+    /// A time of the file's clock.
+    #[inline]
+    pub(super) fn time_value(&self, out: &mut Vec<u8>, nanos: i64) {
+        micros(out, nanos.saturating_add(self.shift), self.whole.0);
+    }
+
+    /// A duration.
+    #[inline]
+    pub(super) fn duration(&self, out: &mut Vec<u8>, nanos: i64) {
+        micros(out, nanos, self.whole.1);
     }
 
     /// The value of an argument that is a member of the event.
@@ -72,7 +91,7 @@ impl<'a> Line<'a> {
             let Some((_, member)) = self.foreign.iter().find(|(id, _)| *id == name) else {
                 continue;
             };
-            if !except.contains(member) {
+            if !except.contains(member) && *member != "ph" {
                 out.extend_from_slice(b", ");
                 write_string(out, member);
                 out.extend_from_slice(b": ");
@@ -177,9 +196,19 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Microseconds.
+#[inline]
+fn micros(out: &mut Vec<u8>, nanos: i64, whole: bool) {
+    if whole && nanos % 1000 == 0 {
+        write_int(out, nanos / 1000);
+    } else {
+        write_micros(out, nanos);
+    }
+}
+
 /// A value as JSON.
 pub(crate) fn write_text(trace: &Trace, value: Value) -> String {
     let mut out = Vec::new();
-    Line { trace, shift: 0, foreign: Vec::new() }.value(&mut out, value);
+    Line { trace, shift: 0, whole: (false, false), foreign: Vec::new() }.value(&mut out, value);
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -7,7 +7,7 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::rows::{Id, Place, RowKind, Rows};
-use super::{GPU_ROWS, METADATA_EVENTS, METADATA_TIME};
+use super::{GPU_ROWS, METADATA_EVENTS, METADATA_POSITIONS, METADATA_TIME};
 use crate::json::{self, write_int, write_string};
 use crate::trace::{DeviceId, ProcessId, StrId, Trace, TrackKind, Value};
 
@@ -20,6 +20,15 @@ pub(crate) struct Entry {
     pub(crate) args: String,
 }
 
+/// What a metadata event is about: its name, `pid` and `tid`, as JSON.
+pub(crate) type Identity = (String, String, String);
+
+impl Entry {
+    pub(crate) fn identity(&self) -> Identity {
+        (self.name.clone(), self.pid.clone(), self.tid.clone())
+    }
+}
+
 /// A metadata event of the input.
 #[derive(Debug)]
 pub(super) struct Meta {
@@ -27,6 +36,9 @@ pub(super) struct Meta {
     pid: Id,
     tid: Id,
     time: Option<i64>,
+    position: u32,
+    /// It has the members that the writer's have, and no others.
+    plain: bool,
     text: StrId,
     /// The argument: a text or a number.
     value: Value,
@@ -49,7 +61,7 @@ impl MetaRows {
         trace: &mut Trace,
         element: json::Element<'_>,
         ids: (Id, Id),
-        time: Option<i64>,
+        (time, position): (Option<i64>, u32),
         (name, args): (&str, Option<json::Value<'_>>),
     ) {
         let mut text = Vec::new();
@@ -65,6 +77,11 @@ impl MetaRows {
         if let Some(args) = args {
             json::write_value(&mut json, args);
         }
+        const MEMBERS: [&str; 6] = ["ph", "name", "ts", "pid", "tid", "args"];
+        let mut keys = element.root().fields();
+        let count = MEMBERS.len() - usize::from(time.is_none());
+        let plain = element.root().fields().count() == count
+            && keys.all(|(key, _)| MEMBERS.contains(&key.raw()));
         let (pid, tid) = ids;
         let entry = Entry {
             name: name.to_owned(),
@@ -72,7 +89,7 @@ impl MetaRows {
             tid: id_json(trace, tid),
             args: String::from_utf8_lossy(&json).into_owned(),
         };
-        self.events.push(Meta { entry, pid, tid, time, text, value });
+        self.events.push(Meta { entry, pid, tid, time, position, plain, text, value });
     }
 
     /// Puts what the events say into the hub, and keeps what does not come out of it again.
@@ -99,34 +116,58 @@ impl MetaRows {
             trace.facts.metadata.push((key, Value::I64(rows)));
         }
         let time = most_common(self.events.iter().filter_map(|event| event.time));
-        let mut generated: HashMap<(String, String, String), Vec<String>> = HashMap::new();
+        let mut generated: HashMap<Identity, Vec<String>> = HashMap::new();
         for Entry { name, pid, tid, args } in Generated::new(trace).entries {
             generated.entry((name, pid, tid)).or_default().push(args);
         }
         let mut given: HashMap<_, Vec<&Meta>> = HashMap::new();
         for event in &self.events {
-            let Entry { name, pid, tid, .. } = event.entry.clone();
-            given.entry((name, pid, tid)).or_default().push(event);
+            given.entry(event.entry.identity()).or_default().push(event);
         }
         given.retain(|key, events| {
             let same = |args: &Vec<String>| args.iter().eq(events.iter().map(|e| &e.entry.args));
-            let timely = events.iter().all(|event| event.time == time);
-            !(timely && generated.get(key).is_some_and(same))
+            let plain = events.iter().all(|event| event.plain && event.time == time);
+            !(plain && generated.get(key).is_some_and(same))
         });
-        let verbatim = self.events.iter().filter(|event| {
-            let Entry { name, pid, tid, .. } = event.entry.clone();
-            given.contains_key(&(name, pid, tid))
-        });
+        let verbatim =
+            self.events.iter().filter(|event| given.contains_key(&event.entry.identity()));
         let verbatim: Vec<&str> = verbatim.map(|event| trace.strings.get(event.text)).collect();
         if !verbatim.is_empty() {
             let list = format!("[{}]", verbatim.join(", "));
             let list = Value::Json(trace.strings.intern(&list));
             trace.facts.metadata.push((trace.strings.intern(METADATA_EVENTS), list));
         }
+        self.positions(trace, |key| given.contains_key(key));
         if let Some(time) = time {
             let key = trace.strings.intern(METADATA_TIME);
             trace.facts.metadata.push((key, Value::I64(time)));
         }
+    }
+}
+
+impl MetaRows {
+    /// Notes where the events stood in the file; 0 for those that it had not.
+    fn positions(&self, trace: &mut Trace, verbatim: impl Fn(&Identity) -> bool) {
+        let identity = |event: &Meta| event.entry.identity();
+        let mut positions: Vec<u32> = Vec::new();
+        let mut others: HashMap<Identity, Vec<u32>> = HashMap::new();
+        // The last one is taken first.
+        for event in self.events.iter().rev() {
+            if !verbatim(&identity(event)) {
+                others.entry(identity(event)).or_default().push(event.position);
+            }
+        }
+        let kept = self.events.iter().filter(|event| verbatim(&identity(event)));
+        positions.extend(kept.map(|event| event.position));
+        let mut generated: Vec<Identity> =
+            Generated::new(trace).entries.iter().map(Entry::identity).collect();
+        generated.retain(|identity| !verbatim(identity));
+        generated.sort();
+        let position = |identity| others.get_mut(identity).and_then(Vec::pop).unwrap_or(0);
+        positions.extend(generated.iter().map(position));
+        let list: Vec<String> = positions.iter().map(u32::to_string).collect();
+        let list = Value::Json(trace.strings.intern(&format!("[{}]", list.join(","))));
+        trace.facts.metadata.push((trace.strings.intern(METADATA_POSITIONS), list));
     }
 }
 
@@ -291,7 +332,11 @@ impl Generated {
             let order = DEVICE_ORDER.saturating_add(number);
             self.number("process_sort_index", &pid, 0, order);
         }
-        for (id, queue) in trace.queues.iter() {
+        // Formats that know queues by what ran on them have no others.
+        let mut used = vec![false; trace.queues.len()];
+        trace.activities.iter().for_each(|activity| used[activity.queue.index()] = true);
+        let queues = || trace.queues.iter().filter(|(id, _)| used[id.index()]);
+        for (id, queue) in queues() {
             let pid = trace.devices[queue.device].number.to_string();
             let stream = super::places::stream(trace, id);
             let name = match trace.strings.get(queue.description) {
@@ -310,7 +355,7 @@ impl Generated {
                     == (device, stream)
             };
             let named = !trace.strings.get(track.description).is_empty();
-            if named && !trace.queues.iter().any(|(id, queue)| is_here(id, queue)) {
+            if named && !queues().any(|(id, queue)| is_here(id, queue)) {
                 let name = trace.strings.get(track.description);
                 self.text("thread_name", &device.to_string(), stream, "name", name);
             }

@@ -10,12 +10,12 @@
 //! | events | hub |
 //! |---|---|
 //! | `X`, `B` and `E` | a slice on the track of its `pid` and `tid` |
-//! | `b`, `e`, `n` | slices and moments on a track per process, category and name |
+//! | `b`, `e`, `n`, `S`, `F` | slices and moments on tracks per process, category and name: as many as overlap |
 //! | `i`, `I`, `R` | moments |
 //! | `C` | a sample for each argument |
-//! | `s`, `t`, `f` | points of flows, at the slices they bind to |
+//! | `s`, `t`, `f`, `bind_id` | points of flows, at the slices they bind to |
 //! | `M` | names, labels and order of processes and threads |
-//! | `P` and others | counted, not kept |
+//! | others, and what the hub cannot hold all of | [`crate::trace::Leftover`]s |
 //!
 //! | identity | hub |
 //! |---|---|
@@ -29,12 +29,10 @@
 //! not its thread, unknown members. Times are nanoseconds; the hub's clock is that of the file,
 //! and its relation to the time of day is in [`crate::trace::Facts::readings`].
 //!
-//! Some things come back in another form. They are: `B` and `E` as `X`; the arguments of an end
-//! with those of its beginning; numbers in quotes as numbers, where ids and times are meant;
-//! a `tid` that reads `stream 7` as 7; `I` and `R` as `i`, `S` and `F` as `b` and `e`;
-//! times finer than a nanosecond rounded; a missing `tid` as 0; ids of
-//! arrows that are words as numbers; arrows with one end not at all
-//! (they are counted); what [`crate::json`] repaired.
+//! Events have positions ([`crate::trace::Slices::position`]), and are written in that order.
+//! Some things come back in another form. They are: the arguments of an end with those of its
+//! beginning; ids in quotes as numbers; a `tid` that reads `stream 7` as 7; times finer than a
+//! nanosecond rounded; what [`crate::json`] repaired.
 
 mod args;
 mod arrows;
@@ -44,14 +42,14 @@ mod flows;
 mod line;
 mod members;
 mod metadata;
-mod open;
+mod pairs;
 mod places;
 mod read;
 mod rows;
 mod samples;
 mod write;
 
-pub use read::read;
+pub use read::{read, read_lines};
 pub use write::write;
 
 pub(crate) use line::write_text;
@@ -71,5 +69,15 @@ pub const GPU_ROWS: &str = "chrome.gpuRows";
 /// The fact that holds what arrows from calls to devices are called, when it is not Kineto's
 /// `ac2g`: category and name with a tab between them, or one for both.
 pub const LAUNCH_ARROWS: &str = "chrome.launchArrows";
+/// The name of flows that a `bind_id` tells of, which is among the arguments of their events.
+pub const JOINTS: &str = "chrome.bind_id";
+/// The name of flows from calls to waits for devices, which correlation numbers tell of.
+pub const WAITS: &str = "chrome.waits";
+/// The fact that holds where metadata events stood in the file: first the verbatim ones, then the
+/// others in the order of what they are about.
+pub const METADATA_POSITIONS: &str = "chrome.metadataPositions";
+/// The fact that says that whole microseconds have no fraction in the file: 1 in times, 2 in
+/// durations, 3 in both. Some readers tell integers from floats.
+pub const WHOLE_TIMES: &str = "chrome.wholeTimes";
 /// The fact that holds the time, in nanoseconds of the hub's clock, that metadata events bear.
 pub const METADATA_TIME: &str = "chrome.metadataTime";

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use super::batch::Batch;
 use super::problem::{Error, Limits, RepairKind, Repairs};
 use super::repair::{Outcome, Place, Repairer};
 use super::source::Source;
@@ -28,6 +29,8 @@ enum State {
     Members,
     /// In the array of events; `true` when that is the document itself.
     Events(bool),
+    /// Events stand one after the other, a line each, and nothing around them.
+    Lines,
     End,
 }
 
@@ -61,6 +64,8 @@ pub struct Document<R> {
     offset: u64,
     /// How often repair failed.
     tries: u64,
+    /// There is a list of events.
+    list: bool,
 }
 
 impl<R: Read> Document<R> {
@@ -77,7 +82,18 @@ impl<R: Read> Document<R> {
             comma: true,
             offset: 0,
             tries: 0,
+            list: false,
         }
+    }
+
+    /// Begins to read events that stand one after the other, a line each (NDJSON).
+    pub fn of_lines(input: R, limits: Limits) -> Self {
+        Self { state: State::Lines, ..Self::new(input, limits) }
+    }
+
+    /// Whether there was a list of events, or an end to it is to come.
+    pub fn has_list(&self) -> bool {
+        self.list
     }
 
     /// What has been repaired so far.
@@ -96,22 +112,7 @@ impl<R: Read> Document<R> {
     /// When the input is no trace at all, exceeds a limit, or cannot be read. Damage within a
     /// trace is no error; see [`Document::repairs`].
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
-        let found = loop {
-            match self.state {
-                State::Start => self.start()?,
-                State::Members => {
-                    if let Some(text) = self.member()? {
-                        break Found::Member(text);
-                    }
-                }
-                State::Events(alone) => {
-                    if let Some(text) = self.event(alone)? {
-                        break Found::Event(text);
-                    }
-                }
-                State::End => return Ok(None),
-            }
-        };
+        let Some(found) = self.find()? else { return Ok(None) };
         let (Found::Event(text) | Found::Member(text)) = found;
         let text = match text {
             Text::Window(mark) => self.source.at(mark),
@@ -124,13 +125,58 @@ impl<R: Read> Document<R> {
         }))
     }
 
+    /// Adds the next member or event to a batch; says whether there was one.
+    ///
+    /// # Errors
+    /// As [`Document::next_item`].
+    pub fn next_into(&mut self, batch: &mut Batch) -> Result<bool, Error> {
+        let Some(found) = self.find()? else { return Ok(false) };
+        let (key, Found::Event(text) | Found::Member(text)) = match found {
+            Found::Event(_) => (None, found),
+            Found::Member(_) => (Some(self.key.as_str()), found),
+        };
+        let text = match text {
+            Text::Window(mark) => self.source.at(mark),
+            Text::Repaired => &self.repairer.out,
+        };
+        batch.push(text, &mut self.tape, self.offset, key);
+        Ok(true)
+    }
+
+    fn find(&mut self) -> Result<Option<Found>, Error> {
+        loop {
+            match self.state {
+                State::Start => self.start()?,
+                State::Members => {
+                    if let Some(text) = self.member()? {
+                        return Ok(Some(Found::Member(text)));
+                    }
+                }
+                State::Events(alone) => {
+                    if let Some(text) = self.event(alone)? {
+                        return Ok(Some(Found::Event(text)));
+                    }
+                }
+                State::Lines => {
+                    if let Some(text) = self.line()? {
+                        return Ok(Some(Found::Event(text)));
+                    }
+                }
+                State::End => return Ok(None),
+            }
+        }
+    }
+
     fn start(&mut self) -> Result<(), Error> {
         if self.token()?.is_some() && self.source.rest().starts_with('\u{feff}') {
             self.source.consume('\u{feff}'.len_utf8());
         }
         self.state = match self.token()? {
             Some(b'{') => State::Members,
-            Some(b'[') => State::Events(true),
+            Some(b'[') => {
+                self.list = true;
+                State::Events(true)
+            }
             _ => return Err(self.unexpected("`{` or `[`")),
         };
         self.source.consume(1);
@@ -178,6 +224,7 @@ impl<R: Read> Document<R> {
         if self.token()? == Some(b'[') && self.key == "traceEvents" {
             self.source.consume(1);
             self.state = State::Events(false);
+            self.list = true;
             self.comma = true;
             return Ok(None);
         }
@@ -210,6 +257,15 @@ impl<R: Read> Document<R> {
                 return self.element(Place::Event);
             }
             None => self.missing_end(),
+        }
+        Ok(None)
+    }
+
+    fn line(&mut self) -> Result<Option<Text>, Error> {
+        match self.token()? {
+            Some(b',') => self.source.consume(1),
+            Some(_) => return self.element(Place::Event),
+            None => self.state = State::End,
         }
         Ok(None)
     }
@@ -251,7 +307,9 @@ impl<R: Read> Document<R> {
                 Ok(len) => {
                     let next = first_token(&self.source.rest().as_bytes()[len..]);
                     if next.is_none() && !ended {
-                        self.source.fill(&self.limits, &mut self.repairs)?;
+                        if self.fill_or_skip()? {
+                            return Ok(None);
+                        }
                         continue;
                     }
                     // An element that is followed by what cannot follow ended too early, at
@@ -272,13 +330,72 @@ impl<R: Read> Document<R> {
                     return Ok(Some(Text::Window(mark)));
                 }
                 Err(Stop::More) if !ended => {
-                    self.source.fill(&self.limits, &mut self.repairs)?;
+                    if self.fill_or_skip()? {
+                        return Ok(None);
+                    }
                 }
-                Err(Stop::Limit { at, what }) => {
-                    return Err(Error::Limit { offset: self.source.offset(at), what });
+                Err(Stop::Limit { .. }) => {
+                    self.skip()?;
+                    return Ok(None);
                 }
                 Err(Stop::More | Stop::Bad { .. }) => return self.repair(place),
             }
+        }
+    }
+
+    /// Reads on. An element that is too long for that is lost; says whether it was.
+    fn fill_or_skip(&mut self) -> Result<bool, Error> {
+        match self.source.fill(&self.limits, &mut self.repairs) {
+            Ok(()) => Ok(false),
+            Err(Error::Limit { .. }) => self.skip().map(|()| true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Passes over an element that is beyond a limit, however long it is: to where its brackets
+    /// are closed.
+    #[cold]
+    fn skip(&mut self) -> Result<(), Error> {
+        self.repairs.note(RepairKind::Limit, self.source.offset(0));
+        let (mut depth, mut in_string, mut escaped) = (0u64, false, false);
+        loop {
+            let rest = self.source.rest().as_bytes();
+            for (at, byte) in rest.iter().enumerate() {
+                let ends = match byte {
+                    _ if escaped => {
+                        escaped = false;
+                        false
+                    }
+                    b'\\' if in_string => {
+                        escaped = true;
+                        false
+                    }
+                    b'"' => {
+                        in_string = !in_string;
+                        !in_string && depth == 0
+                    }
+                    _ if in_string => false,
+                    b'{' | b'[' => {
+                        depth += 1;
+                        false
+                    }
+                    b'}' | b']' => {
+                        depth = depth.saturating_sub(1);
+                        depth == 0
+                    }
+                    _ => false,
+                };
+                if ends {
+                    self.source.consume(at + 1);
+                    return Ok(());
+                }
+            }
+            let all = rest.len();
+            self.source.consume(all);
+            if self.source.ended() {
+                return Ok(());
+            }
+            self.source.fill(&self.limits, &mut self.repairs)?;
         }
     }
 
@@ -490,10 +607,33 @@ mod tests {
     }
 
     #[test]
-    fn an_element_beyond_the_limit_ends_the_reading() {
-        let limits = Limits { element_bytes: 1 << 20, ..Limits::default() };
-        let text = std::io::repeat(b' ').take(0).chain(&b"[{\"a\":\""[..]);
-        let mut document = Document::new(text.chain(std::io::repeat(b'x')), limits);
-        assert!(matches!(document.next_item(), Err(Error::Limit { offset: 1, .. })));
+    fn an_element_beyond_a_limit_is_lost_and_no_other() {
+        let limits = Limits { element_bytes: 1 << 20, depth: 8, nodes: 100, ..Limits::default() };
+        let long = format!("{{\"a\": \"{}\\\"}}\"}}", "x".repeat(3 << 20));
+        let deep = format!("{{\"a\": {}{}}}", "[".repeat(20), "]".repeat(20));
+        let many = format!("{{\"a\": [{}1]}}", "1,".repeat(200));
+        for lost in [long, deep, many] {
+            let text = format!("[{{\"b\":1}}, {lost}, {{\"c\":2}}]");
+            let mut document = Document::new(text.as_bytes(), limits);
+            let mut read = String::new();
+            while let Some(Item::Event(event)) = document.next_item().unwrap() {
+                read += event.root().raw();
+            }
+            assert_eq!(read, "{\"b\":1}{\"c\":2}");
+            assert_eq!(document.repairs().count(Limit), 1);
+            assert_eq!(document.repairs().total(), 1);
+        }
+    }
+
+    #[test]
+    fn events_may_stand_in_lines() {
+        let text = "{\"a\":1}\n{\"b\":2}\r\n\n{\"c\":3},\n";
+        let mut document = Document::of_lines(text.as_bytes(), Limits::default());
+        let mut read = String::new();
+        while let Some(Item::Event(event)) = document.next_item().unwrap() {
+            read += event.root().raw();
+        }
+        assert_eq!(read, "{\"a\":1}{\"b\":2}{\"c\":3}");
+        assert_eq!(document.repairs().total(), 0);
     }
 }

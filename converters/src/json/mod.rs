@@ -21,6 +21,7 @@
 //! ([`Repairs`]). What cannot be read is skipped up to the next element, and counted too. Only
 //! input that is not a trace at all, a limit, or a failing device end the reading.
 
+mod batch;
 mod document;
 mod number;
 mod problem;
@@ -32,6 +33,7 @@ mod valid;
 mod value;
 mod write;
 
+pub use batch::Batch;
 pub use document::{Document, Item};
 pub use number::{Number, nanoseconds, number};
 pub use problem::{Error, Limits, Repair, RepairKind, Repairs};

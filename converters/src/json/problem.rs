@@ -44,6 +44,8 @@ pub enum Error {
         /// The limit, in words.
         what: &'static str,
     },
+    /// It is JSON, but no trace: what it is instead.
+    NotATrace(String),
 }
 
 impl fmt::Display for Error {
@@ -54,6 +56,7 @@ impl fmt::Display for Error {
                 write!(f, "at byte {offset}: expected {expected}, found {found}")
             }
             Self::Limit { offset, what } => write!(f, "at byte {offset}: {what}"),
+            Self::NotATrace(what) => write!(f, "not a trace: {what}"),
         }
     }
 }
@@ -99,11 +102,15 @@ pub enum RepairKind {
     Trailing,
     /// An element that no reading makes sense of; it is lost.
     Unreadable,
+    /// Beyond one of the [`Limits`]: lost.
+    Limit,
+    /// The input could not be unpacked any further.
+    Packed,
 }
 
 impl RepairKind {
     /// Every kind, in the order in which they are declared.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Quote,
         Self::Control,
         Self::Escape,
@@ -115,6 +122,8 @@ impl RepairKind {
         Self::Encoding,
         Self::Trailing,
         Self::Unreadable,
+        Self::Limit,
+        Self::Packed,
     ];
 
     /// A short phrase for reports.
@@ -131,12 +140,22 @@ impl RepairKind {
             Self::Encoding => "bytes that are not UTF-8, read as `?`",
             Self::Trailing => "text after the end, ignored",
             Self::Unreadable => "element that cannot be read, lost",
+            Self::Limit => "element that is too long, too deep or has too many values, lost",
+            Self::Packed => "packed data cut off or damaged: what comes behind is lost",
         }
     }
 
     /// Whether something of the input is missing from what was read.
     pub fn loses(self) -> bool {
-        matches!(self, Self::Cut | Self::Encoding | Self::Trailing | Self::Unreadable)
+        matches!(
+            self,
+            Self::Cut
+                | Self::Encoding
+                | Self::Trailing
+                | Self::Unreadable
+                | Self::Limit
+                | Self::Packed
+        )
     }
 }
 

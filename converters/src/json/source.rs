@@ -8,6 +8,11 @@ use super::problem::{Error, Limits, RepairKind, Repairs};
 /// and is therefore read twice, is rare; small enough to stay in the second-level cache.
 const CHUNK: usize = 256 << 10;
 
+/// Whether packed data ends too early or is damaged: see [`crate::packed::Unpacked`].
+fn is_cut(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData)
+}
+
 /// A window that slides over the input.
 #[derive(Debug)]
 pub(super) struct Source<R> {
@@ -79,6 +84,11 @@ impl<R: Read> Source<R> {
             match self.input.read(&mut self.raw[self.tail..]) {
                 Ok(got) => break got,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // What was unpacked until then is as good as any file that is cut off.
+                Err(error) if self.base + self.text.len() as u64 > 0 && is_cut(&error) => {
+                    repairs.note(RepairKind::Packed, self.base + self.text.len() as u64);
+                    break 0;
+                }
                 Err(error) => return Err(error.into()),
             }
         };

@@ -45,6 +45,8 @@ pub struct Tape {
     open: Vec<u32>,
     /// Small defects that were read over, with their place in the element.
     pub(super) notes: Vec<(RepairKind, usize)>,
+    /// Whether a string has an escaped NUL in it.
+    pub(super) nul: bool,
 }
 
 impl Tape {
@@ -59,6 +61,7 @@ impl Tape {
         self.nodes.clear();
         self.open.clear();
         self.notes.clear();
+        self.nul = false;
         // Positions are kept in 32 bits; a window never comes near that.
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
@@ -242,8 +245,12 @@ impl Parser<'_> {
             }
         }
         self.pos = at + 1;
-        if escaped && !escapes_are_valid(&self.text[start..at]) {
-            self.tape.notes.push((RepairKind::Escape, start));
+        if escaped {
+            let text = &self.text[start..at];
+            if !escapes_are_valid(text) {
+                self.tape.notes.push((RepairKind::Escape, start));
+            }
+            self.tape.nul |= text.contains("\\u0000");
         }
         // One note for a string, however many: notes must not outgrow the nodes.
         if let Some(at) = control {

@@ -38,6 +38,11 @@ impl<'a> Element<'a> {
     pub fn root(self) -> Value<'a> {
         Value { element: self, index: 0 }
     }
+
+    /// Whether a string in it has a NUL, which other formats do not allow.
+    pub fn has_nul(self) -> bool {
+        self.tape.nul
+    }
 }
 
 /// One value of an element. A copy of it is as cheap as an index.
@@ -66,6 +71,17 @@ impl<'a> Value<'a> {
         let node = self.node();
         let start = node.start as usize;
         &self.element.text[start..start + node.len as usize]
+    }
+
+    /// Whether it is a number.
+    #[inline]
+    pub fn is_number(self) -> bool {
+        matches!(self.kind(), Kind::Int | Kind::Float)
+    }
+
+    /// What stands there as if it were a string.
+    pub fn as_text(self) -> Str<'a> {
+        Str { raw: self.raw(), escaped: false }
     }
 
     /// The string, when it is one.

@@ -5,8 +5,8 @@ use std::io;
 
 use super::own;
 use crate::chrome::{
-    GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_TIME, Style, first_time, write_in,
-    write_text,
+    GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_POSITIONS, METADATA_TIME, Style,
+    WHOLE_TIMES, first_time, write_in, write_text,
 };
 use crate::trace::{Job, StrId, Trace, Value};
 
@@ -35,13 +35,15 @@ pub(crate) struct Members {
 const PERIOD: i64 = 7_889_238 * 1_000_000_000;
 
 /// Members that this writer makes, or that are not for the file.
-const OWN: [&str; 8] = [
+const OWN: [&str; 10] = [
     "schemaVersion",
     "displayTimeUnit",
     "baseTimeNanoseconds",
     "traceName",
     METADATA_EVENTS,
     METADATA_TIME,
+    METADATA_POSITIONS,
+    WHOLE_TIMES,
     LAUNCH_ARROWS,
     GPU_ROWS,
 ];

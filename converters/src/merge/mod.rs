@@ -288,8 +288,13 @@ impl Merger {
 }
 
 /// Facts about a file of events that are written anew.
-const OF_THE_FILE: [&str; 3] =
-    [crate::chrome::METADATA_EVENTS, crate::chrome::METADATA_TIME, crate::chrome::GPU_ROWS];
+const OF_THE_FILE: [&str; 5] = [
+    chrome::METADATA_EVENTS,
+    chrome::METADATA_POSITIONS,
+    chrome::METADATA_TIME,
+    chrome::WHOLE_TIMES,
+    chrome::GPU_ROWS,
+];
 /// Facts that hold for the clock of the first trace, and the form of its file.
 const FIRST: [&str; 4] =
     ["baseTimeNanoseconds", "displayTimeUnit", "schemaVersion", chrome::LAUNCH_ARROWS];

@@ -9,8 +9,8 @@ use super::{Rows, state};
 use crate::chrome;
 use crate::trace::{
     ArgsId, ContextId, Device, DeviceId, EventRef, FlowPoint, KernelId, LaunchId, LaunchLink,
-    Nanos, Process, ProcessId, Queue, QueueId, Sample, Series, SeriesId, SeriesKind, SliceId,
-    StageId, StrId, Thread, ThreadId, Trace, Track, TrackId, TrackKind, Unit, Value,
+    Nanos, Position, Process, ProcessId, Queue, QueueId, Sample, Series, SeriesId, SeriesKind,
+    SliceId, StageId, StrId, Thread, ThreadId, Trace, Track, TrackId, TrackKind, Unit, Value,
 };
 
 /// Appends all rows of `from`. Returns where they are, and the devices, except those that
@@ -34,6 +34,7 @@ pub(super) fn append(
         instants: to.instants.len(),
         activities: to.activities.len(),
         series: to.counters.series.len(),
+        position: to.last_position(),
     };
     let (samples, points) = (to.counters.len(), to.flows.points.len());
     let args = ArgRows::new(from);
@@ -90,6 +91,7 @@ struct Base {
     instants: usize,
     activities: usize,
     series: usize,
+    position: u32,
 }
 
 struct Append<'a> {
@@ -283,21 +285,27 @@ impl Append<'_> {
     }
 
     fn events(&mut self) {
-        for mut slice in self.from.slices.iter() {
+        for id in self.from.slices.ids() {
+            let mut slice = self.from.slices.get(id);
             slice.track = TrackId::at(self.base.tracks + slice.track.index());
             (slice.name, slice.category) = (self.text(slice.name), self.text(slice.category));
             slice.args = self.set(slice.args);
-            self.to.slices.push(slice);
+            let new = self.to.slices.push(slice);
+            self.to.slices.set_position(new, self.position(self.from.slices.position(id)));
+            self.to.slices.set_end_position(new, self.position(self.from.slices.end_position(id)));
         }
-        for mut instant in self.from.instants.iter() {
+        for id in self.from.instants.ids() {
+            let mut instant = self.from.instants.get(id);
             instant.track = TrackId::at(self.base.tracks + instant.track.index());
             (instant.name, instant.category) =
                 (self.text(instant.name), self.text(instant.category));
             instant.args = self.set(instant.args);
-            self.to.instants.push(instant);
+            let new = self.to.instants.push(instant);
+            self.to.instants.set_position(new, self.position(self.from.instants.position(id)));
         }
         let base = self.base;
-        for mut activity in self.from.activities.iter() {
+        for id in self.from.activities.ids() {
+            let mut activity = self.from.activities.get(id);
             activity.queue = QueueId::at(base.queues + activity.queue.index());
             activity.name = self.text(activity.name);
             activity.stage = activity.stage.map(|id| StageId::at(base.stages + id.index()));
@@ -307,7 +315,8 @@ impl Append<'_> {
             activity.correlation =
                 self.numbers.correlation(&mut self.replaced, activity.correlation);
             activity.args = self.set(activity.args);
-            self.to.activities.push(activity);
+            let new = self.to.activities.push(activity);
+            self.to.activities.set_position(new, self.position(self.from.activities.position(id)));
         }
         for link in &self.from.flows.links {
             let correlation = self.numbers.correlation(&mut self.replaced, link.correlation);
@@ -317,8 +326,19 @@ impl Append<'_> {
         for point in &self.from.flows.points {
             let id = self.numbers.joint(&mut self.replaced, point.id);
             let (event, name) = (self.event(point.event), self.text(point.name));
-            self.to.flows.points.push(FlowPoint { id, event, name, ..*point });
+            let known = Some(Position::new(point.position)).filter(|known| known.number != 0);
+            let position = self.position(known).map_or(0, |position| position.number);
+            self.to.flows.points.push(FlowPoint { id, event, name, position, ..*point });
         }
+    }
+
+    /// Files follow each other.
+    fn position(&self, position: Option<Position>) -> Option<Position> {
+        let moved = |Position { number, marks }| {
+            let number = number.saturating_add(self.base.position);
+            Position { number, marks }
+        };
+        position.map(moved)
     }
 
     fn event(&self, event: EventRef) -> EventRef {
@@ -366,9 +386,12 @@ impl Append<'_> {
             let description = self.text(series.description);
             self.to.counters.series.push(Series { kind, name, description, unit });
         }
-        for sample in self.from.counters.iter() {
+        for (row, sample) in self.from.counters.iter().enumerate() {
             let series = SeriesId::at(self.base.series + sample.series.index());
             self.to.counters.push(Sample { series, ..sample });
+            let position = self.from.counters.position(row).map(Position::new);
+            let position = self.position(position).map(|position| position.number);
+            self.to.counters.set_last_position(position);
         }
     }
 }

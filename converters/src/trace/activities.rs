@@ -1,5 +1,6 @@
 //! What devices did.
 
+use super::positions::{Position, Positions};
 use super::{ActivityId, ArgsId, ContextId, KernelId, LaunchId, Nanos, QueueId, StageId, StrId};
 
 /// Work on a queue of a device: a kernel, a copy, a collective. Activities of one queue
@@ -65,6 +66,7 @@ pub struct Activities {
     kernels: Vec<Option<KernelId>>,
     launches: Vec<Option<LaunchId>>,
     args: Vec<Option<ArgsId>>,
+    positions: Positions,
 }
 
 impl Activities {
@@ -123,6 +125,21 @@ impl Activities {
         self.args[row] = activity.args;
     }
 
+    /// Where it stood in the file that it was read from; `None` if the file's order is not known.
+    pub fn position(&self, id: ActivityId) -> Option<Position> {
+        self.positions.get(id.index())
+    }
+
+    /// Says where it stood.
+    pub fn set_position(&mut self, id: ActivityId, position: Option<Position>) {
+        self.positions.set(id.index(), position);
+    }
+
+    /// The last position of any.
+    pub(crate) fn last_position(&self) -> u32 {
+        self.positions.last()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.starts.len()
@@ -172,7 +189,7 @@ impl Activities {
 
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
-        self.starts.capacity() * 24 + self.queues.capacity() * 28
+        self.starts.capacity() * 24 + self.queues.capacity() * 28 + self.positions.bytes()
     }
 
     /// All activities, in the order in which they were added.

@@ -97,6 +97,20 @@ pub struct Args {
 /// Sets that a new one is compared with.
 const RECENT: usize = 1 << 12;
 
+/// Which of them. The same in every run, so that equal files become equal traces.
+#[inline]
+fn place_of(packed: &[u8]) -> usize {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, rest) = packed.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut hash = packed.len() as u64;
+    for word in words.iter().chain([&last]) {
+        hash = (hash.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
+    }
+    (hash >> 52) as usize % RECENT
+}
+
 impl Args {
     /// How deep lists and dictionaries may lie in each other. Readers replace what is
     /// deeper, so that whoever walks values may recurse.
@@ -230,7 +244,7 @@ impl Args {
         if self.recent.is_empty() {
             self.recent.resize(RECENT, (0, 0));
         }
-        let place = self.hasher.hash_one(packed) as usize % RECENT;
+        let place = place_of(packed);
         let (start, len) = self.recent[place];
         let (start, end) = (start as usize, start as usize + len as usize);
         if len != 0 && self.sets.get(start..end) == Some(packed) {

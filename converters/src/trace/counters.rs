@@ -1,5 +1,6 @@
 //! Counters.
 
+use super::positions::{Position, Positions};
 use super::{DeviceId, Nanos, SeriesId, StrId, Table, TrackId, Unit};
 
 /// What a counter counts, and where it belongs.
@@ -82,6 +83,7 @@ pub struct Counters {
     bits: Vec<u64>,
     /// The series' row, doubled, plus 1 for floating point.
     of: Vec<u32>,
+    positions: Positions,
 }
 
 impl Counters {
@@ -98,12 +100,38 @@ impl Counters {
 
     /// Removes the samples of these counters.
     pub(crate) fn forget(&mut self, series: &[SeriesId]) {
-        let kept: Vec<Sample> =
-            self.iter().filter(|sample| !series.contains(&sample.series)).collect();
+        let kept: Vec<(Sample, Option<u32>)> = self
+            .iter()
+            .enumerate()
+            .filter(|(_, sample)| !series.contains(&sample.series))
+            .map(|(row, sample)| (sample, self.position(row)))
+            .collect();
         self.times.clear();
         self.bits.clear();
         self.of.clear();
-        kept.into_iter().for_each(|sample| self.push(sample));
+        self.positions = Positions::default();
+        for (sample, position) in kept {
+            self.push(sample);
+            self.set_last_position(position);
+        }
+    }
+
+    /// Where the event of a sample, which is given by its number, stood in the file that it was
+    /// read from. Samples of one event have the same position.
+    pub fn position(&self, row: usize) -> Option<u32> {
+        self.positions.get(row).map(|position| position.number)
+    }
+
+    /// Says where the event of the sample stood that was added last.
+    pub fn set_last_position(&mut self, position: Option<u32>) {
+        if let Some(row) = self.times.len().checked_sub(1) {
+            self.positions.set(row, position.map(Position::new));
+        }
+    }
+
+    /// The last position of any.
+    pub(crate) fn last_position(&self) -> u32 {
+        self.positions.last()
     }
 
     /// How many samples there are.
@@ -125,7 +153,7 @@ impl Counters {
 
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
-        self.times.capacity() * 16 + self.of.capacity() * 4
+        self.times.capacity() * 16 + self.of.capacity() * 4 + self.positions.bytes()
     }
 
     /// All samples, in the order in which they were added.

@@ -1,11 +1,11 @@
 //! A part of a trace.
 
 use super::{
-    Activities, Context, EventRef, Instants, Nanos, Process, ProcessId, SeriesKind, Slices, Stage,
-    StrId, Table, Thread, ThreadId, Trace, Track, TrackId, TrackKind,
+    Activities, Activity, Context, DeviceId, EventRef, Instants, Nanos, Process, ProcessId, Series,
+    SeriesKind, Slices, Stage, StrId, Table, Thread, ThreadId, Trace, Track, TrackId, TrackKind,
 };
 use crate::kineto;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Which part of a trace is wanted. What is empty or none filters nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,6 +21,13 @@ pub struct Filter {
     pub processes: Vec<String>,
     /// Likewise, processes of one of these ranks.
     pub ranks: Vec<i64>,
+    /// Events, activities and counters with one of these names. `*` stands for any characters.
+    pub names: Vec<String>,
+    /// What happens on threads with one of these ids or names, and what that launched. `*` stands
+    /// for any characters.
+    pub threads: Vec<String>,
+    /// Of device work and device counters, those of the devices with these numbers.
+    pub devices: Vec<i64>,
 }
 
 impl Filter {
@@ -47,6 +54,45 @@ fn fits(wanted: &str, text: &str) -> bool {
     left.ends_with(last)
 }
 
+/// The words in brackets behind a name, by which merged traces are told apart.
+fn merged_label(name: &str) -> &str {
+    let label = name.strip_suffix(')').and_then(|name| name.rsplit_once(" ("));
+    label.map_or("", |(_, label)| label)
+}
+
+/// Which strings are names that are wanted.
+struct Named {
+    /// By the number of the string; empty if all are.
+    wanted: Vec<bool>,
+}
+
+impl Named {
+    fn new(filter: &Filter, trace: &Trace) -> Named {
+        if filter.names.is_empty() {
+            return Named { wanted: Vec::new() };
+        }
+        let mut wanted = Vec::new();
+        for (id, text) in trace.strings.iter() {
+            let place = id.0 as usize;
+            if wanted.len() <= place {
+                wanted.resize(place + 1, false);
+            }
+            wanted[place] = filter.names.iter().any(|name| fits(name, text));
+        }
+        Named { wanted }
+    }
+
+    fn wants(&self, name: StrId) -> bool {
+        self.wanted.is_empty() || self.wanted.get(name.0 as usize) == Some(&true)
+    }
+
+    fn wants_work(&self, trace: &Trace, activity: &Activity) -> bool {
+        let kernel = activity.kernel.map(|kernel| trace.kernels[kernel]);
+        let other = kernel.is_some_and(|kernel| self.wants(kernel.demangled));
+        self.wants(activity.name) || other
+    }
+}
+
 /// What becomes of the rows of a table.
 type Moved<H> = Vec<Option<H>>;
 
@@ -67,7 +113,12 @@ impl Trace {
     /// Only what `filter` wants. Arrows are kept where their event is. Handles of the trace
     /// before mean other rows afterwards.
     pub fn filtered(mut self, filter: &Filter) -> Trace {
+        if *filter != Filter::default() {
+            // What they are about is not known.
+            self.leftovers.clear();
+        }
         let tracks = self.keep_processes(filter);
+        let (tracks, launched) = self.keep_threads(filter, tracks);
         let at = |start: Nanos, end: Nanos| {
             filter.times.is_none_or(|(from, to)| start < to && (end > from || start >= from))
         };
@@ -75,23 +126,34 @@ impl Trace {
         let mut wants = |category| {
             *known.entry(category).or_insert_with(|| self.wants_category(filter, category))
         };
+        let named = Named::new(filter, &self);
+        let any_process = filter.takes_all_processes() || !self.processes.is_empty();
         let mut slices = Slices::default();
         let mut moved_slices = Moved::with_capacity(self.slices.len());
-        for mut slice in self.slices.iter() {
+        for id in self.slices.ids() {
+            let mut slice = self.slices.get(id);
             let end = slice.end().unwrap_or(Nanos(i64::MAX));
             let track = tracks[slice.track.index()].filter(|_| at(slice.start, end));
+            let track = track.filter(|_| named.wants(slice.name));
             moved_slices.push(track.filter(|_| wants(slice.category)).map(|track| {
                 slice.track = track;
-                slices.push(slice)
+                let new = slices.push(slice);
+                slices.set_position(new, self.slices.position(id));
+                slices.set_end_position(new, self.slices.end_position(id));
+                new
             }));
         }
         let mut instants = Instants::default();
         let mut moved_instants = Moved::with_capacity(self.instants.len());
-        for mut instant in self.instants.iter() {
+        for id in self.instants.ids() {
+            let mut instant = self.instants.get(id);
             let track = tracks[instant.track.index()].filter(|_| at(instant.time, instant.time));
+            let track = track.filter(|_| named.wants(instant.name));
             moved_instants.push(track.filter(|_| wants(instant.category)).map(|track| {
                 instant.track = track;
-                instants.push(instant)
+                let new = instants.push(instant);
+                instants.set_position(new, self.instants.position(id));
+                new
             }));
         }
         let stages: Vec<bool> =
@@ -101,11 +163,19 @@ impl Trace {
             self.contexts.iter().map(|(_, context)| self.wants_context(filter, context)).collect();
         let mut activities = Activities::default();
         let mut moved_activities = Moved::with_capacity(self.activities.len());
-        for activity in self.activities.iter() {
+        for id in self.activities.ids() {
+            let activity = self.activities.get(id);
             let wanted = at(activity.start, activity.end())
+                && self.wants_device(filter, self.queues[activity.queue].device)
+                && launched.as_ref().is_none_or(|numbers| numbers.contains(&activity.correlation))
+                && named.wants_work(&self, &activity)
                 && activity.stage.map_or(without_stage, |stage| stages[stage.index()])
-                && activity.context.is_none_or(|context| contexts[context.index()]);
-            moved_activities.push(wanted.then(|| activities.push(activity)));
+                && activity.context.map_or(any_process, |context| contexts[context.index()]);
+            moved_activities.push(wanted.then(|| {
+                let new = activities.push(activity);
+                activities.set_position(new, self.activities.position(id));
+                new
+            }));
         }
         let moved = |event: EventRef| match event {
             EventRef::Slice(id) => moved_slices[id.index()].map(EventRef::Slice),
@@ -126,7 +196,13 @@ impl Trace {
             }
             None => false,
         });
-        self.keep_samples(&tracks, |time| at(time, time));
+        let series: Vec<bool> = self
+            .counters
+            .series
+            .iter()
+            .map(|(_, series)| self.wants_series(filter, &named, series, &tracks))
+            .collect();
+        self.keep_samples(&tracks, &series, |time| at(time, time));
         (self.slices, self.instants, self.activities) = (slices, instants, activities);
         self
     }
@@ -150,6 +226,67 @@ impl Trace {
         filter.takes_all_processes() || known
     }
 
+    fn wants_device(&self, filter: &Filter, device: DeviceId) -> bool {
+        filter.devices.is_empty() || filter.devices.contains(&self.devices[device].number)
+    }
+
+    /// `tracks` is what became of those that series have.
+    fn wants_series(
+        &self,
+        filter: &Filter,
+        named: &Named,
+        series: &Series,
+        tracks: &Moved<TrackId>,
+    ) -> bool {
+        let (device, track) = match series.kind {
+            SeriesKind::Track(track) => match tracks[track.index()] {
+                Some(track) => (None, Some(track)),
+                None => return false,
+            },
+            SeriesKind::Device { device, .. }
+            | SeriesKind::DeviceMemory { device, .. }
+            | SeriesKind::DeviceFrequency { device } => (Some(device), None),
+        };
+        // Of an event with several values each is a series below the name.
+        let group = track.and_then(|track| self.tracks[track].parent);
+        let group = group.map_or(StrId::NONE, |group| self.tracks[group].name);
+        let of_thread =
+            track.is_none_or(|track| filter.threads.is_empty() || self.thread_of(track).is_some());
+        of_thread
+            && device.is_none_or(|device| self.wants_device(filter, device))
+            && (named.wants(series.name) || named.wants(group))
+    }
+
+    /// Leaves out the tracks of other threads. Returns what is left, and the correlation numbers
+    /// of what the threads launched; none if they do not matter.
+    fn keep_threads(
+        &self,
+        filter: &Filter,
+        mut tracks: Moved<TrackId>,
+    ) -> (Moved<TrackId>, Option<HashSet<u64>>) {
+        if filter.threads.is_empty() {
+            return (tracks, None);
+        }
+        let wanted = |id: ThreadId| {
+            let thread = &self.threads[id];
+            let (tid, name) = (thread.tid.to_string(), self.strings.get(thread.name));
+            filter.threads.iter().any(|wanted| *wanted == tid || fits(wanted, name))
+        };
+        // Handles of the tracks that are left are those of the table by now.
+        let kept: Vec<bool> =
+            self.tracks.iter().map(|(id, _)| self.thread_of(id).is_some_and(&wanted)).collect();
+        for track in &mut tracks {
+            *track = track.filter(|track| kept[track.index()]);
+        }
+        let slices = self.flows.links.iter().filter_map(|link| match link.event {
+            EventRef::Slice(id) => Some((self.slices.get(id).track, link.correlation)),
+            _ => None,
+        });
+        let launched = slices.filter(|(track, _)| tracks[track.index()].is_some());
+        let launched = launched.map(|(_, correlation)| correlation).collect();
+        (tracks, Some(launched))
+    }
+
     fn wants_process(&self, filter: &Filter, id: ProcessId) -> bool {
         let process = &self.processes[id];
         let (pid, name) = (process.pid.to_string(), self.strings.get(process.name));
@@ -168,12 +305,21 @@ impl Trace {
         let all = self.processes.iter();
         let wanted: Vec<bool> = all.map(|(id, _)| self.wants_process(filter, id)).collect();
         let wanted = |process: ProcessId| wanted[process.index()];
-        // Tracks of no process belong to all of them.
+        // Tracks of no process belong to all of them; in a merged trace, to those with its label.
+        let label = |trace: &Trace, track| {
+            let root = trace.ancestors(track).last().map_or(StrId::NONE, |(_, root)| root.name);
+            merged_label(trace.strings.get(root)).to_owned()
+        };
+        let own = self.processes.iter().filter(|(id, _)| wanted(*id));
+        let own = own.map(|(_, process)| self.strings.get(process.name));
+        let own: HashSet<String> = own.map(|name| merged_label(name).to_owned()).collect();
+        // What has no label belongs to all there is.
+        let is_own = |label: &String| own.contains(label) || (label.is_empty() && !own.is_empty());
         let mut tracks: Table<TrackId, Track> = Table::default();
         let mut moved_tracks = Moved::with_capacity(self.tracks.len());
         for (id, track) in self.tracks.iter() {
             let of = self.process_of(id);
-            let keep = of.is_none_or(wanted);
+            let keep = of.map_or_else(|| is_own(&label(self, id)), wanted);
             moved_tracks.push(keep.then(|| tracks.push(track.clone())));
         }
         let mut processes: Table<ProcessId, Process> = Table::default();
@@ -210,8 +356,13 @@ impl Trace {
         moved_tracks
     }
 
-    fn keep_samples(&mut self, tracks: &Moved<TrackId>, at: impl Fn(Nanos) -> bool) {
-        let mut dropped = vec![false; self.counters.series.len()];
+    fn keep_samples(
+        &mut self,
+        tracks: &Moved<TrackId>,
+        wanted: &[bool],
+        at: impl Fn(Nanos) -> bool,
+    ) {
+        let mut dropped: Vec<bool> = wanted.iter().map(|wanted| !wanted).collect();
         for (id, series) in self.counters.series.iter_mut() {
             if let SeriesKind::Track(track) = &mut series.kind {
                 match tracks[track.index()] {
@@ -222,9 +373,10 @@ impl Trace {
         }
         let mut kept = super::Counters::default();
         kept.series = std::mem::take(&mut self.counters.series);
-        for sample in self.counters.iter() {
+        for (row, sample) in self.counters.iter().enumerate() {
             if at(sample.time) && !dropped[sample.series.index()] {
                 kept.push(sample);
+                kept.set_last_position(self.counters.position(row));
             }
         }
         self.counters = kept;
@@ -243,9 +395,10 @@ mod tests {
             let thread = trace.thread(process, pid * 10, "main");
             let track = trace.threads[thread].track;
             for (start, category) in [(0, "a"), (10, "b"), (20, "a,b")] {
+                let name = trace.strings.intern(&format!("slice {category}"));
                 let category = trace.strings.intern(category);
                 let slice = Slice::new(track, Nanos(start), Nanos(5));
-                trace.slices.push(Slice { category, ..slice });
+                trace.slices.push(Slice { name, category, ..slice });
             }
         }
         trace
@@ -271,5 +424,9 @@ mod tests {
             assert_eq!(left(processes), [ones, vec![(2, 0), (2, 10), (2, 20)]].concat(), "{name}");
         }
         assert_eq!(left(Filter::default()).len(), 6);
+        let threads = Filter { threads: vec!["20".into()], ..Filter::default() };
+        assert_eq!(left(threads), [(2, 0), (2, 10), (2, 20)]);
+        let names = Filter { names: vec!["s*e b".into()], ..Filter::default() };
+        assert_eq!(left(names), [(1, 10), (2, 10)]);
     }
 }

@@ -39,6 +39,9 @@ pub struct FlowPoint {
     pub time: Nanos,
     /// What the flow is called, where the format has names for flows.
     pub name: StrId,
+    /// Where it stood in the file that it was read from; 0 if the file's order is not known, or
+    /// it was no event there.
+    pub position: u32,
 }
 
 /// What a call has to do with activities.

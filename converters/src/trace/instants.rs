@@ -1,5 +1,6 @@
 //! Moments.
 
+use super::positions::{Position, Positions};
 use super::{ArgsId, InstantId, Nanos, StrId, TrackId};
 
 /// A moment on a track.
@@ -25,6 +26,7 @@ pub struct Instants {
     names: Vec<StrId>,
     categories: Vec<StrId>,
     args: Vec<Option<ArgsId>>,
+    positions: Positions,
 }
 
 impl Instants {
@@ -54,18 +56,24 @@ impl Instants {
         }
     }
 
-    /// Changes a moment.
-    ///
-    /// # Panics
-    ///
-    /// When it is not in this table.
-    pub fn set(&mut self, id: InstantId, instant: Instant) {
-        let row = id.index();
-        self.times[row] = instant.time.0;
-        self.tracks[row] = instant.track;
-        self.names[row] = instant.name;
-        self.categories[row] = instant.category;
-        self.args[row] = instant.args;
+    /// Puts a moment on another track.
+    pub(crate) fn set_track(&mut self, id: InstantId, track: TrackId) {
+        self.tracks[id.index()] = track;
+    }
+
+    /// Where it stood in the file that it was read from; `None` if the file's order is not known.
+    pub fn position(&self, id: InstantId) -> Option<Position> {
+        self.positions.get(id.index())
+    }
+
+    /// Says where it stood.
+    pub fn set_position(&mut self, id: InstantId, position: Option<Position>) {
+        self.positions.set(id.index(), position);
+    }
+
+    /// The last position of any.
+    pub(crate) fn last_position(&self) -> u32 {
+        self.positions.last()
     }
 
     /// How many there are.
@@ -87,7 +95,7 @@ impl Instants {
 
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
-        self.times.capacity() * 8 + self.tracks.capacity() * 16
+        self.times.capacity() * 8 + self.tracks.capacity() * 16 + self.positions.bytes()
     }
 
     /// All moments, in the order in which they were added.

@@ -18,8 +18,11 @@
 //! | [`counters`](Trace::counters) | series, and their samples | 20 bytes |
 //! | [`flows`](Trace::flows) | an event that an arrow passes through; a call and what it launched | |
 //! | [`facts`](Trace::facts) | facts about the job, clocks, losses, warnings | |
+//! | [`leftovers`](Trace::leftovers) | an event that has no other place here | |
 //!
-//! Rows are in the order in which they were read, which is seldom the order of time.
+//! Rows are in the order in which they were read, which is seldom the order of time. Where that
+//! is not the order of the file, or the rows of several tables were one list there, they have
+//! positions besides ([`Slices::position`]).
 //!
 //! ```
 //! use kymograph_converters::trace::{Nanos, Slice, Trace, Value};
@@ -53,7 +56,10 @@ mod flows;
 mod handle;
 mod instants;
 mod job;
+mod joints;
 mod json;
+mod leftovers;
+mod positions;
 mod slices;
 mod strings;
 mod summary;
@@ -73,7 +79,10 @@ pub use handle::{
 };
 pub use instants::{Instant, Instants};
 pub use job::Job;
+pub(crate) use joints::{EventIndex, Joint, Span, Spans, join};
 pub use kymograph_protos::StrId;
+pub use leftovers::Leftover;
+pub use positions::Position;
 pub use slices::{Slice, Slices};
 pub use strings::StringTable;
 pub use summary::{ClockSummary, DeviceSummary, ProcessSummary, QueueSummary, Summary};
@@ -117,6 +126,8 @@ pub struct Trace {
     pub flows: Flows,
     /// Facts about the job and the file.
     pub facts: Facts,
+    /// Events of the file that no other table can hold.
+    pub leftovers: Vec<Leftover>,
 }
 
 impl Trace {

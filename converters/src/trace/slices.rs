@@ -1,5 +1,6 @@
 //! Slices of the host.
 
+use super::positions::{Position, Positions};
 use super::{ArgsId, Nanos, SliceId, StrId, TrackId};
 
 /// Something on a track that has a beginning and, mostly, an end. Slices of one track may
@@ -41,6 +42,8 @@ pub struct Slices {
     names: Vec<StrId>,
     categories: Vec<StrId>,
     args: Vec<Option<ArgsId>>,
+    positions: Positions,
+    end_positions: Positions,
 }
 
 impl Slices {
@@ -91,6 +94,33 @@ impl Slices {
     /// Says how long a slice took.
     pub fn set_dur(&mut self, id: SliceId, dur: Nanos) {
         self.durs[id.index()] = dur.0;
+    }
+
+    /// Where the slice stood in the file that it was read from, or its beginning, if its end is
+    /// an event of its own: see [`Slices::end_position`]. Events count from 1. `None` if the
+    /// order of the file is not known.
+    pub fn position(&self, id: SliceId) -> Option<Position> {
+        self.positions.get(id.index())
+    }
+
+    /// Says where the slice stood.
+    pub fn set_position(&mut self, id: SliceId, position: Option<Position>) {
+        self.positions.set(id.index(), position);
+    }
+
+    /// Where its end stood, if that was an event of its own: see [`Position::BARE`].
+    pub fn end_position(&self, id: SliceId) -> Option<Position> {
+        self.end_positions.get(id.index())
+    }
+
+    /// Says where its end stood.
+    pub fn set_end_position(&mut self, id: SliceId, position: Option<Position>) {
+        self.end_positions.set(id.index(), position);
+    }
+
+    /// The last position of any.
+    pub(crate) fn last_position(&self) -> u32 {
+        self.positions.last().max(self.end_positions.last())
     }
 
     /// How many slices there are.
@@ -166,7 +196,8 @@ impl Slices {
 
     /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
-        self.starts.capacity() * 16 + self.tracks.capacity() * 16
+        let positions = self.positions.bytes() + self.end_positions.bytes();
+        self.starts.capacity() * 16 + self.tracks.capacity() * 16 + positions
     }
 }
 

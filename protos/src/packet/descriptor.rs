@@ -141,7 +141,7 @@ pub fn clock_snapshot(out: &mut Vec<u8>, sequence: u32, clocks: &Snapshot) {
     });
 }
 
-/// What is known of the machine. Texts may be empty.
+/// What is known of the machine. Texts may be empty, and numbers 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct System<'a> {
     /// What uname(2) says: sysname, version, release, machine.
@@ -163,7 +163,11 @@ pub fn system_info(out: &mut Vec<u8>, sequence: u32, system: &System<'_>) {
                     names.text(field, name);
                 }
             });
-            info.uint(6, system.page_size.into()).uint(8, system.processors.into());
+            for (field, number) in [(6, system.page_size), (8, system.processors)] {
+                if number > 0 {
+                    info.uint(field, number.into());
+                }
+            }
             if !system.host.is_empty() {
                 info.text(17, system.host);
             }

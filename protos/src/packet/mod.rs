@@ -31,6 +31,7 @@ mod inventory;
 mod launch;
 mod message;
 mod sequence;
+pub mod source;
 mod stage;
 mod text;
 mod track;

@@ -3,13 +3,24 @@
 use std::collections::HashMap;
 
 use super::Reader;
+use crate::chrome::WHOLE_TIMES;
 use crate::chrome::metadata::main_process;
-use crate::trace::{ClockReading, ContextId, EventRef, Nanos, Trace};
+use crate::trace::{ClockReading, ContextId, EventRef, Nanos, Trace, Value, Warning};
 
 impl Reader {
     pub(super) fn finish(mut self) -> Trace {
         let (api, phases) = (self.api, self.phases);
-        let Reader { trace, rows, flows, metadata, .. } = &mut self;
+        let Reader { trace, rows, flows, metadata, pairs, times, durations, .. } = &mut self;
+        let whole = i64::from(times.are_whole()) | i64::from(durations.are_whole()) << 1;
+        if whole != 0 {
+            let key = trace.strings.intern(WHOLE_TIMES);
+            trace.facts.metadata.push((key, Value::I64(whole)));
+        }
+        let unmatched = std::mem::take(pairs).finish(trace, rows);
+        if unmatched > 0 {
+            let what = "end without a beginning".to_owned();
+            trace.facts.warnings.push(Warning { what, count: unmatched, offset: None });
+        }
         flows.finish(trace, rows);
         std::mem::take(metadata).finish(trace, rows);
         let main = main_process(trace);

@@ -1,25 +1,27 @@
 //! The reader: events of JSON into the hub.
 
 mod finish;
+mod intake;
 mod parts;
 mod work;
 
 use std::io::Read;
 
-use super::args::{Values, intern};
+use super::FOREIGN;
+use super::args::{Values, intern, text_of};
 use super::counters::CounterRows;
 use super::event::{Event, time};
 use super::flows::{Call, FlowRows, Last};
 use super::metadata::MetaRows;
-use super::open::Open;
+use super::pairs::{Key, Moment, Pairs, What};
 use super::rows::{Id, Place, RowKind, Rows};
-use super::{FOREIGN, members};
-use crate::json::{Document, Element, Error, Item, Kind, Limits, RepairKind};
+use crate::json::{self, Document, Element, Error, Kind, Limits, RepairKind};
 use crate::kineto::{self, Class, Work};
 use crate::trace::{
-    Api, ContextId, EventRef, Kernel, KernelId, Launch, LaunchId, Nanos, Slice, SliceId, StageId,
-    StrId, Trace, Value,
+    Api, ContextId, EventRef, Joint, Kernel, KernelId, Launch, LaunchId, Leftover, Nanos, Position,
+    Slice, SliceId, StageId, StrId, Trace, Value,
 };
+use intake::Intake;
 
 /// Reads a trace in Chrome's or Kineto's JSON, not compressed.
 ///
@@ -29,21 +31,19 @@ use crate::trace::{
 /// # Errors
 /// When the input is no trace, exceeds a limit or cannot be read.
 pub fn read(input: impl Read, limits: &Limits) -> Result<Trace, Error> {
-    let mut document = Document::new(input, *limits);
-    let mut reader = Reader::new();
-    while let Some(item) = document.next_item()? {
-        match item {
-            Item::Event(element) => {
-                if let Some(what) = reader.event(element) {
-                    reader.trace.facts.warn(what, Some(document.offset()));
-                }
-            }
-            Item::Member(key, element) => {
-                let Reader { trace, rows, values, .. } = &mut reader;
-                members::member(trace, rows, values, key, element);
-            }
-        }
-    }
+    read_document(Document::new(input, *limits))
+}
+
+/// Reads events that stand one after the other, a line each (NDJSON), likewise.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_lines(input: impl Read, limits: &Limits) -> Result<Trace, Error> {
+    read_document(Document::of_lines(input, *limits))
+}
+
+fn read_document(mut document: Document<impl Read>) -> Result<Trace, Error> {
+    let Intake { mut reader, members } = intake::of(&mut document)?;
     for kind in RepairKind::ALL {
         let count = document.repairs().count(kind);
         if count > 0 {
@@ -53,7 +53,30 @@ pub fn read(input: impl Read, limits: &Limits) -> Result<Trace, Error> {
             warnings.push(crate::trace::Warning { what, count, offset });
         }
     }
+    let events: u64 = reader.phases[1..].iter().sum();
+    if events == 0 {
+        let whole = document.repairs().total() == 0;
+        if reader.position > 0 {
+            return Err(Error::NotATrace(format!(
+                "a JSON list of {} entries, none of which is an event (an object with a `ph`)",
+                reader.position
+            )));
+        } else if !document.has_list() {
+            return Err(Error::NotATrace(not_events(&members, whole)));
+        }
+        reader.trace.facts.warn("the trace has no events", None);
+    }
     Ok(reader.finish())
+}
+
+fn not_events(members: &[String], whole: bool) -> String {
+    let names: Vec<String> = members.iter().map(|name| format!("`{name}`")).collect();
+    match (members.iter().any(|name| name == "traceEvents"), names.is_empty()) {
+        (true, _) => "a JSON object whose `traceEvents` is not a list of events".to_owned(),
+        (_, true) if whole => "an empty JSON object".to_owned(),
+        (_, true) => "a JSON object that cannot be read".to_owned(),
+        _ => format!("a JSON object without `traceEvents`; it has {}", names.join(", ")),
+    }
 }
 
 /// Names that are looked for in every event.
@@ -73,7 +96,11 @@ struct Reader {
     trace: Trace,
     rows: Rows,
     values: Values,
-    open: Open,
+    pairs: Pairs,
+    /// Where the event at hand stands in the file.
+    position: u32,
+    times: Times,
+    durations: Times,
     counters: CounterRows,
     flows: FlowRows,
     metadata: MetaRows,
@@ -87,6 +114,30 @@ struct Reader {
     api: Api,
     phases: [u64; 128],
     entries: Vec<(StrId, Value)>,
+}
+
+/// How times are written.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    /// Some as integers.
+    integers: bool,
+    /// Whole microseconds as floats, which have a fraction.
+    floats: bool,
+}
+
+impl Times {
+    fn are_whole(self) -> bool {
+        self.integers && !self.floats
+    }
+
+    #[inline]
+    fn note(&mut self, value: Option<json::Value<'_>>, nanos: i64) {
+        match value.map(json::Value::kind) {
+            Some(Kind::Int) => self.integers = true,
+            Some(Kind::Float) if nanos % 1000 == 0 => self.floats = true,
+            _ => {}
+        }
+    }
 }
 
 /// A description of what could not be taken in.
@@ -111,7 +162,10 @@ impl Reader {
             trace,
             rows: Rows::default(),
             values: Values::default(),
-            open: Open::default(),
+            pairs: Pairs::default(),
+            position: 0,
+            times: Times::default(),
+            durations: Times::default(),
             counters: CounterRows::default(),
             flows: FlowRows::default(),
             metadata: MetaRows::default(),
@@ -128,7 +182,11 @@ impl Reader {
     }
 
     fn event(&mut self, element: Element<'_>) -> Complaint {
-        let Some(event) = Event::new(element) else { return Some("event that is no object") };
+        self.position = self.position.saturating_add(1);
+        let Some(event) = Event::new(element) else {
+            self.keep(element);
+            return Some("event that is no object");
+        };
         self.phases[usize::from(event.ph & 127)] += 1;
         if event.ph == b'M' {
             return self.meta(element, &event);
@@ -136,11 +194,22 @@ impl Reader {
         if !matches!(event.ph, b'X' | b'B' | b'E' | b'i' | b'I' | b'R' | b'C')
             && !matches!(event.ph, b's' | b't' | b'f' | b'b' | b'e' | b'n' | b'S' | b'F')
         {
+            self.keep(element);
             return Some(match event.ph {
-                0 => "event without a phase",
-                b'P' => "sample, not kept",
-                _ => "event of a phase that is not known",
+                0 => "event without a phase, kept for JSON only",
+                b'P' => "sample, kept for JSON only",
+                b'O' | b'N' | b'D' => "object, kept for JSON only",
+                b'T' | b'p' => "step of an async event, kept for JSON only",
+                _ => "event of a phase that is not known, kept for JSON only",
             });
+        }
+        let Some(start) = time(event.ts) else {
+            self.keep(element);
+            return Some("event without a time, kept for JSON only");
+        };
+        self.times.note(event.ts, start);
+        if event.odd || element.has_nul() {
+            self.keep(element);
         }
         let mut pid = Id::new(&mut self.trace, event.pid);
         let mut tid = Id::new(&mut self.trace, event.tid);
@@ -152,23 +221,32 @@ impl Reader {
         if tid == Id::None && !matches!(self.category(&event).1, Class::Host | Class::Call) {
             tid = Id::Int(0);
         }
-        let Some(start) = time(event.ts) else { return Some("event without a time") };
         match event.ph {
             b'X' => self.complete(element, &event, (pid, tid), start),
             b'B' => {
-                let slice = self.slice(element, &event, (pid, tid), start, Nanos::UNFINISHED);
-                self.open.begin(self.trace.slices.get(slice).track, slice);
+                let id = self.slice(element, &event, (pid, tid), start, Nanos::UNFINISHED);
+                let Slice { name, category, .. } = self.trace.slices.get(id);
+                let row = self.pairs.row((pid, tid));
+                let (old, what) = (false, What::Begin(id));
+                let moment = Moment { time: start, row, name, category, old, what };
+                self.pairs.add(Key::Sync(pid, tid), None, moment);
                 None
             }
-            b'E' => {
-                let track = self.rows.track(&mut self.trace, pid, tid);
-                let slice = self.open.end(track);
-                self.end(element, &event, slice, start)
+            b'E' => self.end(element, &event, (Key::Sync(pid, tid), (pid, tid)), start),
+            b'b' | b'e' | b'n' | b'S' | b'F' => {
+                self.overlapping(element, &event, (pid, tid), start)
             }
-            b'b' | b'e' | b'n' | b'S' | b'F' => self.overlapping(element, &event, pid, tid, start),
-            b'C' => self.counter(&event, (pid, tid), start),
-            b's' | b't' | b'f' => self.flow(&event, (pid, tid), start),
+            b'C' => self.counter(element, &event, (pid, tid), start),
+            b's' | b't' | b'f' => self.flow(element, &event, (pid, tid), start),
             _ => self.instant(element, &event, (pid, tid), start),
+        }
+    }
+
+    /// Keeps an event for whoever writes JSON again: the hub cannot hold all of it.
+    #[cold]
+    fn keep(&mut self, element: Element<'_>) {
+        if let Value::Json(text) = text_of(&mut self.trace, element.root()) {
+            self.trace.leftovers.push(Leftover { position: self.position, text });
         }
     }
 
@@ -177,7 +255,8 @@ impl Reader {
         let tid = Id::new(&mut self.trace, event.tid);
         let name = event.name.map(|name| name.text()).unwrap_or_default();
         let about = (&*name, event.args);
-        self.metadata.add(&mut self.trace, element, (pid, tid), time(event.ts), about);
+        let when = (time(event.ts), self.position);
+        self.metadata.add(&mut self.trace, element, (pid, tid), when, about);
         None
     }
 
@@ -189,7 +268,11 @@ impl Reader {
         start: i64,
     ) -> Complaint {
         let dur = time(event.dur).filter(|dur| *dur >= 0);
+        self.durations.note(event.dur, dur.unwrap_or(1));
         let length = Nanos(dur.unwrap_or(Nanos::UNFINISHED.0));
+        if dur.is_none() {
+            self.keep(element);
+        }
         let (category, class) = self.category(event);
         let numbered = matches!((pid, tid), (Id::Int(_), Id::Int(_)));
         match class {
@@ -230,6 +313,7 @@ impl Reader {
         let args = self.trace.args.add(&self.entries);
         let slice = Slice { name, category, args, ..Slice::new(track, Nanos(start), dur) };
         let slice = self.trace.slices.push(slice);
+        self.trace.slices.set_position(slice, Some(Position::new(self.position)));
         match class {
             Class::Call if correlation != 0 => {
                 let name = self.trace.strings.get(name);
@@ -247,9 +331,29 @@ impl Reader {
             Class::Sync if correlation != 0 => self.flows.waits.push((slice, correlation, start)),
             _ => {}
         }
-        let event = EventRef::Slice(slice);
-        self.flows.last = Some(Last { pid, tid, start, event, correlation });
+        let (reference, position) = (EventRef::Slice(slice), self.position);
+        if event.others {
+            self.joint(element, reference, start);
+        }
+        self.flows.last = Some(Last { pid, tid, start, event: reference, correlation, position });
         slice
+    }
+
+    /// Takes note of a `bind_id`, from which or to which arrows go.
+    fn joint(&mut self, element: Element<'_>, event: EventRef, time: i64) {
+        let root = element.root();
+        let says = |key| match root.get(key).map(|value| (value.kind(), value.raw())) {
+            Some((Kind::True, _)) | Some((Kind::String, "true")) => true,
+            Some((Kind::Int, number)) => number != "0",
+            _ => false,
+        };
+        let (into, out) = (says("flow_in"), says("flow_out"));
+        if !into && !out {
+            return;
+        }
+        if let Some(id) = root.get("bind_id").and_then(|id| self.flow_id(id)) {
+            self.flows.joints.push(Joint { id, time, event, into, out });
+        }
     }
 
     /// Fills `entries` with the arguments, and gives the correlation number among them.
@@ -273,6 +377,12 @@ impl Reader {
                 }
                 self.entries.push((key, value));
             }
+        }
+        // What the event at hand makes of its id is its own affair; slices and moments keep it.
+        if let Some(id) = event.id.filter(|_| matches!(event.ph, b'X' | b'B' | b'i' | b'I' | b'R'))
+        {
+            let id = text_of(&mut self.trace, id);
+            self.entries.push((self.names.id, id));
         }
         if event.others {
             for (key, value) in Event::others(element) {

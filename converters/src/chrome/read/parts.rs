@@ -2,29 +2,40 @@
 //! counters, arrows.
 
 use super::{Complaint, Reader};
+use crate::chrome::FOREIGN;
 use crate::chrome::args::{intern, text_of};
 use crate::chrome::counters::{Row, counted};
 use crate::chrome::event::Event;
 use crate::chrome::flows::{Last, Pending};
-use crate::chrome::rows::{Id, Place, RowKind};
-use crate::json::{self, Element};
-use crate::trace::{ArgsId, EventRef, Instant, Nanos, Phase, Slice, SliceId, StrId, Value};
+use crate::chrome::pairs::{Key, Moment, What};
+use crate::chrome::rows::Id;
+use crate::json::{self, Element, Kind};
+use crate::trace::{ArgsId, EventRef, Instant, Nanos, Phase, Position, Slice, StrId, Value};
 
 impl Reader {
     pub(super) fn end(
         &mut self,
         element: Element<'_>,
         event: &Event<'_>,
-        slice: Option<SliceId>,
-        end: i64,
+        (key, ids): (Key, (Id, Id)),
+        time: i64,
     ) -> Complaint {
-        let Some(id) = slice else { return Some("end without a beginning") };
-        let mut slice = self.trace.slices.get(id);
-        slice.dur = Nanos(end.saturating_sub(slice.start.0).max(0));
+        let (category, _) = self.category(event);
+        let name = intern(&mut self.trace, event.name);
         self.gather(element, event);
-        let more = self.trace.args.add(&self.entries);
-        slice.args = self.trace.args.join(slice.args, more);
-        self.trace.slices.set(id, slice);
+        // The slice has these of its beginning.
+        let foreign = &self.trace.strings;
+        self.entries.retain(|(key, _)| !foreign.get(*key).starts_with(FOREIGN));
+        let args = self.trace.args.add(&self.entries);
+        let bare = event.name.is_none() && event.cat.is_none();
+        let position = Position { number: self.position, marks: u8::from(bare) };
+        let what = What::End(args, position);
+        let half = event.name.is_none() && event.cat.is_some();
+        if (event.others || half) && !event.odd && !element.has_nul() {
+            self.keep(element);
+        }
+        let (row, old) = (self.pairs.row(ids), event.ph == b'F');
+        self.pairs.add(key, None, Moment { time, row, name, category, old, what });
         None
     }
 
@@ -33,34 +44,20 @@ impl Reader {
         &mut self,
         element: Element<'_>,
         event: &Event<'_>,
-        pid: Id,
-        tid: Id,
-        start: i64,
+        (pid, tid): (Id, Id),
+        time: i64,
     ) -> Complaint {
+        let Some((key, id)) = self.async_key(element, event, pid) else {
+            return Some("async event without an id");
+        };
+        if matches!(event.ph, b'e' | b'F') {
+            return self.end(element, event, (key, (pid, tid)), time);
+        }
         let (category, _) = self.category(event);
         let name = intern(&mut self.trace, event.name);
-        let root = element.root();
-        let id = event.id.or_else(|| root.get("id2")).map(|id| text_of(&mut self.trace, id));
-        let Some(Value::Json(id)) = id else { return Some("async event without an id") };
-        let scope = intern(&mut self.trace, root.get("scope").and_then(json::Value::as_str));
-        let key = (pid, category, scope, id);
-        if matches!(event.ph, b'e' | b'F') {
-            let slice = self.open.end_async(&key);
-            return self.end(element, event, slice, start);
-        }
-        let track = match self.open.overlapping.get(&key) {
-            Some((track, _)) => *track,
-            None => {
-                let kind = RowKind::Async(category, name);
-                match self.rows.place(&mut self.trace, kind, pid, Id::None) {
-                    Place::Track(track) => track,
-                    Place::Queue(_) => return None,
-                }
-            }
-        };
         self.gather(element, event);
         if event.id.is_some() {
-            self.entries.push((self.names.id, Value::Json(id)));
+            self.entries.push((self.names.id, id));
         }
         if tid != Id::None {
             let tid = match tid {
@@ -71,16 +68,46 @@ impl Reader {
             let key = self.trace.strings.intern("chrome.tid");
             self.entries.push((key, tid));
         }
+        self.phase(event.ph, if event.ph == b'n' { b'n' } else { b'b' });
         let args = self.trace.args.add(&self.entries);
-        if event.ph == b'n' {
-            let instant = Instant { track, time: Nanos(start), name, category, args };
-            self.trace.instants.push(instant);
+        // Which of the tracks it is to lie on is known when it is paired.
+        let track = self.rows.parent(&mut self.trace, pid);
+        let what = if event.ph == b'n' {
+            let instant = Instant { track, time: Nanos(time), name, category, args };
+            let id = self.trace.instants.push(instant);
+            self.trace.instants.set_position(id, Some(Position::new(self.position)));
+            What::Instant(id)
         } else {
-            let slice = Slice::new(track, Nanos(start), Nanos::UNFINISHED);
-            let slice = self.trace.slices.push(Slice { name, category, args, ..slice });
-            self.open.begin_async(key, track, slice);
-        }
+            let slice = Slice::new(track, Nanos(time), Nanos::UNFINISHED);
+            let id = self.trace.slices.push(Slice { name, category, args, ..slice });
+            self.trace.slices.set_position(id, Some(Position::new(self.position)));
+            What::Begin(id)
+        };
+        let (row, old) = (self.pairs.row((pid, tid)), event.ph == b'S');
+        self.pairs.add(key, Some(pid), Moment { time, row, name, category, old, what });
         None
+    }
+
+    /// What an async event is paired by, and its id: JSON. An id counts for all processes,
+    /// unless it is said to be local.
+    fn async_key(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        pid: Id,
+    ) -> Option<(Key, Value)> {
+        let root = element.root();
+        let given = event.id.or_else(|| root.get("id2"))?;
+        let value = text_of(&mut self.trace, given);
+        let Value::Json(id) = value else { return None };
+        let scope = intern(&mut self.trace, root.get("scope").and_then(json::Value::as_str));
+        let (category, _) = self.category(event);
+        let local = given.get("local").is_some();
+        let process = if local { pid } else { Id::None };
+        // `S` and `F` of a name are apart from those of others, and from `b` and `e`.
+        let apart = matches!(event.ph, b'S' | b'F');
+        let scope = if apart { intern(&mut self.trace, event.name) } else { scope };
+        Some((Key::Async(process, category, scope, id), value))
     }
 
     pub(super) fn instant(
@@ -94,6 +121,11 @@ impl Reader {
         let track = self.rows.track(&mut self.trace, pid, tid);
         let name = intern(&mut self.trace, event.name);
         self.gather(element, event);
+        if let Some(dur) = event.dur {
+            let dur = text_of(&mut self.trace, dur);
+            self.entries.push((self.trace.strings.intern("chrome.dur"), dur));
+        }
+        self.phase(event.ph, b'i');
         // The scope that the row suggests needs no saying; see the writer.
         let scope = event.scope.map_or("t", |scope| scope.raw());
         let natural = if matches!(pid, Id::Text(_)) { "g" } else { "t" };
@@ -105,26 +137,45 @@ impl Reader {
         let args: Option<ArgsId> = self.trace.args.add(&self.entries);
         let time = Nanos(time);
         let id = self.trace.instants.push(Instant { track, time, name, category, args });
+        self.trace.instants.set_position(id, Some(Position::new(self.position)));
         let event = EventRef::Instant(id);
-        self.flows.last = Some(Last { pid, tid, start: time.0, event, correlation: 0 });
+        self.flows.last =
+            Some(Last { pid, tid, start: time.0, event, correlation: 0, position: self.position });
         None
+    }
+
+    /// Notes a phase that is seldom used for what it says.
+    fn phase(&mut self, phase: u8, usual: u8) {
+        if phase != usual {
+            let strings = &mut self.trace.strings;
+            let phase = strings.intern(char::from(phase).encode_utf8(&mut [0; 4]));
+            self.entries.push((strings.intern("chrome.ph"), Value::Str(phase)));
+        }
     }
 
     pub(super) fn counter(
         &mut self,
+        element: Element<'_>,
         event: &Event<'_>,
         (pid, tid): (Id, Id),
         time: i64,
     ) -> Complaint {
-        let Some(args) = event.args else { return Some("counter without values") };
+        let Some(args) = event.args else {
+            self.keep(element);
+            return Some("counter without values, kept for JSON only");
+        };
         let (cat, _) = self.category(event);
         let mut name = intern(&mut self.trace, event.name);
+        let mut odd = event.others || args.kind() != Kind::Object;
         if let Some(id) = event.id {
-            // Counters of one name and several ids are several counters.
-            let name_and_id = format!("{}[{}]", self.trace.strings.get(name), id.raw());
+            // Counters of one name and several ids are several counters, called as
+            // trace_processor calls them.
+            let name_and_id = format!("{} id: {}", self.trace.strings.get(name), id.raw());
             name = self.trace.strings.intern(&name_and_id);
+            odd = true;
         }
         let mut complaint = None;
+        let position = Some(self.position);
         let Reader { trace, rows, values, counters, .. } = self;
         for (key, value) in args.fields() {
             match counted(value) {
@@ -132,16 +183,30 @@ impl Reader {
                     let key = values.key(trace, key);
                     let row = Row { pid, tid, cat, name };
                     counters.sample(trace, rows, row, key, (Nanos(time), number));
+                    trace.counters.set_last_position(position);
+                    odd |= value.kind() == Kind::String;
                 }
-                None => complaint = Some("value of a counter that is no number"),
+                None => {
+                    complaint = Some("value of a counter that is no number, kept for JSON only")
+                }
             }
+        }
+        if (odd || complaint.is_some()) && !event.odd && !element.has_nul() {
+            self.keep(element);
         }
         complaint
     }
 
-    pub(super) fn flow(&mut self, event: &Event<'_>, (pid, tid): (Id, Id), time: i64) -> Complaint {
+    pub(super) fn flow(
+        &mut self,
+        element: Element<'_>,
+        event: &Event<'_>,
+        (pid, tid): (Id, Id),
+        time: i64,
+    ) -> Complaint {
         let Some(id) = event.id.and_then(|id| self.flow_id(id)) else {
-            return Some("arrow without an id");
+            self.keep(element);
+            return Some("arrow without an id, kept for JSON only");
         };
         let (category, _) = self.category(event);
         let mut name = intern(&mut self.trace, event.name);
@@ -158,13 +223,26 @@ impl Reader {
         };
         let enclosing = phase != Phase::End || event.bind.is_some_and(|bind| bind.is("e"));
         let launch = event.cat.is_some_and(|cat| cat.is("ac2g"));
-        let end = Pending { id, name, phase, enclosing, pid, tid, time };
+        let position = self.position;
+        // What is written in another way than the writer's, or says more.
+        let plain = event.id.is_some_and(|id| id.kind() == Kind::Int)
+            && (phase == Phase::End) == event.bind.is_some()
+            && (phase != Phase::End || enclosing)
+            && event.args.is_none()
+            && event.cat.is_some()
+            && event.name.is_some()
+            && event.tid.is_some();
+        let odd = !plain || event.others || event.odd || element.has_nul();
+        if odd && !event.odd && !element.has_nul() {
+            self.keep(element);
+        }
+        let end = Pending { id, name, phase, enclosing, pid, tid, time, position, odd };
         self.flows.end(&mut self.trace, end, launch);
         None
     }
 
     /// Numbers, also in quotes and hexadecimal; other texts by their number in the hub.
-    fn flow_id(&mut self, id: json::Value<'_>) -> Option<u64> {
+    pub(super) fn flow_id(&mut self, id: json::Value<'_>) -> Option<u64> {
         if let Some(text) = id.as_str() {
             let text = text.raw();
             let number = match text.strip_prefix("0x") {

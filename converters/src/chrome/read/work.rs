@@ -9,7 +9,7 @@ use crate::json::Element;
 use crate::kineto::Work;
 use crate::trace::{
     Activity, Api, Context, ContextId, Dim3, EventRef, Kernel, KernelId, Launch, LaunchId, Nanos,
-    Stage, StageId, StrId, Trace, Value,
+    Position, Stage, StageId, StrId, Trace, Value,
 };
 
 impl Reader {
@@ -41,8 +41,11 @@ impl Reader {
             args: self.trace.args.add(&self.entries),
             ..Activity::new(queue, Nanos(start), dur)
         };
-        let event = EventRef::Activity(self.trace.activities.push(activity));
-        self.flows.last = Some(Last { pid, tid, start, event, correlation });
+        let id = self.trace.activities.push(activity);
+        self.trace.activities.set_position(id, Some(Position::new(self.position)));
+        let event = EventRef::Activity(id);
+        self.flows.last =
+            Some(Last { pid, tid, start, event, correlation, position: self.position });
     }
 
     fn take(&mut self, key: StrId, wanted: impl Fn(&Trace, Value) -> bool) -> Option<Value> {

@@ -1,18 +1,23 @@
 //! The writer: the hub as JSON, an event a line.
 
+mod host;
+mod metadata;
+mod order;
 mod work;
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
+use super::LAUNCH_ARROWS;
 use super::arrows::{Arrows, End};
 use super::line::Line;
-use super::metadata::Generated;
 use super::places::{Places, Row};
-use super::{LAUNCH_ARROWS, METADATA_EVENTS, METADATA_TIME, samples};
-use crate::json::{self, Document, Item, Limits, write_micros, write_string, write_uint};
+use super::samples::Events;
+use crate::json::{write_string, write_uint};
 use crate::kineto;
-use crate::trace::{EventRef, Instant, InstantId, Phase, Slice, SliceId, StrId, Trace, Value};
+use crate::trace::{
+    ActivityId, EventRef, InstantId, Phase, Position, SliceId, StrId, Trace, Value,
+};
+use order::{ItemKind, Order, Placed};
 
 /// For whom a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,22 +53,9 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
         own: kineto::is_own(trace).then(|| kineto::Names::new(trace)),
     };
     writer.out.text.extend_from_slice(members.before.as_bytes());
-    for id in trace.slices.ids() {
-        writer.slice(id)?;
-    }
-    for id in trace.instants.ids() {
-        writer.instant(id)?;
-    }
-    for id in trace.activities.ids() {
-        writer.activity(id)?;
-    }
-    let Output { to, text, first } = &mut writer.out;
-    samples::write(trace, (members.shift, members.json), |line| {
-        separate(text, first);
-        text.extend_from_slice(line);
-        flush(to, text)
-    })?;
-    writer.metadata()?;
+    let counters = Events::new(trace, members.json);
+    let metadata = writer.metadata();
+    writer.events(&counters, &metadata)?;
     for line in &members.events {
         writer.out.begin();
         writer.out.text.extend_from_slice(line.as_bytes());
@@ -148,115 +140,92 @@ struct Writer<'a, W> {
 }
 
 impl<W: Write> Writer<'_, W> {
-    fn slice(&mut self, id: SliceId) -> io::Result<()> {
-        let slice = self.line.trace.slices.get(id);
-        let event = EventRef::Slice(id);
-        let ids = match self.places.track(slice.track) {
-            Row::Plain { ids, .. } => ids,
-            Row::Async(pid) => {
-                let ids = pid.clone();
-                self.overlapping(id, slice, &ids)?;
-                return self.arrows(event, &ids, slice.start.0);
+    /// Writes all events, in the order of the file that the trace was read from if it is known.
+    fn events(&mut self, counters: &Events, metadata: &[metadata::Line]) -> io::Result<()> {
+        let trace = self.line.trace;
+        let ranges = counters.ranges();
+        let mut order = Order::new(trace);
+        order.extend(ItemKind::Counter, ranges.iter().map(|(position, _)| *position));
+        order.extend(ItemKind::Metadata, metadata.iter().map(|line| line.position));
+        order.list(ItemKind::Arrow, self.arrows.apart());
+        for Placed { kind, row, kept } in order.into_items() {
+            match kind {
+                ItemKind::Leftover => {
+                    self.out.begin();
+                    let text = trace.strings.get(trace.leftovers[row].text);
+                    self.out.text.extend_from_slice(text.as_bytes());
+                    flush(&mut self.out.to, &mut self.out.text)?;
+                }
+                ItemKind::Slice => self.slice(SliceId::at(row), kept)?,
+                ItemKind::End if kept => {}
+                ItemKind::End => self.end(SliceId::at(row))?,
+                ItemKind::Instant => self.instant(InstantId::at(row), kept)?,
+                ItemKind::Activity => self.activity(ActivityId::at(row), kept)?,
+                ItemKind::Arrow if kept => {}
+                ItemKind::Arrow => {
+                    let end = self.arrows.end(row);
+                    let (ids, start) = self.whereabouts(end.event);
+                    self.arrow(end, &ids, start)?;
+                }
+                ItemKind::Counter if kept => {}
+                ItemKind::Counter => {
+                    self.out.begin();
+                    counters.write(&mut self.out.text, &self.line, ranges[row].1.clone());
+                    self.out.end()?;
+                }
+                ItemKind::Metadata => {
+                    self.out.begin();
+                    self.out.text.extend_from_slice(&metadata[row].text);
+                    self.out.end()?;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// The row of an event, as in the file, and when it begins.
+    fn whereabouts(&self, event: EventRef) -> (String, i64) {
+        let trace = self.line.trace;
+        let track = |track| match self.places.track(track) {
+            Row::Plain { ids, .. } | Row::Async(ids) => ids.clone(),
         };
-        self.out.begin();
-        let out = &mut self.out.text;
-        let ph = if slice.dur.is_finished() { b'X' } else { b'B' };
-        let cat = self.line.trace.strings.get(slice.category);
-        self.line.head(out, ph, cat, None, slice.name);
-        out.extend_from_slice(ids.as_bytes());
-        self.line.time(out, slice.start.0);
-        if slice.dur.is_finished() {
-            out.extend_from_slice(b", \"dur\": ");
-            write_micros(out, slice.dur.0);
-        }
-        self.line.members(out, slice.args, &[]);
-        let launched = self.own.as_ref().and_then(|_| self.arrows.launched_at(event));
-        self.line.args(out, slice.args, self.names.correlation, launched);
-        self.out.end()?;
-        if self.arrows.is_next(event) {
-            let ids = ids.clone();
-            self.arrows(event, &ids, slice.start.0)?;
-        }
-        Ok(())
-    }
-
-    /// A slice that others may overlap: a beginning and an end that an id joins.
-    fn overlapping(&mut self, id: SliceId, slice: Slice, pid: &str) -> io::Result<()> {
-        let moments = [(b'b', Some(slice.start)), (b'e', slice.end())];
-        for (ph, time) in moments {
-            let Some(time) = time else { continue };
-            self.async_head(ph, slice.category, slice.name, id.index() as u64 + 1, slice.args);
-            let out = &mut self.out.text;
-            out.extend_from_slice(pid.as_bytes());
-            self.line.time(out, time.0);
-            let except: &[&str] = if ph == b'b' { &["id", "args"] } else { &["id", "args", "s"] };
-            self.line.members(out, slice.args, except);
-            if ph == b'b' {
-                self.line.members_only(out, slice.args, "args");
-                self.line.args(out, slice.args, None, None);
+        match event {
+            EventRef::Slice(id) => {
+                let slice = trace.slices.get(id);
+                (track(slice.track), slice.start.0)
             }
-            self.out.end()?;
+            EventRef::Instant(id) => {
+                let instant = trace.instants.get(id);
+                (track(instant.track), instant.time.0)
+            }
+            EventRef::Activity(id) => {
+                let activity = trace.activities.get(id);
+                (self.places.queue(activity.queue).to_owned(), activity.start.0)
+            }
         }
-        Ok(())
     }
 
-    fn async_head(
+    /// Writes the ends of arrows that stood behind an event: those of its own `correlation`
+    /// number first.
+    fn arrows(
         &mut self,
-        ph: u8,
-        cat: StrId,
-        name: StrId,
-        id: u64,
-        args: Option<crate::trace::ArgsId>,
-    ) {
-        self.out.begin();
-        let out = &mut self.out.text;
-        self.line.head(out, ph, self.line.trace.strings.get(cat), None, name);
-        if self.line.find_foreign(args, "id2").is_some() {
-            return;
-        }
-        out.extend_from_slice(b"\"id\": ");
-        match self.line.find_foreign(args, "id") {
-            Some(id) => self.line.value(out, id),
-            None => write_uint(out, id),
-        }
-        out.extend_from_slice(b", ");
-    }
-
-    fn instant(&mut self, id: InstantId) -> io::Result<()> {
-        let instant: Instant = self.line.trace.instants.get(id);
-        let cat = self.line.trace.strings.get(instant.category);
-        let ids = match self.places.track(instant.track).clone() {
-            Row::Plain { ids, scope } => {
-                self.out.begin();
-                let given = match self.line.find_foreign(instant.args, "s") {
-                    Some(Value::Str(text)) => self.line.trace.strings.get(text).chars().next(),
-                    _ => None,
-                };
-                let given = given.filter(char::is_ascii_alphanumeric);
-                let out = &mut self.out.text;
-                self.line.head(out, b'i', cat, Some(given.unwrap_or(scope)), instant.name);
-                ids
-            }
-            Row::Async(pid) => {
-                let number = id.index() as u64 + 1;
-                self.async_head(b'n', instant.category, instant.name, number, instant.args);
-                pid
-            }
-        };
-        let out = &mut self.out.text;
-        out.extend_from_slice(ids.as_bytes());
-        self.line.time(out, instant.time.0);
-        self.line.members(out, instant.args, &["s", "id"]);
-        self.line.args(out, instant.args, None, None);
-        self.out.end()?;
-        self.arrows(EventRef::Instant(id), &ids, instant.time.0)
-    }
-
-    /// Writes the ends of arrows at an event.
-    fn arrows(&mut self, event: EventRef, ids: &str, start: i64) -> io::Result<()> {
-        while let Some(end) = self.arrows.next_at(event) {
+        event: EventRef,
+        position: Option<Position>,
+        correlation: u64,
+        (ids, start): (&str, i64),
+    ) -> io::Result<()> {
+        let marks = position.map_or(0, |position| position.marks);
+        let own = [(Position::ARROW_BEGINS, Phase::Start), (Position::ARROW_ENDS, Phase::End)];
+        for (_, phase) in own.into_iter().filter(|(mark, _)| marks & mark != 0) {
+            let id = self.arrows.number(correlation);
+            let end = End { event, phase, id, name: None, time: None, position: 0 };
             self.arrow(end, ids, start)?;
+        }
+        for number in 0..self.arrows.at(event).len() {
+            let end = self.arrows.at(event)[number];
+            if end.position == 0 {
+                self.arrow(end, ids, start)?;
+            }
         }
         Ok(())
     }
@@ -294,61 +263,10 @@ impl<W: Write> Writer<'_, W> {
         }
         self.out.end()
     }
-
-    fn metadata(&mut self) -> io::Result<()> {
-        let trace = self.line.trace;
-        let mut given = HashSet::new();
-        if let Some(Value::Json(list)) = fact(trace, METADATA_EVENTS) {
-            let list = trace.strings.get(list).as_bytes();
-            let mut list = Document::new(list, Limits::default());
-            while let Ok(Some(Item::Event(event))) = list.next_item() {
-                given.extend(identity(event.root()));
-                self.out.begin();
-                json::write_value(&mut self.out.text, event.root());
-            }
-        }
-        let time = match fact(trace, METADATA_TIME) {
-            Some(Value::I64(time)) => Some(time),
-            // Whoever wrote none reads files without.
-            _ if self.foreign_producer => None,
-            _ => Some(first_time(trace)),
-        };
-        for entry in Generated::new(trace).entries {
-            if given.contains(&(entry.name.clone(), entry.pid.clone(), entry.tid.clone())) {
-                continue;
-            }
-            self.out.begin();
-            let out = &mut self.out.text;
-            out.extend_from_slice(b"{\"ph\": \"M\", \"name\": ");
-            write_string(out, &entry.name);
-            if let Some(time) = time {
-                self.line.time(out, time);
-            }
-            let ids = format!(", \"pid\": {}, \"tid\": {}, \"args\": ", entry.pid, entry.tid);
-            out.extend_from_slice(ids.as_bytes());
-            out.extend_from_slice(entry.args.as_bytes());
-            self.out.end()?;
-        }
-        Ok(())
-    }
 }
 
 fn fact(trace: &Trace, key: &str) -> Option<Value> {
     trace.strings.find(key).and_then(|key| trace.facts.get(key))
-}
-
-/// What a metadata event is about: its name, `pid` and `tid`, as JSON.
-fn identity(event: json::Value<'_>) -> Option<(String, String, String)> {
-    let id = |key| match event.get(key) {
-        Some(value) => {
-            let mut out = Vec::new();
-            json::write_value(&mut out, value);
-            String::from_utf8_lossy(&out).into_owned()
-        }
-        None => "0".to_owned(),
-    };
-    let name = event.get("name").and_then(json::Value::as_str)?.text().into_owned();
-    Some((name, id("pid"), id("tid")))
 }
 
 /// When the first event of a trace begins; 0 in an empty one.

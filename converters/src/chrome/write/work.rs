@@ -5,14 +5,37 @@ use std::io::{self, Write};
 use super::Writer;
 use crate::chrome::arrows::End;
 use crate::chrome::places::stream;
-use crate::json::{write_int, write_micros, write_string, write_uint};
+use crate::json::{write_int, write_string, write_uint};
 use crate::kineto::{self, work_category};
 use crate::trace::{Activity, ActivityId, EventRef, Launch, Phase, StrId};
 
 impl<W: Write> Writer<'_, W> {
-    pub(super) fn activity(&mut self, id: ActivityId) -> io::Result<()> {
+    /// Work, unless it is `kept` in another way, and the ends of arrows at it.
+    pub(super) fn activity(&mut self, id: ActivityId, kept: bool) -> io::Result<()> {
         let trace = self.line.trace;
         let activity = trace.activities.get(id);
+        let event = EventRef::Activity(id);
+        if !kept {
+            self.work(&activity)?;
+        }
+        let position = trace.activities.position(id);
+        let launch = self.arrows.launch(activity.correlation);
+        let marked = position.is_some_and(|position| position.marks != 0);
+        if launch.is_none() && !marked && self.arrows.at(event).is_empty() {
+            return Ok(());
+        }
+        let ids = self.places.queue(activity.queue).to_owned();
+        // A file that has an order has its own arrows, too.
+        if let Some(id) = launch.filter(|_| position.is_none()) {
+            let (name, time, position) = (None, None, 0);
+            let end = End { event, phase: Phase::End, id, name, time, position };
+            self.arrow(end, &ids, activity.start.0)?;
+        }
+        self.arrows(event, position, activity.correlation, (&ids, activity.start.0))
+    }
+
+    fn work(&mut self, activity: &Activity) -> io::Result<()> {
+        let trace = self.line.trace;
         let stage = activity.stage.map(|stage| &trace.stages[stage]);
         let kernel = activity.kernel.map(|kernel| trace.kernels[kernel].demangled);
         let name = kernel.filter(|name| *name != StrId::NONE).unwrap_or(activity.name);
@@ -23,22 +46,10 @@ impl<W: Write> Writer<'_, W> {
         out.extend_from_slice(ids.as_bytes());
         self.line.time(out, activity.start.0);
         out.extend_from_slice(b", \"dur\": ");
-        write_micros(out, activity.dur.0.max(0));
+        self.line.duration(out, activity.dur.0.max(0));
         self.line.members(out, activity.args, &[]);
-        self.activity_args(&activity);
-        self.out.end()?;
-        let event = EventRef::Activity(id);
-        let launch = self.arrows.launch(activity.correlation);
-        if launch.is_some() || self.arrows.is_next(event) {
-            let ids = self.places.queue(activity.queue).to_owned();
-            if let Some(id) = launch {
-                let (name, time) = (None, None);
-                let end = End { event, phase: Phase::End, id, name, time };
-                self.arrow(end, &ids, activity.start.0)?;
-            }
-            self.arrows(event, &ids, activity.start.0)?;
-        }
-        Ok(())
+        self.activity_args(activity);
+        self.out.end()
     }
 
     /// An activity's arguments, in Kineto's order: those of the kernel and of the launch lie

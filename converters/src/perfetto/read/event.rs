@@ -1,12 +1,13 @@
 //! Track events.
 
 use super::nesting::{End, Extra};
+use super::origin::Origin;
 use super::sequence::{intern_text, source_location};
 use super::{Reader, launch};
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{
-    Api, ArgsId, EventRef, FlowPoint, Instant, LaunchKind, LaunchLink, Nanos, Number, Phase, Slice,
-    SliceId, StrId, Track, TrackId, Value,
+    Api, ArgsId, EventRef, FlowPoint, Instant, Joint, LaunchKind, LaunchLink, Nanos, Number, Phase,
+    Slice, SliceId, StrId, Track, TrackId, Value,
 };
 
 const BEGIN: u64 = 1;
@@ -43,11 +44,21 @@ struct Legacy {
     of_process: bool,
     pid: Option<i64>,
     tid: Option<i64>,
+    bind: Option<u64>,
+    /// Into it, out of it, or both.
+    direction: u64,
+    enclosing: bool,
 }
 
 impl Reader {
     /// A `TrackEvent` on the sequence in row `row`, at `time`.
-    pub(super) fn track_event(&mut self, row: usize, machine: u32, time: i64, bytes: &[u8]) {
+    pub(super) fn track_event(
+        &mut self,
+        (row, machine): (usize, u32),
+        time: i64,
+        bytes: &[u8],
+        origin: &Origin<'_>,
+    ) {
         let (points, links) = (self.trace.flows.points.len(), self.trace.flows.links.len());
         let mut entries = std::mem::take(&mut self.entries);
         entries.clear();
@@ -76,6 +87,17 @@ impl Reader {
             self.trace.flows.links.truncate(links);
             return;
         };
+        if let Some(legacy @ Legacy { phase: b's' | b't' | b'f', id: Some(id), .. }) = &legacy
+            && event.ty == 0
+        {
+            let names = (event.category, event.name);
+            self.arrow_end(track, (*id, legacy.phase, legacy.enclosing), names, time, origin);
+            return;
+        }
+        if origin.has_flows() {
+            // It says them in full.
+            self.trace.flows.points.truncate(points);
+        }
         match ty {
             BEGIN => {
                 self.tracks.used(track, event.name);
@@ -88,8 +110,11 @@ impl Reader {
                     args,
                 };
                 let id = self.trace.slices.push(slice);
+                self.trace.slices.set_position(id, self.position);
                 self.nesting.begin(&mut self.trace, id);
                 self.attach(points, links, EventRef::Slice(id));
+                self.besides(origin, EventRef::Slice(id), time);
+                self.joint(legacy.as_ref(), EventRef::Slice(id), time);
             }
             END => {
                 let end = End { track, time, name: event.name, category: event.category };
@@ -101,14 +126,18 @@ impl Reader {
                 let (name, category) = (event.name, event.category);
                 let instant = Instant { track, time: Nanos(time), name, category, args };
                 let id = self.trace.instants.push(instant);
+                self.trace.instants.set_position(id, self.position);
                 self.nesting.moment(&mut self.trace, track, time);
                 self.attach(points, links, EventRef::Instant(id));
+                self.besides(origin, EventRef::Instant(id), time);
             }
             COUNTER => match (event.counter, event.track.unwrap_or(self.sequences[row].track)) {
                 (None, _) | (_, 0) => self.odd("a counter event without value or track"),
                 (Some(value), uuid) => {
                     let totals = &mut self.sequences[row].totals;
                     self.tracks.sample(&mut self.trace, totals, uuid, time, value);
+                    let position = self.position.map(|position| position.number);
+                    self.trace.counters.set_last_position(position);
                 }
             },
             ty => {
@@ -229,7 +258,8 @@ impl Reader {
 
     fn point(&mut self, id: u64, phase: Phase, time: i64) {
         let event = EventRef::Slice(SliceId::at(0));
-        let point = FlowPoint { id, phase, event, time: Nanos(time), name: StrId::NONE };
+        let (time, name) = (Nanos(time), StrId::NONE);
+        let point = FlowPoint { id, phase, event, time, name, position: 0 };
         self.trace.flows.points.push(point);
     }
 
@@ -258,7 +288,9 @@ impl Reader {
     }
 
     fn extra(&self, args: Option<ArgsId>, points: usize, links: usize) -> Extra {
-        Extra::new(args, points..self.trace.flows.points.len(), links..self.trace.flows.links.len())
+        let flows = &self.trace.flows;
+        let extra = Extra::new(args, points..flows.points.len(), links..flows.links.len());
+        extra.at(self.position)
     }
 
     fn extra_counters(&mut self, row: usize, time: i64, event: &Event<'_>) {
@@ -277,6 +309,14 @@ impl Reader {
             .chain(doubles.into_iter().zip(&event.extra_doubles));
         for (uuid, value) in values {
             self.tracks.sample(&mut self.trace, &mut sequence.totals, uuid, time, *value);
+        }
+    }
+
+    /// Takes note of a `bind_id`.
+    fn joint(&mut self, legacy: Option<&Legacy>, event: EventRef, time: i64) {
+        if let Some(Legacy { bind: Some(id), direction, .. }) = legacy {
+            let (into, out) = (direction & 1 != 0, direction & 2 != 0);
+            self.joints.push(Joint { id: *id, time, event, into, out });
         }
     }
 
@@ -331,6 +371,9 @@ impl Reader {
                 3 => legacy.duration = Some(field.int().saturating_mul(1000)),
                 6 | 10 | 11 => legacy.id = Some(field.uint()),
                 7 => legacy.scope = intern_text(&mut self.trace.strings, field.bytes()),
+                8 => legacy.bind = Some(field.uint()),
+                12 => legacy.enclosing = field.uint() != 0,
+                13 => legacy.direction = field.uint(),
                 14 => legacy.of_process = field.uint() == 2,
                 18 => legacy.pid = Some(i64::from(field.int() as i32)),
                 19 => legacy.tid = Some(i64::from(field.int() as i32)),

@@ -11,6 +11,8 @@ use crate::trace::{Loss, Value, Warning};
 /// another type.
 pub const JSON_KEY: &str = "json.";
 
+/// The key of what was added to all times.
+pub const ORIGIN: &str = "kymograph.time_shift";
 /// The key under which a converted trace says what made it first.
 pub const PRODUCER: &str = "kymograph.source";
 /// The key of what had to be passed over when it was converted.

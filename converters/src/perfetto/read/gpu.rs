@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use super::Reader;
 use super::gpu_counters::descriptor_series;
 use super::launch;
+use super::origin::Origin;
 use super::property::{extra_fact, property};
 use super::sequence::{Tables, iid, intern_text};
 use crate::perfetto::wire::{Field, Fields};
@@ -80,7 +81,13 @@ pub const GRAPHICS: [(u32, &str); 5] = [
 
 impl Reader {
     /// A `GpuRenderStageEvent` on the sequence in row `row`.
-    pub(super) fn render_stage(&mut self, row: usize, machine: u32, time: i64, bytes: &[u8]) {
+    pub(super) fn render_stage(
+        &mut self,
+        (row, machine): (usize, u32),
+        time: i64,
+        bytes: &[u8],
+        origin: &Origin<'_>,
+    ) {
         let mut refs = Refs::default();
         let mut launch = None;
         let mut name = StrId::NONE;
@@ -142,12 +149,14 @@ impl Reader {
         let activity =
             Activity { queue, start, dur, name, stage, context, kernel, launch, correlation, args };
         let id = trace.activities.push(activity);
+        trace.activities.set_position(id, self.position);
         trace.flows.links.extend(refs.waits.into_iter().map(|correlation| LaunchLink {
             event: EventRef::Activity(id),
             correlation,
             kind: LaunchKind::Wait,
             api: Api::Unknown,
         }));
+        self.besides(origin, EventRef::Activity(id), time);
     }
 
     fn queue_row(&mut self, row: usize, machine: u32, refs: &Refs) -> QueueId {

@@ -23,6 +23,7 @@ mod gpu;
 mod gpu_counters;
 mod launch;
 mod nesting;
+mod origin;
 mod property;
 mod rows;
 mod sequence;
@@ -34,21 +35,23 @@ use std::fmt;
 use std::io::{self, Read};
 
 use hashbrown::HashMap;
+use kymograph_protos::packet::source::{COUNTER_OF, POSITION};
 
 use super::kinds;
 use super::wire::Fields;
 use crate::packed::{Limits, Unpacked};
-use crate::trace::{StrId, Trace, Value};
+use crate::trace::{Joint, Position, StrId, Trace, Value};
 use clocks::{Clocks, Unrelated};
 use frames::{Frame, Frames};
 use gpu::Gpu;
 use launch::Maker;
 use nesting::Nesting;
+use origin::{ArrowEnd, Origin};
 use sequence::Sequence;
 use tracks::Tracks;
 use unpack::Unpacker;
 
-pub(super) use facts::{JSON_KEY, PRODUCER, WARNING};
+pub(super) use facts::{JSON_KEY, ORIGIN, PRODUCER, WARNING};
 pub(super) use gpu::GRAPHICS;
 pub(super) use gpu_counters::UNITS;
 pub(super) use property::is_text;
@@ -98,6 +101,9 @@ pub fn read(file: impl Read, limits: Limits) -> Result<Trace, Error> {
                 reader.packet(bytes, 0);
             }
             Ok(Some(Frame::Other(field))) => reader.odd(&format!("field {field} of the file")),
+            Ok(None) if reader.packets > 0 && !reader.genuine => {
+                return Err(Error::NotATrace(FOREIGN.to_owned()));
+            }
             Ok(None) => return Ok(reader.finish()),
             Err(damage) => break damage,
         }
@@ -112,6 +118,10 @@ pub fn read(file: impl Read, limits: Limits) -> Result<Trace, Error> {
     reader.trace.facts.warn(damage.to_string(), Some(damage.offset));
     Ok(reader.finish())
 }
+
+/// What a file of messages seems to be whose messages are no packets.
+const FOREIGN: &str = "it seems to be protobuf of another kind, such as XPlane (.xplane.pb): none \
+                       of its messages has a time or a sequence";
 
 /// Counts of what was passed over, by reason.
 #[derive(Debug, Default)]
@@ -142,6 +152,8 @@ struct Reader {
     /// The last time of any packet, for packets that have none.
     latest: i64,
     packets: u64,
+    /// One of them has a time or a sequence, as packets of Perfetto's have.
+    genuine: bool,
     /// Packets by the field that makes them; the last is for all higher ones.
     kinds: [u64; KINDS],
     oddities: Oddities,
@@ -150,6 +162,12 @@ struct Reader {
     /// Arguments of the event at hand; kept for their memory.
     entries: Vec<(StrId, Value)>,
     args_in_progress: Vec<(StrId, Value)>,
+    /// Where the event at hand stood in the file that the trace was made from, and the last one.
+    position: Option<Position>,
+    last_position: i64,
+    /// Ends of arrows that are events of their own, and events with a `bind_id`.
+    ends: Vec<ArrowEnd>,
+    joints: Vec<Joint>,
 }
 
 const KINDS: usize = 1024;
@@ -168,6 +186,8 @@ struct Packet<'a> {
     defaults: Option<&'a [u8]>,
     data: (u32, &'a [u8]),
     damaged: bool,
+    /// What it says of the file that the trace was made from.
+    origin: Origin<'a>,
 }
 
 impl Reader {
@@ -186,17 +206,25 @@ impl Reader {
             unpacked: 0,
             latest: 0,
             packets: 0,
+            genuine: false,
             kinds: [0; KINDS],
             oddities: Oddities::default(),
             offset: 0,
             entries: Vec::new(),
             args_in_progress: Vec::new(),
+            position: None,
+            last_position: 0,
+            ends: Vec::new(),
+            joints: Vec::new(),
         }
     }
 
     fn packet(&mut self, bytes: &[u8], depth: usize) {
         self.packets += 1;
         let packet = parse(bytes);
+        // Fields with small numbers are those of any protobuf.
+        let known = packet.data.0 > 7 && kinds::name(packet.data.0).is_some();
+        self.genuine |= known || packet.timestamp.is_some() || packet.sequence != 0;
         if packet.damaged {
             self.damaged("a damaged packet");
         }
@@ -216,11 +244,12 @@ impl Reader {
         }
         let time = self.time(row, &packet);
         let machine = packet.machine;
+        self.stood(&packet.origin);
         match kind {
             0 => {}
-            11 => self.track_event(row, machine, time, data),
-            53 => self.render_stage(row, machine, time, data),
-            60 if self.tracks.describe(&mut self.trace, machine, data) => {}
+            11 => self.track_event((row, machine), time, data, &packet.origin),
+            53 => self.render_stage((row, machine), time, data, &packet.origin),
+            60 if self.tracks.describe(&mut self.trace, machine, data, &packet.origin) => {}
             60 => {}
             52 => self.gpu_counters(row, machine, time, data),
             71 | 129 => self.gpu_total(kind, machine, time, data),
@@ -341,12 +370,14 @@ impl Reader {
     }
 
     fn finish(mut self) -> Trace {
-        let nesting = self.nesting.finish(&mut self.trace);
+        let nesting = std::mem::take(&mut self.nesting).finish(&mut self.trace);
+        self.bind();
         let undescribed = self.tracks.finish(&mut self.trace);
         rows::take_back(&mut self.trace);
         if self.maker == Maker::Converter {
             rows::take_back_memory(&mut self.trace);
         }
+        origin::shift_back(&mut self.trace);
         let facts = &mut self.trace.facts;
         for (what, count) in [
             ("ends of slices that had not begun", nesting.unmatched),
@@ -398,6 +429,7 @@ fn parse(bytes: &[u8]) -> Packet<'_> {
             3 | 79 => {}
             87 => packet.first = field.uint() != 0,
             0 => packet.damaged = true,
+            POSITION..=COUNTER_OF => packet.origin.add(number, field),
             _ => packet.data = (number, field.bytes()),
         }
     }

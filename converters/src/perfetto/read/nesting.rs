@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use hashbrown::HashSet;
 
-use crate::trace::{ArgsId, Nanos, SliceId, StrId, Trace, TrackId};
+use crate::trace::{ArgsId, Nanos, Position, SliceId, StrId, Trace, TrackId};
 
 /// The end of a slice.
 #[derive(Clone, Copy, Debug)]
@@ -32,17 +32,27 @@ pub struct Extra {
     /// Which of [`Trace::flows`]'s points and links wait for their slice.
     points: Range<usize>,
     links: Range<usize>,
+    /// Where the end stood in the file that the trace was made from.
+    position: Option<Position>,
     slice: Option<SliceId>,
 }
 
 impl Extra {
     /// `points` and `links` are those of [`Trace::flows`] that wait for their slice.
     pub fn new(args: Option<ArgsId>, points: Range<usize>, links: Range<usize>) -> Extra {
-        Extra { args, points, links, slice: None }
+        Extra { args, points, links, position: None, slice: None }
+    }
+
+    /// `position` is that of the end in the file that the trace was made from.
+    pub fn at(self, position: Option<Position>) -> Extra {
+        Extra { position, ..self }
     }
 
     fn is_empty(&self) -> bool {
-        self.args.is_none() && self.points.is_empty() && self.links.is_empty()
+        self.position.is_none()
+            && self.args.is_none()
+            && self.points.is_empty()
+            && self.links.is_empty()
     }
 }
 
@@ -150,6 +160,9 @@ impl Nesting {
         }
         for extra in self.extras {
             let Some(id) = extra.slice else { continue };
+            if extra.position.is_some() {
+                trace.slices.set_end_position(id, extra.position);
+            }
             let mut slice = trace.slices.get(id);
             if extra.args.is_some() {
                 slice.args = trace.args.join(slice.args, extra.args);

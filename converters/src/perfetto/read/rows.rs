@@ -4,7 +4,7 @@
 use kymograph_protos::rows::{self, Beside};
 
 use crate::perfetto::rows::{MADE, MEMORY, UNNAMED, is_memory_row};
-use crate::trace::{Series, Trace, TrackId, TrackKind};
+use crate::trace::{Series, StrId, Trace, TrackId, TrackKind};
 
 /// Takes the names of processes, devices and grouped tracks back.
 pub(super) fn take_back(trace: &mut Trace) {
@@ -13,7 +13,9 @@ pub(super) fn take_back(trace: &mut Trace) {
         let Some(rank) = trace.rank(id) else { continue };
         let row = trace.strings.get(trace.processes[id].name);
         if let Some(name) = rows::process_name(rank, row).map(str::to_owned) {
-            trace.processes[id].name = trace.strings.intern(&name);
+            let named = !name.is_empty();
+            trace.processes[id].name =
+                if named { trace.strings.intern(&name) } else { StrId::NONE };
         }
     }
     for (_, device) in trace.devices.iter_mut() {
@@ -66,14 +68,13 @@ pub(super) fn take_back_memory(trace: &mut Trace) {
     let ids: Vec<_> = trace.instants.ids().collect();
     let mut any = false;
     for id in ids {
-        let mut instant = trace.instants.get(id);
+        let instant = trace.instants.get(id);
         let track = &trace.tracks[instant.track];
         let above = track.parent.filter(|_| instant.name == name && track.name == name);
         if let Some(above) = above
             && matches!(trace.tracks[above].kind, TrackKind::Thread(_))
         {
-            instant.track = above;
-            trace.instants.set(id, instant);
+            trace.instants.set_track(id, above);
             any = true;
         }
     }

@@ -5,8 +5,11 @@
 //! it in.
 
 use hashbrown::HashMap;
+use kymograph_protos::packet::source::unzigzag;
 
+use super::origin::Origin;
 use super::sequence::intern_text;
+use crate::chrome::ROW;
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{
     Nanos, Number, Order, Process, ProcessId, Sample, Series, SeriesId, SeriesKind, StrId, Thread,
@@ -25,6 +28,8 @@ pub struct Tracks {
     /// Tracks of asynchronous events of old traces, by process, id and scope.
     pub legacy: HashMap<(Option<TrackId>, u64, StrId), TrackId>,
     last: Option<(u64, TrackId)>,
+    /// Counters that were part of an event of JSON: its name, and whose it was.
+    grouped: Vec<(TrackId, StrId, u64)>,
 }
 
 /// How the values of a counter track are written.
@@ -82,7 +87,13 @@ impl Tracks {
     }
 
     /// Takes note of a `TrackDescriptor`. Returns false if it has no uuid.
-    pub fn describe(&mut self, trace: &mut Trace, machine: u32, bytes: &[u8]) -> bool {
+    pub fn describe(
+        &mut self,
+        trace: &mut Trace,
+        machine: u32,
+        bytes: &[u8],
+        origin: &Origin<'_>,
+    ) -> bool {
         let described = read_descriptor(bytes);
         if described.uuid == 0 {
             return false;
@@ -109,7 +120,51 @@ impl Tracks {
         } else if let Some(counter) = described.counter {
             self.describe_counter(trace, track, counter);
         }
+        self.original(trace, track, origin);
         true
+    }
+
+    /// Puts in what the file had that the trace was made from, and the descriptor has no room for.
+    fn original(&mut self, trace: &mut Trace, track: TrackId, origin: &Origin<'_>) {
+        match (trace.tracks[track].kind, origin.pid, origin.tid) {
+            (TrackKind::Process(process), Some(pid), _) => trace.processes[process].pid = pid,
+            (TrackKind::Thread(thread), _, Some(tid)) => trace.threads[thread].tid = tid,
+            _ => {}
+        }
+        if let Some(name) = origin.counter {
+            let name = intern_text(&mut trace.strings, name);
+            self.grouped.push((track, name, origin.counter_of));
+        }
+    }
+
+    /// Counters of one event of JSON lie on one track there.
+    fn group(&self, trace: &mut Trace) {
+        let mut groups: HashMap<(Option<TrackId>, StrId, StrId, bool), TrackId> = HashMap::new();
+        let mut threads: HashMap<(ProcessId, i64), TrackId> = HashMap::new();
+        for (_, thread) in trace.threads.iter() {
+            threads.insert((thread.process, thread.tid), thread.track);
+        }
+        for &(track, name, of) in &self.grouped {
+            let mut parent = trace.tracks[track].parent;
+            if let (Some(tid), Some(process)) = (of.checked_sub(3), trace.process_of(track)) {
+                parent = threads.get(&(process, unzigzag(tid))).copied().or(parent);
+            }
+            let whole = trace.strings.get(trace.tracks[track].name);
+            let key = whole.strip_prefix(trace.strings.get(name)).unwrap_or(whole);
+            let key = key.strip_prefix(' ').unwrap_or(key).to_owned();
+            let key = trace.strings.intern(&key);
+            let marked = if of == 2 { trace.strings.intern(ROW) } else { StrId::NONE };
+            let category = trace.tracks[track].description;
+            let group = *groups.entry((parent, name, category, of == 2)).or_insert_with(|| {
+                trace.tracks.push(Track { description: marked, ..Track::new(parent, name) })
+            });
+            (trace.tracks[track].parent, trace.tracks[track].name) = (Some(group), key);
+        }
+        for (_, series) in trace.counters.series.iter_mut() {
+            if let SeriesKind::Track(track) = series.kind {
+                series.name = trace.tracks[track].name;
+            }
+        }
     }
 
     fn describe_process(&mut self, trace: &mut Trace, machine: u32, track: TrackId, of: Field) {
@@ -337,6 +392,9 @@ impl Tracks {
 
     /// Names the tracks that nobody described. Returns how many those are.
     pub fn finish(self, trace: &mut Trace) -> u64 {
+        if !self.grouped.is_empty() {
+            self.group(trace);
+        }
         for (track, name) in &self.undescribed {
             trace.tracks[*track].name = *name;
         }

@@ -2,23 +2,29 @@
 
 use std::io::{self, Write};
 
+use hashbrown::HashSet;
+use kymograph_protos::packet::source;
 use kymograph_protos::packet::{
     CounterSpec, CounterValue, Event, EventType, Sequence, device_frequency, device_memory,
 };
 
 use super::host::uuid;
+use super::rows::TrackRow;
 use super::{FACTS, FULL, Writer};
 use crate::perfetto::read::UNITS;
-use crate::trace::{DeviceId, Number, Sample, SeriesKind, Trace, Unit};
+use crate::trace::{
+    DeviceId, Number, Position, Sample, SeriesKind, StrId, Trace, TrackId, TrackKind, Unit,
+};
 
 impl<W: Write> Writer<'_, W> {
     pub(super) fn counters(&mut self) -> io::Result<()> {
         let trace = self.trace;
-        let mut samples: Vec<Sample> = trace.counters.iter().collect();
-        samples.sort_by_key(|sample| (sample.series, sample.time));
+        let samples = trace.counters.iter().enumerate();
+        let mut samples: Vec<(Sample, usize)> = samples.map(|(row, s)| (s, row)).collect();
+        samples.sort_by_key(|(sample, _)| (sample.series, sample.time));
         let mut shared = self.sequence();
         let mut of_devices = Vec::new();
-        for sample in samples {
+        for (sample, row) in samples {
             let series = trace.counters.series[sample.series];
             if let SeriesKind::Device { device, .. } = series.kind {
                 of_devices.push((device, sample));
@@ -33,7 +39,9 @@ impl<W: Write> Writer<'_, W> {
                         counter: Some(value(sample.value)),
                         ..Event::new(EventType::Counter, time)
                     };
+                    let start = self.packets.len();
                     shared.event(&mut self.packets, &self.texts, &event);
+                    self.stood(start, trace.counters.position(row).map(Position::new));
                 }
                 SeriesKind::DeviceMemory { device, pid } => {
                     let (gpu, size) = (trace.devices[device].number, whole(sample.value) as u64);
@@ -83,6 +91,57 @@ impl<W: Write> Writer<'_, W> {
             self.flush(FULL)?;
         }
         Ok(())
+    }
+}
+
+/// Tracks under which counters lie that were one event in JSON, and nothing else does. Viewers
+/// show those under their process, by their whole name.
+pub(super) fn groups(trace: &Trace, rows: &[TrackRow]) -> HashSet<TrackId> {
+    let is_group = |id: &TrackId| {
+        let track = &trace.tracks[*id];
+        track.kind == TrackKind::Other && track.parent.is_some() && track.uuid == 0
+    };
+    let mut groups: HashSet<TrackId> = HashSet::new();
+    for (_, series) in trace.counters.series.iter() {
+        if let SeriesKind::Track(track) = series.kind {
+            groups.extend(trace.tracks[track].parent.filter(is_group));
+        }
+    }
+    for (_, track) in trace.tracks.iter() {
+        if let (Some(parent), false) = (track.parent, matches!(track.kind, TrackKind::Counter(_))) {
+            groups.remove(&parent);
+        }
+    }
+    for row in rows {
+        groups.remove(&row.track);
+    }
+    groups
+}
+
+/// What a counter of a group is called: as trace_processor calls it.
+pub(super) fn full_name(trace: &Trace, group: TrackId, key: StrId) -> String {
+    let name = trace.strings.get(trace.tracks[group].name);
+    format!("{name} {}", trace.strings.get(key))
+}
+
+/// The process of a group, or whatever it lies under.
+pub(super) fn parent(trace: &Trace, group: TrackId) -> Option<TrackId> {
+    let parent = trace.tracks[group].parent?;
+    match trace.tracks[parent].kind {
+        TrackKind::Thread(thread) => Some(trace.processes[trace.threads[thread].process].track),
+        _ => Some(parent),
+    }
+}
+
+/// Whose a group is: see [`source::COUNTER_OF`].
+pub(super) fn owner(trace: &Trace, group: TrackId) -> u64 {
+    let group = &trace.tracks[group];
+    match group.parent.map(|parent| trace.tracks[parent].kind) {
+        Some(TrackKind::Thread(thread)) => {
+            source::zigzag(trace.threads[thread].tid).saturating_add(3)
+        }
+        _ if group.description.is_none() => 1,
+        _ => 2,
     }
 }
 

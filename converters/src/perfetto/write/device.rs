@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use hashbrown::{HashMap, HashSet};
 use kymograph_protos::packet::{
-    self, Arg, ContextEntry, Device, KernelEntry, Name, RenderStage, Sequence, StageEntry,
-    Value as Wire,
+    self, Arg, ContextEntry, Device, EventType, KernelEntry, Name, RenderStage, Sequence,
+    StageEntry, Value as Wire,
 };
 use kymograph_protos::rows;
 
@@ -135,7 +135,8 @@ impl<W: Write> Writer<'_, W> {
     fn first_time(&self) -> u64 {
         let activities = self.trace.activities.iter().map(|activity| activity.start.0);
         let slices = self.trace.slices.iter().map(|slice| slice.start.0);
-        activities.chain(slices).filter(|time| *time >= 0).min().unwrap_or(0) as u64
+        let times = activities.chain(slices).map(|time| time.saturating_add(self.shift));
+        times.filter(|time| *time >= 0).min().unwrap_or(0) as u64
     }
 
     pub(super) fn activities(&mut self) -> io::Result<()> {
@@ -180,7 +181,7 @@ impl<W: Write> Writer<'_, W> {
                 _ => args.push(Arg { name: Name::Id(name), value: wire(value) }),
             }
         }
-        if !self.arrows.launches(trace, EventRef::Activity(id), &mut self.launches) {
+        if !self.arrows.launches(EventRef::Activity(id), &mut self.launches) {
             self.launches.waited.clear();
         }
         let launch = activity.launch.map(|launch| trace.launches[launch]).unwrap_or_default();
@@ -223,8 +224,10 @@ impl<W: Write> Writer<'_, W> {
             new_contexts: contexts.as_slice(),
             new_kernels: kernels.as_slice(),
         };
+        let start = self.packets.len();
         sequence.render_stage(&mut self.packets, &self.texts, &stage);
         self.args = args;
+        self.origin(start, EventRef::Activity(id), EventType::Instant);
     }
 }
 

@@ -1,21 +1,17 @@
-//! Tracks of the host, and what lies on them.
+//! What lies on the tracks of the host.
 
 use std::io::{self, Write};
 
-use hashbrown::{HashMap, HashSet};
 use kymograph_protos::device::GpuApi;
-use kymograph_protos::packet::{
-    self, AnyTrack, Correlation, Event, EventType, Name, Sequence, TrackOf,
-};
-use kymograph_protos::rows::{self, Beside, Of};
+use kymograph_protos::packet::source::{self, FlowEvent};
+use kymograph_protos::packet::{Correlation, Event, EventType, Name, Sequence};
 
-use super::lanes::{self, Lane};
-use super::memory::is_of_memory;
-use super::{FACTS, FULL, Writer};
-use crate::perfetto::rows::{MADE, OF_PROFILER, PROFILER, UNNAMED};
+use super::flows::drawn_time;
+use super::rows::TrackRow;
+use super::{FULL, Writer};
 use crate::trace::{
-    EventRef, Instant, InstantId, Order, SeriesKind, Slice, SliceId, StrId, Trace, Track, TrackId,
-    TrackKind, Unit,
+    EventRef, FlowPoint, Instant, InstantId, Phase, Position, Slice, SliceId, StrId, Trace,
+    TrackId, TrackKind,
 };
 
 /// A track with at least this many events gets a sequence of its own.
@@ -24,48 +20,13 @@ const MANY: usize = 64;
 const MOST: u32 = 100;
 
 impl<W: Write> Writer<'_, W> {
-    pub(super) fn host(&mut self) -> io::Result<()> {
-        let mut counted: HashMap<TrackId, StrId> = HashMap::new();
-        for (_, series) in self.trace.counters.series.iter() {
-            if let SeriesKind::Track(track) = series.kind {
-                counted.insert(track, series.description);
-            }
-        }
-        packet::row_order(&mut self.packets, FACTS);
-        let mut groups = HashSet::new();
-        for (id, track) in self.trace.tracks.iter() {
-            if is_group(self.trace, track) || is_made(self.trace, track) {
-                continue;
-            }
-            if let Some(row) = self.beside(track) {
-                self.describe_beside(track, (uuid(self.trace, id), row), &mut groups);
-                continue;
-            }
-            let counter = counted.get(&id).copied().unwrap_or_default();
-            let description = if track.description.is_none() { counter } else { track.description };
-            self.describe(id, uuid(self.trace, id), description);
-            self.flush(FULL)?;
-        }
-        let slices = self.trace.slices.by_track();
-        let mut instants: Vec<InstantId> = self.trace.instants.ids().collect();
-        instants.sort_by_key(|id| {
-            let instant = self.trace.instants.get(*id);
-            (instant.track, instant.time)
-        });
-        let of_memory = |id: &InstantId| is_of_memory(self.trace, &self.trace.instants.get(*id));
-        let (memory, instants): (Vec<_>, Vec<_>) = instants.into_iter().partition(of_memory);
-        let (mut slices, mut instants) = (slices.as_slice(), instants.as_slice());
+    pub(super) fn host(&mut self, rows: &[TrackRow]) -> io::Result<()> {
+        self.tracks(rows)?;
         let mut shared = self.sequence();
-        while let Some(track) = next_track(self.trace, slices, instants) {
-            let is_here = |id: &SliceId| self.trace.slices.get(*id).track == track;
-            let (here, others) = slices.split_at(slices.partition_point(is_here));
-            slices = others;
-            let is_here = |id: &InstantId| self.trace.instants.get(*id).track == track;
-            let (moments, others) = instants.split_at(instants.partition_point(is_here));
-            instants = others;
-            self.track(track, here, moments, &mut shared)?;
+        for row in rows {
+            self.track(row, &mut shared)?;
         }
-        self.memory(&memory)
+        self.memory()
     }
 
     /// Moments on a row that is no track of the hub.
@@ -75,24 +36,18 @@ impl<W: Write> Writer<'_, W> {
         uuid: u64,
         sequence: &mut Sequence,
     ) -> io::Result<()> {
-        self.lane(&Lane::new(), moments, uuid, 0, sequence)
+        self.lane(&[], (moments, &[]), uuid, 0, sequence)
     }
 
     /// The events of one track.
-    fn track(
-        &mut self,
-        track: TrackId,
-        slices: &[SliceId],
-        instants: &[InstantId],
-        shared: &mut Sequence,
-    ) -> io::Result<()> {
+    fn track(&mut self, row: &TrackRow, shared: &mut Sequence) -> io::Result<()> {
+        let track = row.track;
         let uuid = uuid(self.trace, track);
-        let mut lanes = lanes::deal(&self.trace.slices, slices);
-        if lanes.is_empty() {
-            lanes.push(Lane::new());
-        }
-        for (number, lane) in lanes.iter().enumerate() {
-            let instants = if number == 0 { instants } else { &[] };
+        for (number, lane) in row.lanes.iter().enumerate() {
+            let (instants, flows) = match number {
+                0 => (row.instants.as_slice(), row.flows.as_slice()),
+                _ => (&[][..], &[][..]),
+            };
             let lane_uuid = if number == 0 { uuid } else { mix(&[uuid, number as u64]) };
             if number > 0 {
                 self.describe_lane(track, lane_uuid);
@@ -100,9 +55,9 @@ impl<W: Write> Writer<'_, W> {
             }
             if lane.len() * 2 + instants.len() >= MANY && self.next_sequence < MOST {
                 let mut own = self.sequence();
-                self.lane(lane, instants, lane_uuid, lane_uuid, &mut own)?;
+                self.lane(lane, (instants, flows), lane_uuid, lane_uuid, &mut own)?;
             } else {
-                self.lane(lane, instants, lane_uuid, 0, shared)?;
+                self.lane(lane, (instants, flows), lane_uuid, 0, shared)?;
             }
         }
         Ok(())
@@ -112,12 +67,12 @@ impl<W: Write> Writer<'_, W> {
     fn lane(
         &mut self,
         lane: &[SliceId],
-        instants: &[InstantId],
+        (instants, flows): (&[InstantId], &[u32]),
         uuid: u64,
         default: u64,
         sequence: &mut Sequence,
     ) -> io::Result<()> {
-        let mut lane = Open { uuid, default, sequence, open: Vec::new(), slices: lane };
+        let mut lane = Open { uuid, default, sequence, open: Vec::new(), slices: lane, flows };
         let mut instants = instants.iter().peekable();
         while let Some((first, rest)) = lane.slices.split_first() {
             let slice = self.trace.slices.get(*first);
@@ -127,6 +82,7 @@ impl<W: Write> Writer<'_, W> {
             {
                 self.instant(&mut lane, *id)?;
             }
+            self.flows(&mut lane, slice.start.0)?;
             self.close(&mut lane, slice.start.0)?;
             lane.slices = rest;
             if let Some(time) = self.time(slice.start) {
@@ -136,6 +92,7 @@ impl<W: Write> Writer<'_, W> {
         for id in instants {
             self.instant(&mut lane, *id)?;
         }
+        self.flows(&mut lane, i64::MAX)?;
         self.close(&mut lane, i64::MAX)
     }
 
@@ -153,6 +110,7 @@ impl<W: Write> Writer<'_, W> {
 
     fn instant(&mut self, lane: &mut Open<'_>, id: InstantId) -> io::Result<()> {
         let instant = self.trace.instants.get(id);
+        self.flows(lane, instant.time.0)?;
         self.close(lane, instant.time.0.saturating_sub(1))?;
         match self.time(instant.time) {
             Some(time) => self.event(
@@ -166,13 +124,72 @@ impl<W: Write> Writer<'_, W> {
         }
     }
 
+    /// Writes the ends of arrows up to `time`; at that time those of the innermost open slice.
+    fn flows(&mut self, lane: &mut Open<'_>, time: i64) -> io::Result<()> {
+        while let Some((row, rest)) = lane.flows.split_first() {
+            let point = self.trace.flows.points[*row as usize];
+            let innermost = lane.open.last().map(|(id, _)| EventRef::Slice(*id));
+            let at = drawn_time(self.trace, &point);
+            if at.0 > time || (at.0 == time && innermost != Some(point.event)) {
+                break;
+            }
+            lane.flows = rest;
+            self.close(lane, at.0.saturating_sub(1))?;
+            if let Some(time) = self.time(at) {
+                self.flow(lane, *row, &point, time)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flow(
+        &mut self,
+        lane: &mut Open<'_>,
+        row: u32,
+        point: &FlowPoint,
+        time: u64,
+    ) -> io::Result<()> {
+        let id = self.drawn.get(&row).copied().unwrap_or(point.id);
+        let name = self.trace.strings.get(point.name);
+        let (category, name) = name.split_once('\t').unwrap_or((name, name));
+        self.ready(lane.sequence, lane.default, time);
+        let start = self.packets.len();
+        let event = FlowEvent {
+            time,
+            track: if lane.default == 0 { lane.uuid } else { 0 },
+            phase: match point.phase {
+                Phase::Start => b's',
+                Phase::Step => b't',
+                Phase::End => b'f',
+            },
+            id,
+            category: category.as_bytes(),
+            name: name.as_bytes(),
+        };
+        lane.sequence.flow_event(&mut self.packets, &event);
+        self.stood(start, Some(Position::new(point.position)));
+        let moved = point.time - drawn_time(self.trace, point);
+        if id != point.id || moved.0 != 0 {
+            source::amend(&mut self.packets, start, |packet| {
+                packet.message(source::FLOW, |flow| {
+                    flow.uint(source::FLOW_ID, point.id);
+                    flow.uint(source::FLOW_TIME, source::zigzag(moved.0));
+                });
+            });
+        }
+        self.flush(FULL)
+    }
+
     /// Ends the slices that have ended by `time`.
     fn close(&mut self, lane: &mut Open<'_>, time: i64) -> io::Result<()> {
-        while let Some((id, slice)) = lane.open.last().copied() {
+        // Readers find an end by its name where what lies above it has none.
+        while let Some(at) = lane.open.iter().rposition(|(_, slice)| slice.dur.is_finished()) {
+            let (id, slice) = lane.open[at];
             let Some(end) = slice.end().filter(|end| end.0 <= time) else { break };
-            lane.open.pop();
+            lane.open.remove(at);
             let said = Said { args: None, ..Said::from(&slice) };
-            self.event(lane, EventRef::Slice(id), &said, EventType::End, end.0 as u64)?;
+            let time = end.0.saturating_add(self.shift).max(0) as u64;
+            self.event(lane, EventRef::Slice(id), &said, EventType::End, time)?;
         }
         Ok(())
     }
@@ -191,13 +208,12 @@ impl<W: Write> Writer<'_, W> {
         let (mut flows, mut flow_ends) = (Vec::new(), Vec::new());
         for point in self.arrows.points(of) {
             // Flows touch a slice when it ends, or else when it begins.
-            let at_end = said.start != said.end && point.time.0 == said.end;
+            let at_end = said.start != said.end && point.time.0 == said.end && !point.of_file;
             if at_end == (ty == EventType::End) {
                 if point.ends { &mut flow_ends } else { &mut flows }.push(point.id);
             }
         }
-        let launched =
-            ty != EventType::End && self.arrows.launches(self.trace, of, &mut self.launches);
+        let launched = ty != EventType::End && self.arrows.launches(of, &mut self.launches);
         let track = if lane.default == 0 { lane.uuid } else { 0 };
         self.ready(lane.sequence, lane.default, time);
         let event = Event {
@@ -217,156 +233,11 @@ impl<W: Write> Writer<'_, W> {
             }),
             counter: None,
         };
+        let start = self.packets.len();
         lane.sequence.event(&mut self.packets, &self.texts, &event);
         self.args = args;
+        self.origin(start, of, ty);
         self.flush(FULL)
-    }
-
-    /// What a track tells about a stream.
-    fn beside(&self, track: &Track) -> Option<Beside> {
-        (track.kind == TrackKind::Other)
-            .then(|| self.trace.strings.get(track.name))
-            .and_then(Beside::named)
-    }
-
-    /// Describes a track that tells about a stream, in its group.
-    fn describe_beside(
-        &mut self,
-        track: &Track,
-        (uuid, row): (u64, Beside),
-        groups: &mut HashSet<u64>,
-    ) {
-        let above = track.parent.map_or(0, |parent| self::uuid(self.trace, parent));
-        let group = mix(&[4, above, row.group_rank() as u64]);
-        let described = AnyTrack {
-            uuid: group,
-            parent: above,
-            name: None,
-            description: &[],
-            of: TrackOf::Other,
-            order: Order::ByRank as u64,
-            rank: Some(row.group_rank()),
-        };
-        if groups.insert(group) {
-            let name = row.group();
-            AnyTrack { name: Some(name.as_bytes()), ..described }.write(&mut self.packets, FACTS);
-        }
-        let (name, rank) = (row.row(), Some(row.rank()));
-        let description = self.trace.strings.get(track.description).as_bytes();
-        let name = Some(name.as_bytes());
-        AnyTrack { uuid, parent: group, name, description, rank, order: 0, ..described }
-            .write(&mut self.packets, FACTS);
-    }
-
-    /// Describes a track under its uuid.
-    fn describe(&mut self, id: TrackId, uuid: u64, description: StrId) {
-        let trace = self.trace;
-        let track = &trace.tracks[id];
-        let text = |id| trace.strings.get(id).as_bytes();
-        let texts = |ids: &[_]| ids.iter().map(|id| text(*id)).collect::<Vec<_>>();
-        let (command, labels, row);
-        let mut rank = track.rank;
-        let of = match track.kind {
-            TrackKind::Process(id) => {
-                let process = &trace.processes[id];
-                let number = trace.rank(id);
-                row = rows::process(number, trace.strings.get(process.name));
-                let started = process.started.map_or(0, |started| started.0.max(0) as u64);
-                rank = Some(match (number, process.sort_index) {
-                    (None, Some(index)) => index.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
-                    (number, _) => rows::process_rank(number, started),
-                });
-                (command, labels) = (texts(&process.command), texts(&process.labels));
-                TrackOf::Process {
-                    pid: process.pid,
-                    name: row.as_bytes(),
-                    command: &command,
-                    started: process.started.map(|started| started.0),
-                    labels: &labels,
-                    sort_index: process.sort_index,
-                }
-            }
-            TrackKind::Thread(thread) => {
-                let thread = &trace.threads[thread];
-                let pid = trace.processes[thread.process].pid;
-                rank = Some(match thread.sort_index.filter(|index| *index != thread.tid) {
-                    Some(index) => index.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
-                    None => rows::thread_rank(pid, thread.tid, text(thread.name)),
-                });
-                TrackOf::Thread {
-                    pid,
-                    tid: thread.tid,
-                    name: text(thread.name),
-                    sort_index: thread.sort_index,
-                }
-            }
-            TrackKind::Counter(unit) => counter_of(trace, unit),
-            TrackKind::Other => TrackOf::Other,
-        };
-        let described = AnyTrack {
-            uuid,
-            parent: match track.parent {
-                Some(parent) => self::uuid(trace, parent),
-                None if is_profilers(trace, track) => self.profiler_row(),
-                None => 0,
-            },
-            name: match (trace.strings.get(track.name), track.kind) {
-                ("", TrackKind::Other) => Some(UNNAMED.as_bytes()),
-                ("", _) => None,
-                (name, _) => Some(name.as_bytes()),
-            },
-            description: text(description),
-            of,
-            order: match (track.kind, track.order) {
-                // Their children stand where viewers want them.
-                (TrackKind::Process(_) | TrackKind::Thread(_), _) => 0,
-                (_, order) => order as u64,
-            },
-            rank,
-        };
-        described.write(&mut self.packets, FACTS);
-    }
-
-    /// The row under which the profiler's own are folded.
-    fn profiler_row(&mut self) -> u64 {
-        let uuid = mix(&[7]);
-        let described = AnyTrack {
-            uuid,
-            parent: 0,
-            name: Some(PROFILER.as_bytes()),
-            description: MADE.as_bytes(),
-            of: TrackOf::Other,
-            order: 0,
-            rank: None,
-        };
-        described.write(&mut self.packets, FACTS);
-        uuid
-    }
-
-    /// Describes a lane beside a track: for a process or thread one below it.
-    fn describe_lane(&mut self, id: TrackId, uuid: u64) {
-        let trace = self.trace;
-        let track = &trace.tracks[id];
-        let own = self::uuid(trace, id);
-        if let Some(row) = self.beside(track) {
-            // Lanes are told from groups by these having been described.
-            return self.describe_beside(track, (uuid, row), &mut HashSet::new());
-        }
-        let (parent, name) = match track.kind {
-            TrackKind::Process(process) => (own, trace.processes[process].name),
-            TrackKind::Thread(thread) => (own, trace.threads[thread].name),
-            _ => (track.parent.map_or(0, |parent| self::uuid(trace, parent)), track.name),
-        };
-        let described = AnyTrack {
-            uuid,
-            parent,
-            name: (!name.is_none()).then(|| trace.strings.get(name).as_bytes()),
-            description: trace.strings.get(track.description).as_bytes(),
-            of: TrackOf::Other,
-            order: 0,
-            rank: track.rank,
-        };
-        described.write(&mut self.packets, FACTS);
     }
 }
 
@@ -380,29 +251,8 @@ struct Open<'a> {
     open: Vec<(SliceId, Slice)>,
     /// What has not begun.
     slices: &'a [SliceId],
-}
-
-/// Whether a track is a group that is described with what lies in it.
-fn is_group(trace: &Trace, track: &Track) -> bool {
-    let name = trace.strings.get(track.name);
-    let device = name.strip_prefix("GPU ").and_then(|rest| rest.split_once(' '));
-    let group = |of| {
-        let (device, _) = device?;
-        Some(Beside { device: device.parse().ok()?, stream: 0, of }.group())
-    };
-    track.order == Order::ByRank
-        && [Of::Annotations, Of::Sync].into_iter().any(|of| group(of).as_deref() == Some(name))
-}
-
-/// Whether a root is one of those in which Kineto tells of itself.
-fn is_profilers(trace: &Trace, track: &Track) -> bool {
-    let root = track.kind == TrackKind::Other && track.parent.is_none() && track.queue.is_none();
-    root && OF_PROFILER.contains(&trace.strings.get(track.name))
-}
-
-/// Whether a track was made to hold those, and holds none any more.
-fn is_made(trace: &Trace, track: &Track) -> bool {
-    trace.strings.get(track.description) == MADE
+    /// Ends of arrows that are events of their own: rows of points, in the order of time.
+    flows: &'a [u32],
 }
 
 /// What a slice and a moment have in common.
@@ -433,13 +283,6 @@ impl From<&Instant> for Said {
     }
 }
 
-/// The track that comes next, of two lists that are in the order of tracks.
-fn next_track(trace: &Trace, slices: &[SliceId], instants: &[InstantId]) -> Option<TrackId> {
-    let slice = slices.first().map(|id| trace.slices.get(*id).track);
-    let instant = instants.first().map(|id| trace.instants.get(*id).track);
-    slice.into_iter().chain(instant).min()
-}
-
 /// The uuid of a track: its own, or one made of what it is.
 pub(super) fn uuid(trace: &Trace, id: TrackId) -> u64 {
     let track = &trace.tracks[id];
@@ -460,19 +303,8 @@ pub(super) fn uuid(trace: &Trace, id: TrackId) -> u64 {
     }
 }
 
-pub(super) fn counter_of(trace: &Trace, unit: Unit) -> TrackOf<'_> {
-    let (unit, name) = match unit {
-        Unit::None => (0, ""),
-        Unit::Nanoseconds => (1, ""),
-        Unit::Count => (2, ""),
-        Unit::Bytes => (3, ""),
-        Unit::Named(name) => (0, trace.strings.get(name)),
-    };
-    TrackOf::Counter { unit, unit_name: name.as_bytes() }
-}
-
 /// A number that others hardly get, and never 0.
-pub(super) fn mix(parts: &[u64]) -> u64 {
+pub(crate) fn mix(parts: &[u64]) -> u64 {
     let mut hash = 0x9e37_79b9_7f4a_7c15u64;
     for part in parts {
         hash = (hash ^ part).wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -44,8 +44,11 @@ fn totals(trace: &Trace, instant: &Instant) -> Vec<(i64, &'static str, i64)> {
 
 impl<W: Write> Writer<'_, W> {
     /// The moments, thread by thread, and the counters.
-    pub(super) fn memory(&mut self, moments: &[InstantId]) -> io::Result<()> {
+    pub(super) fn memory(&mut self) -> io::Result<()> {
         let trace = self.trace;
+        let mut moments: Vec<InstantId> = trace.instants.ids().collect();
+        moments.retain(|id| is_of_memory(trace, &trace.instants.get(*id)));
+        moments.sort_by_key(|id| (track(trace, *id), trace.instants.get(*id).time));
         let mut counters: BTreeMap<_, Vec<(Nanos, i64)>> = BTreeMap::new();
         let mut shared = self.sequence();
         for of_thread in moments.chunk_by(|a, b| track(trace, *a) == track(trace, *b)) {
@@ -83,7 +86,7 @@ impl<W: Write> Writer<'_, W> {
         Described { uuid: own, parent, name: name.as_bytes(), counter, ..Described::default() }
             .write(&mut self.packets, FACTS);
         for (time, value) in values {
-            let Ok(time) = u64::try_from(time.0) else { continue };
+            let Ok(time) = u64::try_from(time.0.saturating_add(self.shift)) else { continue };
             self.ready(sequence, 0, time);
             let counter = Some(CounterValue::I64(*value));
             let event = Event { track: own, counter, ..Event::new(EventType::Counter, time) };

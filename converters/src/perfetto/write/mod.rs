@@ -10,22 +10,27 @@
 mod counters;
 mod deflate;
 mod device;
+mod facts;
 mod flows;
 mod host;
 mod lanes;
 mod launch;
 mod memory;
+mod origin;
+mod packer;
+mod rows;
+mod tracks;
 
 use std::io::{self, Write};
 
-use kymograph_protos::packet::{
-    self, Arg, Fact, Name, Sequence, Snapshot, Strings, Text, Value as Wire,
-};
+use kymograph_protos::packet::{self, Arg, Name, Sequence, Snapshot, Strings, Text, Value as Wire};
 
-use super::read::{JSON_KEY, PRODUCER, WARNING};
+pub(crate) use host::mix;
+
 use crate::trace::{Args, ArgsId, ListId, Nanos, StrId, Trace, Value, Warning};
-use deflate::Deflate;
-use flows::{Arrows, Launches};
+use flows::{Arrows, Drawn, Launches};
+use origin::Ids;
+use packer::Packer;
 
 /// What became of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,7 +55,7 @@ impl Written {
         let left_out = [
             (self.before_zero, "events before the clock's zero were left out"),
             (self.flow_ends, "arrows that end before they begin were left out"),
-            (self.flow_points, "arrows from devices to the host were left out"),
+            (self.flow_points, "arrows to or from devices that viewers do not show, kept for JSON"),
         ];
         let left_out = left_out.into_iter().filter(|(count, _)| *count > 0);
         left_out
@@ -86,28 +91,44 @@ pub fn write(trace: &Trace, out: impl Write) -> io::Result<Written> {
 ///
 /// Those of `out`.
 pub fn write_packets(trace: &Trace, out: impl Write, packets: Packets) -> io::Result<Written> {
+    std::thread::scope(|scope| {
+        let packer = Packer::new(packets == Packets::Deflated, scope);
+        write_with(trace, out, packer)
+    })
+}
+
+fn write_with(trace: &Trace, out: impl Write, packer: Packer) -> io::Result<Written> {
+    let mut rows = rows::rows(trace);
+    let (arrows, drawn) = rows::arrows(trace, &mut rows);
     let mut writer = Writer {
         trace,
         texts: Texts(trace),
-        arrows: Arrows::new(trace),
-        deflate: (packets == Packets::Deflated).then(Deflate::new),
+        arrows,
+        drawn,
+        shift: origin::shift(trace),
+        ids: origin::Ids::new(trace),
+        position: 0,
+        packer,
         args: Vec::new(),
         launches: Launches::default(),
         out,
         packets: Vec::with_capacity(FULL + (1 << 16)),
         next_sequence: SHARED,
         written: Written::default(),
-        snapshots: snapshots(trace),
+        snapshots: Vec::new(),
     };
+    writer.snapshots = facts::snapshots(trace, writer.shift);
     writer.written.flow_ends = writer.arrows.unbegun;
     writer.written.flow_points = writer.arrows.of_activities;
     writer.facts()?;
     writer.devices()?;
-    writer.host()?;
+    writer.host(&rows)?;
     writer.activities()?;
     writer.counters()?;
+    writer.leftovers()?;
     writer.losses()?;
     writer.flush(0)?;
+    writer.written.bytes += writer.packer.finish(&mut writer.out)?;
     writer.out.flush()?;
     Ok(writer.written)
 }
@@ -125,7 +146,14 @@ struct Writer<'a, W> {
     trace: &'a Trace,
     texts: Texts<'a>,
     arrows: Arrows,
-    deflate: Option<Deflate>,
+    /// Ends of arrows that are events of their own.
+    drawn: Drawn,
+    /// What is added to times, so that none is before the clock's zero.
+    shift: i64,
+    ids: Ids,
+    /// The last position that was written.
+    position: i64,
+    packer: Packer,
     /// The arguments of the event at hand, and what it launched; kept for their memory.
     args: Vec<Arg<'static>>,
     launches: Launches,
@@ -173,66 +201,20 @@ impl<W: Write> Writer<'_, W> {
     /// Hands packets on, if there are more than `most` bytes.
     fn flush(&mut self, most: usize) -> io::Result<()> {
         if self.packets.len() > most {
-            let bytes = match &mut self.deflate {
-                Some(deflate) => {
-                    deflate.packet(&self.packets, self.written.bytes == 0 && most == 0)
-                }
-                None => &self.packets,
-            };
-            self.out.write_all(bytes)?;
-            self.written.bytes += bytes.len() as u64;
-            self.packets.clear();
+            let alone = self.written.bytes == 0 && most == 0 && !self.packer.is_busy();
+            self.written.bytes += self.packer.pack(&mut self.packets, alone, &mut self.out)?;
         }
         Ok(())
     }
 
     /// A time as it is written; `None`, and counted, if it cannot be.
     fn time(&mut self, time: Nanos) -> Option<u64> {
-        let time = u64::try_from(time.0).ok();
+        let time = time.0.checked_add(self.shift).and_then(|time| u64::try_from(time).ok());
         match time {
             Some(_) => self.written.events += 1,
             None => self.written.before_zero += 1,
         }
         time
-    }
-
-    fn facts(&mut self) -> io::Result<()> {
-        for snapshot in &self.snapshots {
-            packet::clock_snapshot(&mut self.packets, FACTS, snapshot);
-        }
-        let trace = self.trace;
-        let mut facts: Vec<(String, String)> = Vec::new();
-        // A recording of our own says so by its version.
-        let version = trace.strings.find("kymograph.version").and_then(|k| trace.facts.get(k));
-        if version.is_none() {
-            let producer = trace.strings.get(trace.facts.producer).to_owned();
-            facts.push((PRODUCER.to_owned(), producer));
-        }
-        for (key, value) in &trace.facts.metadata {
-            let key = trace.strings.get(*key);
-            match *value {
-                Value::I64(n) => {
-                    let fact = [(key, Fact::Number(n))];
-                    packet::trace_attributes(&mut self.packets, FACTS, &fact);
-                }
-                Value::Str(text) => {
-                    let fact = [(key, Fact::Text(trace.strings.get(text)))];
-                    packet::trace_attributes(&mut self.packets, FACTS, &fact);
-                }
-                value => facts.push((format!("{JSON_KEY}{key}"), trace.json(value))),
-            }
-        }
-        for warning in &trace.facts.warnings {
-            let text = match warning.count {
-                1 => warning.what.clone(),
-                count => format!("{count} × {}", warning.what),
-            };
-            facts.push((WARNING.to_owned(), text));
-        }
-        for (key, text) in &facts {
-            packet::trace_attributes(&mut self.packets, FACTS, &[(key, Fact::Text(text))]);
-        }
-        self.flush(FULL)
     }
 
     fn losses(&mut self) -> io::Result<()> {
@@ -307,23 +289,4 @@ fn flatten<'b>(args: &Args, name: Name<'b>, value: Value, out: &mut Vec<Arg<'b>>
         value => wire(value),
     };
     out[at].value = value;
-}
-
-fn snapshots(trace: &Trace) -> Vec<Snapshot> {
-    let time = |time: Option<Nanos>| time.map_or(0, |time| time.0.max(0) as u64);
-    let mut snapshots: Vec<Snapshot> = trace
-        .facts
-        .readings
-        .iter()
-        .filter(|reading| reading.trace.0 >= 0)
-        .map(|reading| Snapshot {
-            boottime: reading.trace.0 as u64,
-            realtime: time(reading.realtime),
-            monotonic: time(reading.monotonic),
-        })
-        .filter(|snapshot| snapshot.realtime != 0 || snapshot.monotonic != 0)
-        .collect();
-    snapshots.sort_by_key(|snapshot| snapshot.boottime);
-    snapshots.dedup();
-    snapshots
 }
