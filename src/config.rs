@@ -14,12 +14,11 @@ mod filter;
 mod rotate;
 mod value;
 
+use kymograph_backends::environment::is_privileged;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use kymograph_backends::environment::is_privileged;
 
 pub use daemon::Daemon;
 pub use dump_on::{DumpOn, Slow};

@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn it_is_large_and_gives_results_and_panics_back() {
         let large = |n: u8| {
-            let local = std::hint::black_box([n; 90 << 10]);
+            let local = [n; 90 << 10];
+            let local = std::hint::black_box(&local);
             u64::from(local[0]) + u64::from(local[local.len() - 1])
         };
         let small = std::thread::Builder::new().stack_size(64 << 10);
