@@ -48,8 +48,8 @@ impl Tested {
 
     #[track_caller]
     fn finds(&self, fault: &str, check: &str) {
-        // Work that is read before the time that it says has no time at all, and is counted.
-        let checks = if check == "times" { ["times", "losses"] } else { [check; 2] };
+        // Work that is read before the time that it says has no time at all, and is missing.
+        let checks = if check == "times" { ["times", "kernels"] } else { [check; 2] };
         let is_wrong = |line: &str| checks.iter().any(|it| line.contains(&format!("✗ {it}")));
         let found = self.text.lines().any(is_wrong);
         assert!(found, "{fault}:\n{}", self.text);
