@@ -97,10 +97,18 @@ mod switch {
         )
     }
 
+    /// Stays out of line: inlined, the frame of `body` would become part of the frame of
+    /// `on_own_stack`, and the caller's stack would have to hold it in every call.
+    #[cold]
+    #[inline(never)]
+    fn on_callers_stack<T>(body: impl FnOnce() -> T) -> T {
+        body()
+    }
+
     /// Runs `body` on a stack of its own, or on the caller's where there is no memory.
     pub(crate) fn on_own_stack<T>(body: impl FnOnce() -> T) -> T {
         let Some(stack) = Stack::new() else {
-            return body();
+            return on_callers_stack(body);
         };
         let (mut body, mut result) = (Some(body), None);
         let mut once = || {
