@@ -206,6 +206,7 @@ impl Interner {
     }
 
     /// Where the entry of `id` (from 1) lies. Its segment must exist.
+    #[inline]
     fn entry(&self, id: u32) -> *mut Entry {
         let (segment, offset) = place(id);
         // SAFETY: the segment holds `FIRST_SEGMENT << segment` entries and `offset` is less.
@@ -395,6 +396,7 @@ fn leaked_with<T>(count: usize, value: impl FnMut() -> T) -> Option<&'static mut
 }
 
 /// Segment and offset of an id: segments hold 64, 128, 256… entries.
+#[inline]
 fn place(id: u32) -> (usize, usize) {
     let n = id - 1 + FIRST_SEGMENT;
     let segment = n.ilog2() - FIRST_SEGMENT.ilog2();

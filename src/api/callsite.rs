@@ -137,7 +137,7 @@ pub fn instant<const N: usize>(
 
 #[inline(always)]
 fn push(kind: Kind, head: Record) -> bool {
-    queue::PRODUCER.with(|producer| match kind {
+    queue::with_producer(|producer| match kind {
         Kind::Begin => producer.begin(&queue::POOL, head, 0, &[], &[]),
         _ => producer.event(&queue::POOL, head, &[], &[]),
     })

@@ -74,7 +74,7 @@ impl Counter {
             tag: tag as u8,
             ..Record::default()
         };
-        queue::PRODUCER.with(|producer| producer.event(&queue::POOL, head, &[], &[]));
+        queue::with_producer(|producer| producer.event(&queue::POOL, head, &[], &[]));
     }
 
     #[cold]

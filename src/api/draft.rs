@@ -4,6 +4,7 @@
 //! without this; here is everything else, for them, for the C ABI and for the
 //! `tracing` layer.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kymograph_protos::record::{ArgType, Extra, Kind, Record};
@@ -12,7 +13,7 @@ use kymograph_protos::{Recorder, StrId};
 use super::value::{Encoded, Value};
 use crate::clock;
 use crate::intern::INTERNER;
-use crate::queue::PRODUCER;
+use crate::queue::with_producer;
 use crate::recorder::PIPELINE;
 
 /// Arguments (flows and the track included) that one event can have.
@@ -21,7 +22,9 @@ pub(crate) const MAX_ARGS: usize = 32;
 /// See the module.
 pub(crate) struct Draft<'a> {
     head: Record,
-    extras: [Extra; MAX_ARGS],
+    /// The first `len` are there. The others stay as they are: to clear them takes longer than
+    /// to record the event.
+    extras: [MaybeUninit<Extra>; MAX_ARGS],
     len: usize,
     /// The one string that travels by value, because it could not be interned.
     text: &'a [u8],
@@ -36,9 +39,10 @@ impl<'a> Draft<'a> {
     }
 
     /// An event with this head.
+    #[inline]
     pub(crate) fn from(head: Record) -> Draft<'a> {
-        let none = Extra { value: 0, name: StrId::NONE, ty: 0, zero: [0; 3] };
-        Draft { head, extras: [none; MAX_ARGS], len: 0, text: &[], text_of: StrId::NONE }
+        let extras = [const { MaybeUninit::uninit() }; MAX_ARGS];
+        Draft { head, extras, len: 0, text: &[], text_of: StrId::NONE }
     }
 
     /// An event that happens now and is called `name`, in the category of that id.
@@ -77,11 +81,13 @@ impl<'a> Draft<'a> {
     }
 
     /// The argument whose name the site knows.
+    #[inline]
     pub(crate) fn first_arg(&mut self, ty: ArgType, bits: u64) {
         (self.head.tag, self.head.arg) = (ty as u8, bits);
     }
 
     /// A further argument, or a flow.
+    #[inline]
     pub(crate) fn arg(&mut self, name: StrId, ty: ArgType, bits: u64) {
         let name = match ty {
             ArgType::Flow | ArgType::FlowEnd => StrId::NONE,
@@ -103,6 +109,7 @@ impl<'a> Draft<'a> {
     /// A further argument that is a string and could not be interned. Only one string
     /// travels by value: the name if that must, else the first that comes; the others are
     /// counted as cut short, to nothing.
+    #[inline]
     pub(crate) fn text_by_value(&mut self, name: StrId, text: &'a [u8]) {
         if self.text.is_empty() {
             (self.text, self.text_of) = (text, if name.is_none() { unnamed() } else { name });
@@ -122,10 +129,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    #[inline]
     fn add(&mut self, extra: Extra) {
         match self.extras.get_mut(self.len) {
             Some(slot) => {
-                *slot = extra;
+                slot.write(extra);
                 self.len += 1;
             }
             None => cut_short(),
@@ -133,16 +141,19 @@ impl<'a> Draft<'a> {
     }
 
     /// Records it. Returns whether there was room.
+    #[inline(always)]
     pub(crate) fn push(mut self) -> bool {
         if !self.text.is_empty() && !self.text_of.is_none() {
             self.add(Extra::new(self.text_of, ArgType::Bytes, self.text.len() as u64));
         }
-        PIPELINE.push_named(self.head, &self.extras[..self.len], self.text)
+        // SAFETY: `add` has written the first `len`.
+        let extras = unsafe { std::slice::from_raw_parts(self.extras.as_ptr().cast(), self.len) };
+        PIPELINE.push_named(self.head, extras, self.text)
     }
 }
 
 fn cut_short() {
-    PRODUCER.with(|producer| producer.cut_short());
+    with_producer(|producer| producer.cut_short());
 }
 
 /// What an argument without a name is called.

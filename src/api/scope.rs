@@ -83,5 +83,5 @@ impl Drop for Scope {
 #[inline(never)]
 fn end_here() {
     let head = Record { time: clock::ticks(), kind: Kind::End as u8, ..Record::default() };
-    queue::PRODUCER.with(|producer| producer.end(&queue::POOL, head, 0, &[]));
+    queue::with_producer(|producer| producer.end(&queue::POOL, head, 0, &[]));
 }
