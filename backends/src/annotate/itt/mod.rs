@@ -17,6 +17,7 @@
 
 mod control;
 mod counters;
+mod known;
 mod metadata;
 mod names;
 mod ranges;

@@ -1,18 +1,16 @@
 //! Domains, string handles, and names of threads.
 
-use std::collections::HashMap;
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex};
 
 use kymograph_protos::{Kind, Record, StrId};
 
 use super::super::args::Args;
 use super::super::guard::guard;
-use super::super::memory;
 use super::super::session::{ITT, Session, session};
 use super::super::text::{CText, Text, WideText, ascii};
+use super::known::Known;
 use super::sys::{Domain, Function, Id, StringHandle};
 
 pub(crate) fn functions() -> [(&'static str, Function); 15] {
@@ -35,35 +33,11 @@ pub(crate) fn functions() -> [(&'static str, Function); 15] {
     ]
 }
 
-/// What the program was given, by name. Addresses, as raw pointers are not `Send`.
-type Known = LazyLock<Mutex<HashMap<Vec<u8>, usize>>>;
-static DOMAINS: Known = LazyLock::new(Mutex::default);
-static STRINGS: Known = LazyLock::new(Mutex::default);
-
-/// Objects of one kind at most: they are never freed.
-const MAX: usize = 1 << 16;
-
-/// The object with this name: the program may compare pointers, so there is one per name.
-fn named<T>(known: &Known, name: &[u8], new: impl FnOnce(CString) -> T) -> *mut T {
-    let object = memory::locked(known, |known| {
-        if let Some(&address) = known.get(name) {
-            return Some(ptr::with_exposed_provenance_mut(address));
-        }
-        if known.len() >= MAX {
-            return None;
-        }
-        let key = memory::concat(&[name])?;
-        known.try_reserve(1).ok()?;
-        // A C string has no zero inside of it.
-        let object = memory::keep(new(memory::c_string(name)?))?;
-        known.insert(key, object.expose_provenance());
-        Some(object)
-    });
-    object.unwrap_or(ptr::null_mut())
-}
+static DOMAINS: Known<Domain> = Known::new();
+static STRINGS: Known<StringHandle> = Known::new();
 
 fn new_domain(name: &[u8]) -> *mut Domain {
-    named(&DOMAINS, name, |text| Domain {
+    DOMAINS.get(name, |text| Domain {
         flags: AtomicI32::new(1),
         name: text.into_raw(),
         wide_name: ptr::null_mut(),
@@ -74,7 +48,7 @@ fn new_domain(name: &[u8]) -> *mut Domain {
 }
 
 fn new_string(text: &[u8]) -> *mut StringHandle {
-    named(&STRINGS, text, |text| StringHandle {
+    STRINGS.get(text, |text| StringHandle {
         text: text.into_raw(),
         wide_text: ptr::null_mut(),
         extra1: AtomicI32::new(0),

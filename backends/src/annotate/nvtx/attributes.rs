@@ -8,7 +8,7 @@ use super::super::args::{self, Args};
 use super::super::session::Session;
 use super::super::text::{Text, Wide, ascii, wide};
 use super::sys::{self, EventAttributes, PayloadData};
-use super::{names, payload};
+use super::{names, payload, traceme};
 
 /// The text of a message.
 ///
@@ -73,6 +73,9 @@ pub(crate) unsafe fn event<'a>(
     }
     if let Some((ty, bits)) = value(event.payload_type, event.payload) {
         args.add(session.key(&args::PAYLOAD), ty, bits);
+    }
+    if event.message_type != sys::MESSAGE_REGISTERED && traceme::may_be(name.bytes()) {
+        return traceme::take_apart(session, args, name);
     }
     name
 }

@@ -65,6 +65,7 @@ pub(crate) trait Source {
 struct Attributes(*const EventAttributes);
 
 impl Source for CText {
+    #[inline]
     fn read<'a>(&'a self, session: &Session, _: StrId, args: &mut Args) -> Text<'a> {
         let text = Text::Borrowed(self.bytes());
         if traceme::may_be(text.bytes()) { traceme::take_apart(session, args, text) } else { text }
@@ -78,10 +79,10 @@ impl Source for WideText {
 }
 
 impl Source for Attributes {
+    #[inline]
     fn read<'a>(&'a self, session: &Session, category: StrId, args: &mut Args) -> Text<'a> {
         // SAFETY: made of a callback's parameter, within that call.
-        let text = unsafe { attributes::event(session, category, self.0, args) };
-        if traceme::may_be(text.bytes()) { traceme::take_apart(session, args, text) } else { text }
+        unsafe { attributes::event(session, category, self.0, args) }
     }
 }
 
