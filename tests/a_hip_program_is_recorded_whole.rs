@@ -221,6 +221,52 @@ fn both_in_one_program() {
     }
 }
 
+/// Each vendor, and each process, counts its devices from 0; in a trace they are told apart, and
+/// the one that two processes use is one.
+#[test]
+fn devices_of_several_processes_have_numbers_of_their_own() {
+    let (cuda, hip) = (fakes::Machine::with("12.9").devices(2), Machine::with("1.3"));
+    let prepare = |command: &mut std::process::Command| {
+        cuda.prepare(command);
+        hip.prepare(command);
+    };
+    let script = hip.script("kernel k dur=5us\nkernel k dur=5us stream=13\nsync\n");
+    let other = cuda.script("kernel k dur=5us device=1\nsync device=1\n");
+    let program = fakes::example("fake_cuda_program");
+    let run = |api: &str, script: &std::path::Path| {
+        format!("{} {api} {}", program.display(), script.display())
+    };
+    // One with both, and two with one each, of which one sees only the second of two GPUs.
+    let commands =
+        [run("--both", &script), run("--hip", &script), run("--cuda", &other)].join("\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("commands");
+    std::fs::write(&file, commands).unwrap();
+    let recorded = rocm::cuda::record_on(prepare, "/bin/sh".as_ref(), &file, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let gpus = "SELECT gpu, name, vendor FROM gpu ORDER BY gpu";
+    assert_eq!(
+        recorded.trace.table(gpus),
+        "gpu  name                   vendor\n\
+         0    GPU 0 · Fake GPU 0     NVIDIA\n\
+         1    GPU 1 · Fake GPU 1     NVIDIA\n\
+         2    GPU 2 · Fake Instinct  AMD\n"
+    );
+    let work = "SELECT extract_arg(t.dimension_arg_set_id, 'ugpu') AS gpu, count(*) AS kernels
+                FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id GROUP BY 1 ORDER BY 1";
+    assert_eq!(recorded.trace.table(work), "gpu  kernels\n0    2\n1    1\n2    4\n");
+    // As in Kineto's JSON, where a device's number is all that there is.
+    let json = recorded.json();
+    let kernels = json["traceEvents"].as_array().unwrap().iter();
+    let kernels = kernels.filter(|event| event["cat"] == "kernel");
+    let mut pids: Vec<_> = kernels.map(|event| event["pid"].as_i64().unwrap()).collect();
+    pids.sort_unstable();
+    assert_eq!(pids, [0, 0, 1, 2, 2, 2, 2]);
+    let devices = json["deviceProperties"].as_array().unwrap();
+    assert_eq!(devices.iter().map(|it| it["id"].as_i64().unwrap()).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
 #[test]
 fn streams_and_devices_and_graphs() {
     let script = "\
