@@ -267,6 +267,46 @@ fn devices_of_several_processes_have_numbers_of_their_own() {
     assert_eq!(devices.iter().map(|it| it["id"].as_i64().unwrap()).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
+/// What CUDA calls device 0 is another vendor's in this trace: everything that says a device's
+/// number says that of the trace.
+#[test]
+fn what_tells_of_a_device_has_its_number_in_the_trace() {
+    let (cuda, hip) = (fakes::Machine::with("12.9").devices(2), Machine::with("1.3"));
+    let prepare = |command: &mut std::process::Command| {
+        cuda.prepare(command);
+        hip.prepare(command);
+    };
+    let one = hip.script("kernel hip dur=5us\nsync\n");
+    let other = cuda.script("kernel cuda dur=900us\nsync\ncopy peer:1 64\nsync\n");
+    let program = fakes::example("fake_cuda_program");
+    let line = |api: &str, script: &std::path::Path| {
+        format!("{} {api} {}\n", program.display(), script.display())
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("commands");
+    std::fs::write(&file, line("--hip", &one) + &line("--cuda", &other)).unwrap();
+    let all_args = ["--", "--set", "ALL_ARGS=1"];
+    let recorded = rocm::cuda::record_on(prepare, "/bin/sh".as_ref(), &file, &all_args);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let said = "SELECT name, extract_arg(arg_set_id, 'device') AS device,
+                       extract_arg(arg_set_id, 'fromDevice') AS source,
+                       extract_arg(arg_set_id, 'toDevice') AS target
+                FROM gpu_slice ORDER BY name";
+    assert_eq!(
+        recorded.trace.table(said),
+        "name                            device  source  target\n\
+         Memcpy PtoP (Device -> Device)  1       1       2\n\
+         cuda                            1       NULL    NULL\n\
+         hip                             0       NULL    NULL\n"
+    );
+    let groups = "SELECT DISTINCT name FROM track WHERE name LIKE 'GPU % synchronization'";
+    assert_eq!(recorded.trace.strings(groups), ["GPU 1 synchronization"]);
+    // As Kineto has it: on the row of the device, with its number.
+    let lines = recorded.json_lines(&["\"cuda_sync\""]);
+    assert!(!lines.is_empty() && lines.iter().all(|it| it.contains("\"pid\": 1")), "{lines:#?}");
+}
+
 #[test]
 fn streams_and_devices_and_graphs() {
     let script = "\
