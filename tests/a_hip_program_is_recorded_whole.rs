@@ -494,11 +494,12 @@ fn pages_waits_and_calls_of_hsa_on_request() {
 }
 
 #[test]
-fn roctx_pauses_and_names_threads() {
+fn roctx_pauses_and_names() {
     let script = "\
         call roctxNameOsThread:worker-of-mine\ncall roctxRangePushA:outer\n\
         call roctxProfilerPause:0\ncall roctxRangePushA:hidden\ncall roctxRangePop\n\
         call roctxProfilerResume:0\ncall roctxProfilerPause:77\n\
+        call roctxNameHipStream:13\nkernel on stream=13\n\
         call roctxRangePushA:seen\nkernel k\ncall roctxRangePop\ncall roctxRangePop\nsync\n";
     for version in VERSIONS {
         let recorded = Machine::with(version).record(script, &[]);
@@ -512,6 +513,9 @@ fn roctx_pauses_and_names_threads() {
         );
         let names = "SELECT count(*) FROM thread WHERE name = 'worker-of-mine'";
         assert_eq!(recorded.trace.one_i64(names), 1, "{version}");
+        let rows = "SELECT DISTINCT t.name FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
+                    ORDER BY 1";
+        assert_eq!(recorded.trace.strings(rows), ["Stream 000", "Stream 001 loader"], "{version}");
     }
 }
 

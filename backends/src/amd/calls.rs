@@ -16,7 +16,7 @@ use super::keys::Keys;
 use super::kinds;
 use super::launches::{self, Asked};
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
-use super::{stream_ids, streams};
+use super::{stream_ids, stream_names, streams};
 use crate::annotate::guarded;
 use crate::vendor::args::Args;
 use crate::vendor::sample;
@@ -364,6 +364,9 @@ unsafe fn asked(call: &Call, places: &Places, payload: *const u8, thread: u64) -
         true => streams::UNKNOWN,
         false => streams::key(numbered, handle, call.own_stream, thread),
     };
+    if let Some(handle) = handle {
+        stream_names::seen(handle, stream);
+    }
     Asked { stream, bytes: if bytes == 0 { counted } else { bytes } }
 }
 

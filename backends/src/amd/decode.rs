@@ -432,8 +432,9 @@ impl Decoder {
     ) -> (DeviceSlot, Option<u32>) {
         let row = self.streams.row(placed.device, asked, placed.queue);
         let (keys, recorder) = (&self.keys, self.recorder);
+        let named = self.streams.name(placed.device, row);
         let queue = self.streams.queue(placed.device, row, |number| {
-            row.describe(number, placed.device, keys, recorder);
+            row.describe(number, placed.device, &named, keys, recorder);
         });
         let slot = DeviceSlot {
             queue: Vendor::Amd.queue(queue),

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
+use super::stream_names;
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT};
 use crate::annotate::{guarded, roctx};
 
@@ -18,6 +19,7 @@ enum Verb {
     Pause,
     Resume,
     NameThread,
+    NameStream,
 }
 
 /// The kinds of ROCTX's functions: each numbers them for itself.
@@ -60,6 +62,7 @@ fn verb(name: &str) -> Option<Verb> {
         "roctxProfilerPause" => Verb::Pause,
         "roctxProfilerResume" => Verb::Resume,
         "roctxNameOsThread" => Verb::NameThread,
+        "roctxNameHipStream" => Verb::NameStream,
         _ => return None,
     })
 }
@@ -103,6 +106,10 @@ pub(crate) unsafe extern "C" fn callback(
                 (Verb::Pause, PHASE_ENTER) => roctx::pause(argument(), true),
                 (Verb::Resume, PHASE_EXIT) => roctx::pause(argument(), false),
                 (Verb::NameThread, PHASE_ENTER) => roctx::name_thread(message()),
+                (Verb::NameStream, PHASE_ENTER) => {
+                    let stream = parts.payload.add(ARGUMENT + 8).cast::<u64>().read_unaligned();
+                    stream_names::name(stream, message());
+                }
                 _ => {}
             }
         }

@@ -12,7 +12,7 @@
 //! | `kinds` | what is recorded, and the library's numbers for it |
 //! | `configure` | registering with the library |
 //! | `calls`, `arguments`, `stream_ids`, `launches` | calls of HIP, RCCL and HSA, as they happen |
-//! | `markers` | calls of ROCTX |
+//! | `markers`, `stream_names` | calls of ROCTX |
 //! | `kernels` | kernels by id |
 //! | `layout`, `decode`, `ranges`, `pages`, `streams`, `keys` | records become ours |
 //! | `clock` | the library's clock |
@@ -49,6 +49,7 @@ mod ranges;
 pub mod replay;
 mod runtime;
 pub(crate) mod stream_ids;
+mod stream_names;
 mod streams;
 pub(crate) mod sys;
 

@@ -248,6 +248,9 @@ fn other(function: &Function, place: Place) {
         b"roctxProfilerPause" | b"roctxProfilerResume" => {
             vec![size(c"tid", word.parse().unwrap_or(0))]
         }
+        b"roctxNameHipStream" => {
+            vec![text(c"name", c"loader"), pointer(c"stream", numbered())]
+        }
         b"hsa_memory_allocate" => vec![size(c"size", amount)],
         b"roctxRangeStop" => vec![size(c"id", RANGES.load(Ordering::Relaxed))],
         _ => Vec::new(),
