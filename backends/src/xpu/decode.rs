@@ -304,17 +304,24 @@ impl Decoder {
     /// The times of an activity, if it has some that can be. What has none is counted: a made-up
     /// time would be worse.
     pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let counter = if start == 0 || end < start {
-            &mut self.counts.timeless
-        } else if self.present.is_over(self.clock.nanos(end)) || {
+        let has = start != 0 && end >= start;
+        if has && self.present.is_over(self.clock.nanos(end)) {
+            return Some((self.clock.nanos(start), self.clock.nanos(end)));
+        }
+        self.doubtful(has, start, end)
+    }
+
+    /// The same where they are none, or to come.
+    #[cold]
+    fn doubtful(&mut self, has: bool, start: u64, end: u64) -> Option<(u64, u64)> {
+        if has {
             // The system's clock may have been set just now.
             self.clock.look();
-            self.present.is_over(self.clock.nanos(end))
-        } {
-            return Some((self.clock.nanos(start), self.clock.nanos(end)));
-        } else {
-            &mut self.counts.future
-        };
+            if self.present.is_over(self.clock.nanos(end)) {
+                return Some((self.clock.nanos(start), self.clock.nanos(end)));
+            }
+        }
+        let counter = if has { &mut self.counts.future } else { &mut self.counts.timeless };
         *counter += 1;
         self.recorder.lost(1);
         None
