@@ -77,9 +77,9 @@ type Make = fn(&'static dyn Recorder, usize, u64) -> Box<dyn Replay>;
 const VENDORS: [(&str, Make); 3] = [
     ("HIP", |recorder, count, now| Box::new(amd::replay::Replay::new(recorder, count, now))),
     ("Intel GPU", |recorder, count, _| {
-        // PTI's clock is the system's.
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos() as u64;
-        Box::new(xpu::replay::Replay::new(recorder, count, now))
+        // PTI's clock is the system's; what is read is over.
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() - 3_600;
+        Box::new(xpu::replay::Replay::new(recorder, count, now * 1_000_000_000))
     }),
     ("Gaudi", |recorder, count, now| Box::new(hpu::replay::Replay::new(recorder, count, now))),
 ];

@@ -123,7 +123,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
-        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, which HIP's are too, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA and HIP.",
+        "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory, hip_sync, hsa_api, level_zero_api, sycl_api. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, which HIP's are too, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA and HIP.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
     option!("GPU_COUNTERS", "DURATION", "",
         "How often utilisation, memory, power, clocks, temperature and throughput of the NVIDIA GPUs that are used are sampled; 10ms at least. Unset: never.",

@@ -53,6 +53,43 @@ fn all_work_and_all_calls_with_every_cupti() {
     }
 }
 
+/// Records that CUPTI 13.0 wrote on an H200, byte by byte: a self-test's report has them.
+#[test]
+fn what_an_h200_wrote_is_read() {
+    let report = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/devices/cuda-13.0-h200.txt");
+    let machine = Machine::with("13.0").fault(&format!("replay:{report}"));
+    let recorded = record(&machine, "kernel own dur=1us\nsync\n", &["--", "--set", "ALL_ARGS=1"]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let work = "SELECT s.name, dur, t.name AS row, extract_arg(s.arg_set_id, 'bytes') AS bytes,
+                       extract_arg(s.arg_set_id, 'correlation') AS id
+                FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
+                WHERE s.name != 'own' ORDER BY id";
+    assert_eq!(
+        recorded.trace.table(work),
+        "name                            dur   row         bytes  id\n\
+         Memcpy HtoD (Pinned -> Device)  992   Stream 015  6100   43\n\
+         kernel_of_the_report            1120  Stream 015  NULL   44\n\
+         kernel_of_the_report            1024  Stream 015  NULL   47\n\
+         Memcpy DtoD (Device -> Device)  864   Stream 015  6136   59\n\
+         Memset (Device)                 928   Stream 015  6140   61\n\
+         Memset (Device)                 897   Stream 016  6188   82\n"
+    );
+    let launch = "SELECT replace(key, 'debug.', '') || '=' || display_value
+                  FROM gpu_slice s JOIN args USING (arg_set_id)
+                  WHERE s.name = 'kernel_of_the_report' AND dur = 1120
+                    AND (key LIKE 'launch.%' OR key LIKE '%registers%') ORDER BY key";
+    let said = recorded.trace.strings(launch);
+    for part in ["launch.grid_size.x=502", "launch.workgroup_size.x=64"] {
+        assert!(said.iter().any(|one| one == part), "{part} in {said:?}");
+    }
+    let overheads = "SELECT count(*) FROM slice WHERE category = 'overhead'";
+    assert_eq!(recorded.trace.one_i64(overheads), 2);
+    for key in ["records_skipped", "lost.without_times", "lost.in_the_future", "buffers_broken"] {
+        assert_eq!(recorded.cuda(key), Some("0"), "{key}");
+    }
+}
+
 #[test]
 fn launches_say_how() {
     let script = "kernel _Z4gemmPfi grid=4,2,1 block=128,2 regs=40 shared=512 dynamic=256\nsync\n";

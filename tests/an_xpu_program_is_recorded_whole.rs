@@ -196,6 +196,26 @@ fn activity_types_select() {
     assert_eq!(none.kernels(), 0);
 }
 
+/// All of them on request, and not only those that ask for work.
+#[test]
+fn all_calls_of_level_zero_on_request() {
+    let script = "call cuCtxGetCurrent\ncall cudaGetDevice\nkernel k\nsync\n";
+    let record = |types: &str| {
+        let set = format!("ACTIVITY_TYPES={types}");
+        let recorded = Machine::with("1.2").record(script, &["--", "--set", &set]);
+        recorded.ended(0);
+        recorded.trace.assert_clean();
+        assert_eq!(recorded.kernels(), 1);
+        let calls = "SELECT name FROM slice WHERE category IN ('xpu_driver', 'xpu_runtime')";
+        recorded.trace.strings(calls)
+    };
+    assert!(!record("kernel,xpu_driver").contains(&"zeContextGetStatus".to_owned()));
+    let all = record("kernel,level_zero_api");
+    assert!(all.contains(&"zeContextGetStatus".to_owned()), "{all:?}");
+    assert!(all.iter().all(|name| name.starts_with("ze")), "{all:?}");
+    assert!(record("kernel,sycl_api").contains(&"urDeviceGet".to_owned()));
+}
+
 #[test]
 fn a_hundred_thousand_kernels() {
     let script = "repeat 100000\nkernel k dur=10\nend\nsync\n";

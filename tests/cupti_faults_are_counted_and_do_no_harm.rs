@@ -37,6 +37,14 @@ fn lost_times() {
     assert_eq!(recorded.kernels(), 900);
 }
 
+/// What ends in an hour cannot have been read now.
+#[test]
+fn times_to_come() {
+    let recorded = with("future:10");
+    lost(&recorded, "lost.in_the_future");
+    assert_eq!(recorded.kernels(), 900);
+}
+
 /// They are there, but nobody knows where they came from.
 #[test]
 fn lost_correlation_ids() {

@@ -1,6 +1,7 @@
 //! `kymo doctor --selftest`: passes where everything is right, finds each fault that is planted,
 //! says what is missing, and leaves one file.
 
+mod hpu;
 mod rocm;
 mod xpu;
 
@@ -39,8 +40,14 @@ impl Tested {
     fn passes(&self, what: &str) {
         assert!(!self.text.contains('✗'), "{what}:\n{}", self.text);
         assert_eq!(self.output.status.code(), Some(0), "{what}: {:?}", self.output);
-        let peers = if what.starts_with("pti") { "DtoD" } else { "PtoP" };
-        for check in ["kernels", "HtoD", "DtoH", "DtoD", peers, "sets", "arrows", "times"] {
+        // Level Zero's work has no copies between devices, and Synapse says no directions.
+        let copies: &[&str] = match what.split(' ').next() {
+            Some("pti") => &["HtoD", "DtoH", "DtoD"],
+            Some("synapse") => &["DtoD"],
+            _ => &["HtoD", "DtoH", "DtoD", "PtoP"],
+        };
+        let others = ["kernels", "sets", "arrows", "times", "ranges     12", "losses"];
+        for check in copies.iter().chain(&others) {
             assert!(self.text.contains(&format!("✓ {check}")), "{what}: {check} in {}", self.text);
         }
         assert!(self.text.contains("8, never mixed"), "{}", self.text);
@@ -70,6 +77,7 @@ fn cuda_on_two_devices() {
         {
             assert!(test.report.contains(part), "no {part} in the report");
         }
+        assert!(!test.report.contains("kymograph.host"), "whose machine it is");
     }
 }
 
@@ -119,6 +127,25 @@ fn faults_of_xpu_are_found() {
 }
 
 #[test]
+fn hpu_on_two_devices() {
+    let machine = hpu::Machine::with("new").devices(2);
+    let test = selftest("hpu", |command| machine.prepare(command), "");
+    test.passes("synapse");
+    assert!(test.text.contains("✓ kernels    464"), "{}", test.text);
+    for part in ["hpu.", ".sample.record.", "== hpu recorded: truth"] {
+        assert!(test.report.contains(part), "no {part} in the report");
+    }
+}
+
+#[test]
+fn faults_of_hpu_are_found() {
+    let machine = hpu::Machine::with("new").devices(2);
+    for (fault, check) in PLANTED {
+        selftest("hpu", |command| machine.prepare(command), fault).finds(fault, check);
+    }
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let empty = tempfile::tempdir().unwrap();
     let nothing = |command: &mut Command| {
@@ -128,6 +155,7 @@ fn what_is_missing_is_said() {
         ("cuda", "no libcuda.so.1"),
         ("hip", "no libamdhip64.so.7 or"),
         ("xpu", "no libze_loader.so.1"),
+        ("hpu", "no libSynapse.so"),
     ] {
         let test = selftest(vendor, nothing, "");
         assert!(test.text.contains(&format!("– nothing to test: {why}")), "{}", test.text);

@@ -36,6 +36,7 @@ fn dropped_records() {
 fn records_without_times_or_with_wrong_ones() {
     lost(&with("zero-times:10"), "lost.without_times");
     lost(&with("backwards:7"), "lost.without_times");
+    lost(&with("future:10"), "lost.in_the_future");
 }
 
 #[test]

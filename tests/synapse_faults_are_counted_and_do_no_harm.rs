@@ -45,6 +45,7 @@ fn ends_that_are_missing() {
 fn lost_times() {
     lost(&with("zero-times:10"), "lost.without_times");
     lost(&with("odd-times:10"), "lost.without_times");
+    lost(&with("future:10"), "lost.in_the_future");
 }
 
 /// They are there, but nobody knows where they came from.

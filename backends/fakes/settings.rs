@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 
 use crate::VARIABLES;
 
+/// In nanoseconds.
+pub(crate) const HOUR: u64 = 3_600_000_000_000;
+
 /// Where it is asked.
 pub(crate) struct Variables {
     /// Faults, separated by commas.
@@ -61,6 +64,12 @@ pub(crate) fn toolkit() -> u32 {
 /// Whether the environment asks for this fault.
 pub(crate) fn fault(name: &str) -> bool {
     faults().iter().any(|(fault, _)| fault == name)
+}
+
+/// The text after the fault's name (`replay:FILE`), if the environment asks for it.
+pub(crate) fn fault_text(name: &str) -> Option<&'static str> {
+    let found = faults().iter().find(|(fault, _)| fault == name);
+    found.map(|(_, value)| value.as_str())
 }
 
 /// The number after the fault's name (`drop:10`): `default` without one, 0 without the fault.

@@ -27,7 +27,7 @@ thread_local! {
 
 /// What is done to memory.
 #[derive(Clone, Copy)]
-enum Effect {
+pub(crate) enum Effect {
     Fill { to: usize, factor: u32, count: u32, value: u32 },
     Copy { to: usize, from: usize, bytes: usize },
     Set { to: usize, value: u32, count: usize },
@@ -178,7 +178,7 @@ pub(crate) fn set(to: u64, value: u32, count: usize, stream: u64) -> i32 {
     submit(stream, task, TRANSFER, Effect::Set { to: to as usize, value, count })
 }
 
-fn submit(stream: u64, task: Task, dur: u64, effect: Effect) -> i32 {
+pub(crate) fn submit(stream: u64, task: Task, dur: u64, effect: Effect) -> i32 {
     let captured = with(|state| {
         let nodes = state.captured.get_mut(&stream);
         nodes.map(|nodes| nodes.push((task, dur, effect))).is_some()

@@ -114,6 +114,22 @@ impl Vendor {
         (self as u64) << CALL_BITS | correlation & ((1 << CALL_BITS) - 1)
     }
 
+    /// The vendor of this number.
+    pub const fn from_index(number: usize) -> Vendor {
+        match number % Vendor::COUNT {
+            0 => Vendor::Nvidia,
+            1 => Vendor::Amd,
+            2 => Vendor::Intel,
+            _ => Vendor::Habana,
+        }
+    }
+
+    /// The vendor and its own index in a record's number of a device.
+    pub const fn of_gpu(number: u32) -> (Vendor, u32) {
+        let vendor = Vendor::from_index((number >> GPU_BITS) as usize);
+        (vendor, number & ((1 << GPU_BITS) - 1))
+    }
+
     /// The vendor's number and its own number in a record's number of a queue.
     pub const fn of_queue(number: u32) -> (usize, usize) {
         let vendor = (number >> QUEUE_BITS) as usize % Vendor::COUNT;

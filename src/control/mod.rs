@@ -10,6 +10,7 @@ mod client;
 mod desk;
 pub mod dynolog;
 mod folder;
+mod gpus;
 mod held;
 mod kineto;
 mod mapped;

@@ -17,10 +17,14 @@
 //!          ┌────────┬────────┬────────┬────────────────────┬────────┬──────────┐
 //!          │unsaid  │files   │asked   │patterns            │observed│zero      │
 //!          └────────┴────────┴────────┴────────────────────┴────────┴──────────┘
-//!          160                  176                                           61440
+//!          160                  176                                           60928
 //!          ┌────────┬───┬───────┬──────────────────────────────────────────────────┐
-//! slots    │pid     │use│serial │ … 3830 of 16 bytes                               │
+//! slots    │pid     │use│serial │ … 3798 of 16 bytes                               │
 //!          └────────┴───┴───────┴──────────────────────────────────────────────────┘
+//!          60928                                                              61440
+//!          ┌───────────────────────────────────────────────────────────────────────┐
+//! gpus     │ 64 identities of 8 bytes                                              │
+//!          └───────────────────────────────────────────────────────────────────────┘
 //!          61440  61444  61448                                                65536
 //!          ┌──────┬──────┬─────────────────────────────────────────────────────────┐
 //! notes    │state │times │ text … 8 of 512 bytes                                   │
@@ -47,9 +51,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kymopage");
 /// Raised with every change of the layout or of what a field means.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const BYTES: usize = 64 * 1024;
-const SLOTS: usize = (BYTES - 160 - NOTES * size_of::<Note>()) / 16;
+pub(super) const GPUS: usize = 64;
+const SLOTS: usize = (BYTES - 160 - GPUS * 8 - NOTES * size_of::<Note>()) / 16;
 
 #[repr(C)]
 pub(super) struct Layout {
@@ -77,6 +82,8 @@ pub(super) struct Layout {
     pub(super) observed: AtomicU64,
     zero: u64,
     pub(super) slots: [Slot; SLOTS],
+    /// Of devices, by their numbers in the recording; 0: none yet.
+    pub(super) gpus: [AtomicU64; GPUS],
     pub(super) notes: [Note; NOTES],
 }
 
@@ -87,6 +94,7 @@ const _: () = assert!(std::mem::offset_of!(Layout, events) == 64);
 const _: () = assert!(std::mem::offset_of!(Layout, threads) == 96);
 const _: () = assert!(std::mem::offset_of!(Layout, asked) == 120);
 const _: () = assert!(std::mem::offset_of!(Layout, slots) == 160);
+const _: () = assert!(std::mem::offset_of!(Layout, gpus) == 60_928);
 const _: () = assert!(std::mem::offset_of!(Layout, notes) == 61_440);
 
 /// What the recording as a whole is doing.

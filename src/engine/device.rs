@@ -2,14 +2,14 @@
 
 use kymograph_protos::device::{GpuApi, GpuUnit, Stage, Vendor};
 use kymograph_protos::packet::{
-    self, Activity, Correlation, Event, EventType, Fact, Gpu, Kernel, Launch, Queue, Sequence,
-    Strings,
+    self, Activity, Correlation, Event, EventType, Fact, Kernel, Launch, Queue, Sequence, Strings,
 };
 use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
 use kymograph_protos::rows::{self, Beside, Of};
 
 use super::context::Context;
 use super::identity::mix;
+use super::inventory::Inventory;
 use super::process::{Process, value};
 use super::record::Decoded;
 use super::spans::{Edge, Spans};
@@ -24,22 +24,9 @@ struct Described {
     description: Vec<u8>,
     context: u32,
     api: GpuApi,
-    /// The device's place in the inventory, once the queue has worked.
+    /// The device's number in the trace, once the queue has worked.
     gpu: u32,
     stream: u64,
-}
-
-/// A device of the inventory.
-#[derive(Clone, Debug, Default)]
-struct Item {
-    /// What records call it. In the trace it is called by its place in the inventory.
-    number: u32,
-    name: Vec<u8>,
-    /// Its 16 bytes, if its facts say them.
-    uuid: Vec<u8>,
-    facts: Vec<(Vec<u8>, String)>,
-    /// What its kernels are compiled for.
-    code: Vec<u8>,
 }
 
 /// A fact about the job, kept.
@@ -68,8 +55,7 @@ pub struct Devices {
     /// By vendor, and by the vendor's number.
     queues: [Vec<Described>; Vendor::COUNT],
     described: u32,
-    /// The inventory; said whole whenever it grows.
-    gpus: Vec<Item>,
+    pub inventory: Inventory,
     launched: Vec<u64>,
     waited: Vec<u64>,
 }
@@ -87,7 +73,7 @@ impl Devices {
             serial: 0,
             queues: Default::default(),
             described: 0,
-            gpus: Vec::new(),
+            inventory: Inventory::default(),
             launched: Vec::new(),
             waited: Vec::new(),
         }
@@ -147,6 +133,7 @@ impl Devices {
         };
         let name = String::from_utf8_lossy(strings.text(head.site).bytes);
         let (device, context, stream) = (value("device"), value("context"), value("stream"));
+        let device = self.inventory.shown(Vendor::from_index(vendor), device as i64);
         let salt = self.salt_of(vendor as u32);
         // How urgent its work is: the lower the number, the more.
         let priority = decoded.number(b"priority", strings).filter(|priority| *priority != 0);
@@ -165,18 +152,6 @@ impl Devices {
             stream,
         };
     }
-
-    /// The place of a device in the inventory.
-    fn gpu(&mut self, number: u32) -> usize {
-        /// A number that lies must not cost memory.
-        const MOST: u32 = 1 << 12;
-        let number = number % MOST;
-        let known = self.gpus.iter().position(|gpu| gpu.number == number);
-        known.unwrap_or_else(|| {
-            self.gpus.push(Item { number, ..Item::default() });
-            self.gpus.len() - 1
-        })
-    }
 }
 
 impl Context<'_> {
@@ -185,8 +160,8 @@ impl Context<'_> {
         self.totals.events += 1;
         let none = Described::default();
         let begin = self.time(head, head.time);
-        let gpu = self.process.devices.gpu(decoded.device.gpu) as u32;
         let devices = &mut self.process.devices;
+        let gpu = devices.inventory.place(decoded.device.gpu);
         let (vendor, number) = Vendor::of_queue(decoded.device.queue);
         if let Some(queue) = devices.queues[vendor].get_mut(number) {
             queue.gpu = gpu;
@@ -205,7 +180,7 @@ impl Context<'_> {
             event_id: devices.event_id(head.arg),
             submission: Vendor::of_call(head.arg).1,
             gpu,
-            architecture: devices.gpus.get(gpu as usize).map_or(&[], |gpu| &gpu.code),
+            architecture: devices.inventory.code(decoded.device.gpu),
             queue: Queue {
                 number: queue.number,
                 name: &queue.name,
@@ -223,6 +198,9 @@ impl Context<'_> {
             args: &[],
         };
         decoded.with_args(|args| {
+            let vendor = Vendor::of_gpu(decoded.device.gpu).0;
+            let renumbered = devices.inventory.renumber(args, vendor, self.strings);
+            let args = renumbered.as_deref().unwrap_or(args);
             sequence.activity(self.out, self.strings, &Activity { args, ..activity });
         });
         let duration = activity.duration;
@@ -274,7 +252,7 @@ impl Context<'_> {
     /// A counter of a device has a value.
     pub fn gpu_counter(&mut self, head: &Record, decoded: &Decoded) {
         self.totals.events += 1;
-        let gpu = self.process.devices.gpu(head.other as u32) as u32;
+        let gpu = self.process.devices.inventory.place(head.other as u32);
         let unit = decoded.number(b"", self.strings).map_or(GpuUnit::default(), GpuUnit::from_bits);
         let time = self.time(head, head.time);
         self.process.gpu_counters.value(gpu, (head.site, unit), time, value(head));
@@ -288,26 +266,15 @@ impl Context<'_> {
 
     /// A device is described: states the inventory as far as it is known.
     pub fn device(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
-        let number = head.other as u32;
-        let index = self.process.devices.gpu(number);
-        let gpus = &mut self.process.devices.gpus;
         let facts = decoded.texts(self.strings);
-        let uuid = facts.iter().find(|(key, _)| key == b"uuid").map(|(_, text)| uuid(text));
         let name = self.strings.text(head.site).bytes.to_vec();
-        let code = code(&facts);
-        gpus[index] = Item { number, name, uuid: uuid.unwrap_or_default(), facts, code };
+        self.process.devices.inventory.describe(head.other as u32, name, facts);
         self.restate_devices(sequence.id());
     }
 
     /// Says the inventory anew.
     pub fn restate_devices(&mut self, sequence: u32) {
-        let gpus = &self.process.devices.gpus;
-        if !gpus.is_empty() {
-            let names: Vec<String> = (0..).zip(gpus).map(|(n, gpu)| gpu.row(n)).collect();
-            let known = names.iter().zip(gpus).map(|(name, gpu)| gpu.as_gpu(name));
-            let known: Vec<Gpu<'_>> = known.collect();
-            packet::gpu_info(self.out, sequence, self.clocks.boottime, &known);
-        }
+        self.process.devices.inventory.write(self.out, sequence, self.clocks.boottime);
     }
 
     /// A fact about the job.
@@ -327,50 +294,5 @@ impl Context<'_> {
         if self.chapters {
             self.process.facts.insert(key.into_owned(), fact);
         }
-    }
-}
-
-/// What compilers call what a device runs: `sm_90`, `gfx942`.
-fn code(facts: &[(Vec<u8>, String)]) -> Vec<u8> {
-    let fact = |key: &[u8]| facts.iter().find(|(known, _)| known == key).map(|(_, text)| text);
-    let capability = fact(b"compute_capability").and_then(|text| text.split_once('.'));
-    match capability {
-        Some((major, minor)) => format!("sm_{major}{minor}").into_bytes(),
-        None => fact(b"architecture").map_or_else(Vec::new, |text| text.clone().into_bytes()),
-    }
-}
-
-/// The bytes of a device's id from its text: hexadecimal digits, with words in front and
-/// hyphens between them; none if it has others.
-fn uuid(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|b| *b != b'-').collect();
-    let last = digits.len().saturating_sub(32);
-    let pairs = digits[last..].chunks(2).filter_map(|pair| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    let bytes: Vec<u8> = pairs.collect();
-    if bytes.len() == 16 { bytes } else { Vec::new() }
-}
-
-impl Item {
-    /// What viewers show of the device with this number.
-    fn row(&self, number: i64) -> String {
-        rows::device(number, &String::from_utf8_lossy(&self.name))
-    }
-
-    /// The device, with the facts that have a place of their own in it.
-    fn as_gpu<'a>(&'a self, row: &'a str) -> Gpu<'a> {
-        let (name, model) = (row.as_bytes(), &self.name[..]);
-        let mut gpu = Gpu { name, model, uuid: &self.uuid, ..Gpu::default() };
-        for (key, value) in &self.facts {
-            match key.as_slice() {
-                b"vendor" => gpu.vendor = value.as_bytes(),
-                b"architecture" => gpu.architecture = value.as_bytes(),
-                b"pci" => gpu.pci = value.as_bytes(),
-                _ => gpu.facts.push((key, value.clone())),
-            }
-        }
-        gpu
     }
 }

@@ -24,6 +24,7 @@ mod ending;
 mod facts;
 mod groups;
 pub(crate) mod identity;
+mod inventory;
 pub(crate) mod job;
 mod keep;
 mod nesting;
@@ -143,9 +144,10 @@ impl Engine {
         let dumps = page
             .as_ref()
             .map_or(0, |page| page.files().saturating_sub(u32::from(page.asked() >= first.nanos)));
-        let mut sequences = Sequences::new(page);
+        let mut sequences = Sequences::new(page.clone());
         let salt = member.as_ref().map_or(origin.pid, control::Process::serial);
         let mut process = Process::of(&origin, sequences.take(), salt);
+        process.devices.inventory.share(page);
         process.devices.serial = member.as_ref().map_or(0, control::Process::serial);
         let now = Instant::now();
         Engine {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use kymograph_protos::device::Vendor;
 use kymograph_protos::packet::{
     self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Snapshot, Strings,
     ThreadTrack, Track,
@@ -365,8 +366,10 @@ impl Context<'_> {
     fn write_track(&mut self, uuid: u64, named: &Named, sequence: u32) {
         let name = std::str::from_utf8(&named.name).ok();
         if let Some(row) = name.filter(|_| named.parent == 0).and_then(Beside::named) {
-            let Process { uuid: process, groups, .. } = &mut *self.process;
-            return groups.write(self.out, *process, (uuid, row), sequence);
+            let Process { uuid: process, groups, devices, .. } = &mut *self.process;
+            // CUDA's backend alone has such rows.
+            let device = devices.inventory.shown(Vendor::Nvidia, row.device);
+            return groups.write(self.out, *process, (uuid, Beside { device, ..row }), sequence);
         }
         Track {
             uuid,

@@ -55,6 +55,9 @@ static PUSH: Real = Real::new(c"roctxRangePushA");
 static POP: Real = Real::new(c"roctxRangePop");
 static START: Real = Real::new(c"roctxRangeStartA");
 static STOP: Real = Real::new(c"roctxRangeStop");
+static PAUSE: Real = Real::new(c"roctxProfilerPause");
+static RESUME: Real = Real::new(c"roctxProfilerResume");
+static NAME_THREAD: Real = Real::new(c"roctxNameOsThread");
 
 /// Whether rocprofiler-sdk will tell of the call: where it is configured, and the program has
 /// the ROCTX that registers with it. (An older one does not.)
@@ -192,4 +195,56 @@ pub unsafe extern "C" fn roctxRangeStop(id: u64) {
         // SAFETY: the function of this name has this type; the caller's own argument.
         unsafe { mem::transmute::<*mut c_void, unsafe extern "C" fn(u64)>(real)(id) };
     }
+}
+
+/// The program is not of interest from here on (roctx.h, since ROCm 6.2).
+///
+/// # Safety
+/// As in ROCTX.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxProfilerPause(thread: u64) -> c_int {
+    // SAFETY: the function of this name has this type.
+    unsafe { control(&PAUSE, thread, true) }
+}
+
+/// It is again (roctx.h).
+///
+/// # Safety
+/// As in ROCTX.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxProfilerResume(thread: u64) -> c_int {
+    // SAFETY: the function of this name has this type.
+    unsafe { control(&RESUME, thread, false) }
+}
+
+/// # Safety
+/// `real` is one of the two functions above.
+unsafe fn control(real: &Real, thread: u64, paused: bool) -> c_int {
+    let real = guard(None, || {
+        if ours() {
+            roctx::pause(thread, paused);
+        }
+        real.find()
+    });
+    type Control = unsafe extern "C" fn(u64) -> c_int;
+    // SAFETY: the caller's promise, and its own argument.
+    real.map_or(0, |real| unsafe { mem::transmute::<*mut c_void, Control>(real)(thread) })
+}
+
+/// Names the calling thread (roctx.h).
+///
+/// # Safety
+/// `name` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn roctxNameOsThread(name: *const c_char) -> c_int {
+    type Name = unsafe extern "C" fn(*const c_char) -> c_int;
+    let real = guard(None, || {
+        if ours() {
+            // SAFETY: the caller's promise.
+            roctx::name_thread(unsafe { text(name) });
+        }
+        NAME_THREAD.find()
+    });
+    // SAFETY: the function of this name has this type; the caller's own argument.
+    real.map_or(0, |real| unsafe { mem::transmute::<*mut c_void, Name>(real)(name) })
 }

@@ -55,7 +55,8 @@ impl Machine {
         self.folder.path().join("libSynapse.so")
     }
 
-    fn prepare(&self, command: &mut Command) {
+    /// Lets a command run on this machine.
+    pub(crate) fn prepare(&self, command: &mut Command) {
         command.env("LD_LIBRARY_PATH", self.folder.path());
         command.env("FAKE_HPU_VERSION", &self.version);
         command.env("FAKE_HPU_FAULT", self.faults.join(","));

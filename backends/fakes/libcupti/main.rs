@@ -27,6 +27,7 @@
 //! | `error:FUNCTION=N` | that function say N |
 //! | `drop:10` | every 10th device record be dropped, and counted |
 //! | `zero-times:10` | every 10th device record have lost its times |
+//! | `future:10` | every 10th device record end in an hour |
 //! | `zero-correlation:10` | every 10th device record have lost its correlation id |
 //! | `no-name` | kernels have no name |
 //! | `unknown-kind:10` | every 10th record be followed by one of a kind that CUPTI steps over and nobody knows |
@@ -37,6 +38,7 @@
 //! | `several-threads` | four threads complete buffers at once |
 //! | `hoard` | buffers be completed by forced flushes only |
 //! | `flush-hangs` | flushes never end |
+//! | `replay:FILE` | the records of a self-test's report be handed over, besides |
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 
@@ -59,6 +61,7 @@ mod external;
 mod library;
 mod observe;
 mod record;
+mod replay;
 mod sizes;
 mod status;
 

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::bytes::Record;
 use crate::seam::{Call, Event, Nanos, Task, Work};
 use crate::sizes::kind;
-use crate::{activity, attributes, buffers, callbacks, external, in_flight, record, settings};
+use crate::{
+    activity, attributes, buffers, callbacks, external, in_flight, record, replay, settings,
+};
 
 thread_local! {
     /// When the calls that this thread is in began.
@@ -122,6 +124,9 @@ fn submitted(work: &Work) {
 /// Writes records of all work that is over; with `forced` also of work that is not, which
 /// then has no times.
 pub(crate) fn finish(forced: bool) {
+    if activity::is_enabled(kind::CONCURRENT_KERNEL) {
+        replay::once();
+    }
     in_flight::finish(forced, |work, over| {
         let (start, end) = if over { attributes::clock_of(work.start, work.end) } else { (0, 0) };
         finished(work, start, end);
@@ -139,5 +144,6 @@ fn finished(mut work: Work, start: Nanos, end: Nanos) {
         work.correlation = 0;
     }
     let (start, end) = if hit("zero-times") { (0, 0) } else { (start, end) };
+    let end = if hit("future") { end + settings::HOUR } else { end };
     buffers::write_of_device(&record::work(&work, start, end));
 }

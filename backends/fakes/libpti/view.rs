@@ -202,7 +202,7 @@ pub unsafe extern "C" fn ptiViewGetApiIdName(group: u32, id: u32, to: *mut *cons
     if let Some(status) = faulty("ptiViewGetApiIdName") {
         return status;
     }
-    let names: [(u32, &CStr, &CStr); 12] = [
+    let names: [(u32, &CStr, &CStr); 14] = [
         (1, c"urEnqueueKernelLaunch", c"zeCommandListAppendLaunchKernel"),
         (2, c"urEnqueueUSMMemcpy", c"zeCommandListAppendMemoryCopy"),
         (3, c"urEnqueueUSMMemcpy", c"zeCommandListAppendMemoryCopy"),
@@ -214,6 +214,8 @@ pub unsafe extern "C" fn ptiViewGetApiIdName(group: u32, id: u32, to: *mut *cons
         (9, c"urEnqueueEventsWait", c"zeCommandListAppendSignalEvent"),
         (10, c"urEnqueueEventsWaitWithBarrier", c"zeCommandListAppendBarrier"),
         (20, c"urUSMDeviceAlloc", c""),
+        (22, c"urDeviceGet", c""),
+        (23, c"", c"zeContextGetStatus"),
         (21, c"urUSMFree", c""),
     ];
     let Some((_, runtime, driver)) = names.iter().find(|(known, ..)| *known == id) else {

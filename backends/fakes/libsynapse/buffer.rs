@@ -34,8 +34,8 @@ struct Maker {
     pointers: Vec<(usize, usize, usize)>,
     kernels: u64,
     others: u64,
-    /// What calls ask for: their recipes and streams.
-    asked: HashMap<u32, (u16, u64)>,
+    /// What calls ask for: their recipes, streams and recipes' names.
+    asked: HashMap<u32, (u16, u64, String)>,
 }
 
 fn stride() -> usize {
@@ -81,7 +81,8 @@ impl Maker {
             let next = recipes.len() as u16 + 1;
             let recipe = *recipes.entry(name).or_insert(next);
             let stream = 0x5000 + u64::from(work.place.stream);
-            self.asked.insert(work.correlation, (recipe, stream));
+            let named = compiled(work).unwrap_or("recipe_of_a_script").to_owned();
+            self.asked.insert(work.correlation, (recipe, stream, named));
         }
     }
 
@@ -89,7 +90,7 @@ impl Maker {
         for (ty, name) in [(HOST, "***Host"), (TPC, "*TPC "), (DMA, "*PDMA")] {
             self.name(ty, 0, name);
         }
-        let mut engines: Vec<(u32, u32)> = items.iter().map(|item| engine(item)).collect();
+        let mut engines: Vec<_> = items.iter().flat_map(|item| engines(item)).collect();
         engines.sort_unstable();
         engines.dedup();
         for (ty, index) in engines {
@@ -141,7 +142,7 @@ impl Maker {
         match item {
             Item::Call { name, id, start, end, .. } => {
                 let mut name = name.to_string_lossy().into_owned();
-                if let Some((recipe, _)) = self.asked.get(id)
+                if let Some((recipe, ..)) = self.asked.get(id)
                     && name.starts_with("enqueue")
                 {
                     // queue_compute_scal.cpp.
@@ -165,16 +166,20 @@ impl Maker {
         let (start, end) = (work.start - offset, work.end - offset);
         let hit = |fault| settings::befalls(fault, self.kernels + 1);
         let (drop, zero, odd) = (hit("drop"), hit("zero-times"), hit("odd-times"));
+        let end = if hit("future") { end + settings::HOUR } else { end };
         let recipe = if hit("no-recipe") { 0 } else { work.correlation };
         match &work.task {
             Task::Kernel(kernel) => {
                 self.kernels += 1;
-                let name = kernel.name.to_string_lossy().into_owned();
-                for (kind, time) in [(b'B', start), (b'E', end)] {
+                // A node of the compiler's is called as it likes.
+                let name =
+                    compiled(work).map_or(kernel.name.to_string_lossy(), |_| "memcpy".into());
+                let halves = [(b'B', start), (b'E', end)];
+                for (engine, (kind, time)) in engines(item).flat_map(|e| halves.map(|h| (e, h))) {
                     if kind == b'E' && drop {
                         continue;
                     }
-                    let event = self.event(kind, engine(item), "TPC task");
+                    let event = self.event(kind, engine, "TPC task");
                     self.time(event, 32, if zero { 0 } else { time });
                     if odd {
                         self.put(event, 40, 0x7fff_u16.to_le_bytes());
@@ -228,10 +233,10 @@ impl Maker {
         if settings::is_old() || id == 0 {
             return;
         }
-        let Some((recipe, stream)) = self.asked.get(&id).copied() else { return };
+        let Some((recipe, stream, named)) = self.asked.get(&id).cloned() else { return };
         self.put(event, 96, recipe.to_le_bytes());
         self.put(event, 112, stream.to_le_bytes());
-        self.text(event, 104, "recipe_of_a_script");
+        self.text(event, 104, &named);
     }
 
     /// `long double`: microseconds, or nanoseconds in old releases.
@@ -265,6 +270,19 @@ impl Maker {
         bytes.extend_from_slice(&3_u64.to_le_bytes());
         Made { bytes, count }
     }
+}
+
+/// The name of the recipe that a program had compiled.
+fn compiled(work: &Work) -> Option<&'static str> {
+    let Task::Kernel(kernel) = work.task else { return None };
+    kernel.name.to_str().ok().filter(|name| name.starts_with("kymo_selftest_"))
+}
+
+/// The engines of something: two, where they share the work.
+fn engines(item: &Item) -> impl Iterator<Item = (u32, u32)> {
+    let (ty, index) = engine(item);
+    let shared = matches!(item, Item::Work(work, _) if compiled(work).is_some());
+    std::iter::once((ty, index)).chain(shared.then_some((ty, index + 100)))
 }
 
 fn engine(item: &Item) -> (u32, u32) {

@@ -1,14 +1,14 @@
-//! Synapse's devices (`synapse_api.h`), but nothing that does work.
+//! Synapse's devices (`synapse_api.h`).
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use crate::{profiler, run, settings};
+use crate::{profiler, run, settings, work};
 
 pub(crate) const SUCCESS: c_int = 0;
-const INVALID_ARGUMENT: c_int = 1;
+pub(crate) const INVALID_ARGUMENT: c_int = 1;
 /// `synOutOfDeviceMemory`.
-const OUT_OF_MEMORY: c_int = 11;
+const OUT_OF_MEMORY: c_int = 4;
 /// `synFail`.
 pub(crate) const FAIL: c_int = 26;
 pub(crate) const NOT_INITIALIZED: c_int = 8;
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn synDeviceGetMemoryInfo(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn synDeviceMalloc(
     device: u32,
-    _size: u64,
+    size: u64,
     _wanted: u64,
     _flags: u32,
     to: *mut u64,
@@ -150,6 +150,5 @@ pub unsafe extern "C" fn synDeviceMalloc(
         return OUT_OF_MEMORY;
     }
     // SAFETY: the caller says so.
-    unsafe { to.write(0xD000_0000) };
-    SUCCESS
+    unsafe { work::allocate(to, size as usize) }
 }

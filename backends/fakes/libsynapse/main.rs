@@ -1,5 +1,5 @@
-//! A `libSynapse.so` without a Gaudi: devices to acquire, its profiler, and `fake_cuda_run`,
-//! which does what a script says. Scripts are those of the fake CUDA driver, whose interpreter
+//! A `libSynapse.so` without a Gaudi: devices to acquire, memory, streams and recipes, its
+//! profiler, and `fake_cuda_run`, which does what a script says. Scripts are those of the fake CUDA driver, whose interpreter
 //! this is: kernels run on TPCs, copies and sets on DMA engines, a stream on the engine of its
 //! number.
 //!
@@ -10,6 +10,8 @@
 //! - metadata comes first; kernels have a beginning and an end, copies and sets are complete;
 //!   every launch is a call of `enqueueWithExternalEvents` with the recipe that its work bears,
 //!   which others of the same work bear, too;
+//! - a recipe of a program's is done by two engines together, each of which has an event of its
+//!   own that bears the recipe's name, but not the program's;
 //! - an engine may have number 0, as its type has in the metadata; the last entry is no event.
 //!
 //! # Environment
@@ -27,6 +29,7 @@
 //! | `full` | the device have none left |
 //! | `drop:10` | every 10th end of a kernel be missing |
 //! | `zero-times:10` | every 10th kernel begin at 0 |
+//! | `future:10` | every 10th kernel end in an hour |
 //! | `odd-times:10` | every 10th kernel begin at what is not a number |
 //! | `no-recipe:10` | every 10th kernel bear no recipe |
 //! | `unknown-kind:10` | every 10th event be followed by one of a letter that nobody knows |
@@ -46,7 +49,10 @@ mod plant;
 mod seam;
 #[path = "../settings.rs"]
 mod settings;
+#[path = "../work.rs"]
+mod work;
 
+mod api;
 mod buffer;
 mod driver;
 mod functions;

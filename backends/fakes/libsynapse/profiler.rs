@@ -92,6 +92,8 @@ pub extern "C" fn synProfilerStart(_what: c_int, device: u32) -> c_int {
         if settings::fault("memory") && MEMORY.load(Ordering::Acquire) >> device & 1 == 0 {
             return FAIL;
         }
+        // A session has what happens in it.
+        ITEMS.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _)| *of != device);
         RUNNING.fetch_or(1 << device, Ordering::AcqRel);
         SUCCESS
     })

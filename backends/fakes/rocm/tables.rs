@@ -23,8 +23,21 @@ pub(crate) struct Table {
 pub(crate) enum Library {
     Hip,
     Rccl,
+    /// Its three tables.
     Roctx,
+    RoctxControl,
+    RoctxName,
+    Hsa,
 }
+
+pub(crate) const LIBRARIES: [Library; 6] = [
+    Library::Hip,
+    Library::Rccl,
+    Library::Roctx,
+    Library::RoctxControl,
+    Library::RoctxName,
+    Library::Hsa,
+];
 
 /// An argument of a call, as C has it.
 #[derive(Clone, Copy)]
@@ -63,6 +76,24 @@ pub(crate) enum Event<'a> {
         correlation: u64,
         address: u64,
         bytes: i64,
+    },
+    /// Pages that a device needed, or (`moved`) that were moved to it.
+    Pages {
+        device: u32,
+        moved: bool,
+        address: u64,
+        bytes: u64,
+        start: u64,
+        end: u64,
+    },
+    /// A stream's wait for an event on the device.
+    Waited {
+        device: u32,
+        stream: u32,
+        correlation: u64,
+        event: u64,
+        start: u64,
+        end: u64,
     },
     /// Scratch memory: what happened, from when to when.
     Scratch {
@@ -117,10 +148,23 @@ pub(crate) const ROCTX: [&CStr; 6] = [
     c"roctxGetThreadId",
 ];
 
+pub(crate) const ROCTX_CONTROL: [&CStr; 2] = [c"roctxProfilerPause", c"roctxProfilerResume"];
+pub(crate) const ROCTX_NAME: [&CStr; 4] =
+    [c"roctxNameOsThread", c"roctxNameHsaAgent", c"roctxNameHipDevice", c"roctxNameHipStream"];
+pub(crate) const HSA: [&CStr; 4] = [
+    c"hsa_agent_get_info",
+    c"hsa_memory_allocate",
+    c"hsa_queue_create",
+    c"hsa_signal_load_relaxed",
+];
+
 pub(crate) fn functions(library: Library) -> &'static [&'static CStr] {
     match library {
         Library::Hip => &HIP,
         Library::Rccl => &RCCL,
         Library::Roctx => &ROCTX,
+        Library::RoctxControl => &ROCTX_CONTROL,
+        Library::RoctxName => &ROCTX_NAME,
+        Library::Hsa => &HSA,
     }
 }

@@ -16,7 +16,7 @@ use super::keys::Keys;
 use super::kinds;
 use super::launches::{self, Asked};
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
-use super::{stream_ids, streams};
+use super::{stream_ids, stream_names, streams};
 use crate::annotate::guarded;
 use crate::vendor::args::Args;
 use crate::vendor::sample;
@@ -51,12 +51,15 @@ struct Calls {
     keys: Keys,
     /// Ids of [`COPY_KINDS`].
     copy_kinds: [StrId; COPY_KINDS.len()],
-    domains: [Domain; 2],
+    domains: [Domain; DOMAINS],
 }
 
 /// What a domain is called where the library passes it back.
 pub(crate) const HIP: usize = 0;
 pub(crate) const RCCL: usize = 1;
+pub(crate) const HSA: usize = 2;
+pub(crate) const HSA_AMD: usize = 3;
+pub(crate) const DOMAINS: usize = 4;
 
 /// Stands in the invocation's own word while its slice is open ("KYMO").
 const MARK: u64 = 0x4b59_4d4f;
@@ -70,7 +73,7 @@ static CALLS: OnceLock<Calls> = OnceLock::new();
 static ON: AtomicBool = AtomicBool::new(false);
 /// Whether those of a domain are wanted as slices, or only for what they say about device
 /// work.
-static SLICES: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+static SLICES: [AtomicBool; DOMAINS] = [const { AtomicBool::new(false) }; DOMAINS];
 /// Whether arguments are recorded that the device activity says as well.
 static ALL_ARGS: AtomicBool = AtomicBool::new(false);
 /// Whether anything was called since somebody last looked.
@@ -78,14 +81,15 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Whether anything was ever called.
 static EVER: AtomicBool = AtomicBool::new(false);
 
-/// Learns the functions of both libraries, once. Operations are numbers and names.
+/// Learns the functions of all libraries, once. Operations are numbers and names, by domain.
 pub(crate) fn learn(
     sdk: &Sdk,
     version: u32,
     recorder: &'static dyn Recorder,
-    hip: &[(c_int, String)],
-    rccl: &[(c_int, String)],
+    operations: [&[(c_int, String)]; DOMAINS],
 ) {
+    let [hip, rccl, hsa, hsa_amd] = operations;
+    let hsa_matters = kinds::hsa_call_matters;
     CALLS.get_or_init(|| Calls {
         recorder,
         sdk: *sdk,
@@ -95,6 +99,8 @@ pub(crate) fn learn(
         domains: [
             domain(HIP, recorder, b"cuda_runtime", hip, kinds::call_matters),
             domain(RCCL, recorder, b"collective_comm", rccl, |name| name.starts_with("nccl")),
+            domain(HSA, recorder, b"hsa_api", hsa, hsa_matters),
+            domain(HSA_AMD, recorder, b"hsa_api", hsa_amd, hsa_matters),
         ],
     });
     launches::prepare();
@@ -148,7 +154,7 @@ pub(crate) fn wanted(domain: usize, slices: bool) -> Vec<c_int> {
 }
 
 /// Slices begin, of the domains of which they are wanted.
-pub(crate) fn enable(slices: [bool; 2], all_args: bool) {
+pub(crate) fn enable(slices: [bool; DOMAINS], all_args: bool) {
     for (on, wanted) in SLICES.iter().zip(slices) {
         on.store(wanted, Ordering::Relaxed);
     }
@@ -358,6 +364,9 @@ unsafe fn asked(call: &Call, places: &Places, payload: *const u8, thread: u64) -
         true => streams::UNKNOWN,
         false => streams::key(numbered, handle, call.own_stream, thread),
     };
+    if let Some(handle) = handle {
+        stream_names::seen(handle, stream);
+    }
     Asked { stream, bytes: if bytes == 0 { counted } else { bytes } }
 }
 

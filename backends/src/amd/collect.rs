@@ -224,8 +224,15 @@ pub(crate) fn go_on() {
     let mut decoder =
         Decoder::new(recorder, setup.agents.clone(), selection, setup.numbers, settings.all_args);
     decoder.clock.look(&setup.sdk);
+    decoder.sdk = Some(setup.sdk);
     *lock(&DECODER) = Some(decoder);
-    calls::enable([selection.calls, selection.collectives], settings.all_args);
+    let Selection { calls, collectives, hsa, .. } = selection;
+    calls::enable([calls, collectives, hsa, hsa], settings.all_args);
+    for name in selection.beyond(setup.selection) {
+        let key = format!("hip.{}.kind_not_recorded.{name}", std::process::id());
+        let why = "it must be asked for (ACTIVITY_TYPES) before HIP is first used";
+        remark::fact(recorder, &key, why);
+    }
     // SAFETY: a context of ours.
     let result = unsafe { (setup.sdk.start_context)(setup.context) };
     if result != SUCCESS {
@@ -358,10 +365,13 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("copies", counts.copies),
         ("sets", counts.sets),
         ("graphs", counts.graphs),
+        ("pages", counts.pages),
+        ("waits", counts.waits),
         ("kernels_unnamed", counts.unnamed),
         ("records_skipped", counts.skipped),
         ("lost.dropped_by_rocprofiler", now.dropped - before.dropped),
         ("lost.without_times", counts.timeless),
+        ("lost.in_the_future", counts.future),
         ("lost.broken", counts.broken),
         ("buffers", now.buffers - before.buffers),
         ("clock_jumps", decoder.clock.jumps),

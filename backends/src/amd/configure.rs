@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use kymograph_protos::Recorder;
 
-use super::calls::{self, HIP, RCCL};
+use super::calls::{self, DOMAINS, HIP, HSA, HSA_AMD, RCCL};
 use super::collect::{self, refused};
 use super::decode::Numbers;
 use super::device::Agents;
@@ -51,6 +51,8 @@ pub(crate) struct Setup {
     pub(crate) buffer: Option<Id>,
     pub(crate) agents: Agents,
     pub(crate) numbers: Numbers,
+    /// What there will be something of, if it is asked for.
+    pub(crate) selection: Selection,
 }
 
 static SETUP: OnceLock<Setup> = OnceLock::new();
@@ -134,7 +136,7 @@ unsafe extern "C" fn initialize(finalizer: *const c_void, _data: *mut c_void) ->
                 (recorder, Selection::parse(&settings.activity_types))
             }
             // What will be asked for is not known yet.
-            (None, Some(recorder)) => (*recorder, Selection::EVERYTHING),
+            (None, Some(recorder)) => (*recorder, Selection::CHEAP),
             (None, None) => {
                 fail("no recording ran when HIP was first used".to_owned());
                 return -1;
@@ -193,7 +195,7 @@ fn set_up(
     if result != SUCCESS || valid == 0 {
         return Err(check.failed("rocprofiler_context_is_valid", result));
     }
-    Ok(Setup { sdk, version, path, context, buffer, agents, numbers })
+    Ok(Setup { sdk, version, path, context, buffer, agents, numbers, selection })
 }
 
 /// Kernels are told of when their code objects are loaded.
@@ -214,8 +216,9 @@ fn watch_calls(check: &Check<'_>, kinds: &Kinds, context: Id, version: u32, sele
     let all = |name: &str| {
         kinds.callback(name).map(|kind| operations(check.sdk, kind)).unwrap_or_default()
     };
-    let (hip, rccl) = (all("HIP_RUNTIME_API"), all("RCCL_API"));
-    calls::learn(check.sdk, version, check.recorder, &hip, &rccl);
+    let names: [&str; DOMAINS] = ["HIP_RUNTIME_API", "RCCL_API", "HSA_CORE_API", "HSA_AMD_EXT_API"];
+    let operations = names.map(all);
+    calls::learn(check.sdk, version, check.recorder, operations.each_ref().map(Vec::as_slice));
     let watch = |name, operations: Vec<c_int>, callback, domain| {
         !operations.is_empty()
             && check.callback(kinds, context, name, &operations, callback, domain)
@@ -231,8 +234,14 @@ fn watch_calls(check: &Check<'_>, kinds: &Kinds, context: Id, version: u32, sele
     if selection.collectives {
         watch("RCCL_API", calls::wanted(RCCL, true), calls::callback, RCCL);
     }
-    let marks = markers::learn(version, &all("MARKER_CORE_API"));
-    if watch("MARKER_CORE_API", marks, markers::callback, 0) {
+    for domain in [HSA, HSA_AMD].into_iter().filter(|_| selection.hsa) {
+        watch(names[domain], calls::wanted(domain, true), calls::callback, domain);
+    }
+    for (kind, name) in markers::KINDS.into_iter().enumerate().skip(1) {
+        watch(name, markers::learn(version, kind, &all(name)), markers::callback, kind);
+    }
+    let marks = markers::learn(version, 0, &all(markers::KINDS[0]));
+    if watch(markers::KINDS[0], marks, markers::callback, 0) {
         roctx::initialize(check.recorder);
         roctx::set_reported();
     }

@@ -16,9 +16,10 @@ use super::kinds::{Kinds, Selection};
 use super::launches::{self, Asked};
 use super::layout::{self, Form, Times, WORK};
 use super::streams::Streams;
-use super::sys::{CATEGORY_TRACING, RecordHeader};
+use super::sys::{CATEGORY_TRACING, RecordHeader, Sdk};
 use crate::vendor::args::Args;
 use crate::vendor::clock::boottime;
+use crate::vendor::present::Present;
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 use crate::vendor::sample;
@@ -33,10 +34,15 @@ pub(crate) struct Counts {
     pub(crate) copies: u64,
     pub(crate) sets: u64,
     pub(crate) graphs: u64,
+    /// Migrations of pages, and faults.
+    pub(crate) pages: u64,
+    pub(crate) waits: u64,
     /// Kernels that no code object registered.
     pub(crate) unnamed: u64,
     /// Activities without times, or that end before they begin.
     pub(crate) timeless: u64,
+    /// Activities that end later than they were read.
+    pub(crate) future: u64,
     /// Records that are laid out in no way that is known, by the size that they say.
     pub(crate) broken: u64,
     /// Records of kinds that nobody asked for.
@@ -51,6 +57,9 @@ pub(crate) struct Numbers {
     pub(crate) scratch: Option<c_int>,
     pub(crate) allocation: Option<c_int>,
     pub(crate) graph: Option<c_int>,
+    pub(crate) migration: Option<c_int>,
+    pub(crate) fault: Option<c_int>,
+    pub(crate) event: Option<c_int>,
 }
 
 impl Numbers {
@@ -61,6 +70,9 @@ impl Numbers {
             scratch: kinds.buffer("SCRATCH_MEMORY"),
             allocation: kinds.buffer("MEMORY_ALLOCATION"),
             graph: kinds.buffer("HIP_GRAPH"),
+            migration: kinds.buffer("KFD_PAGE_MIGRATE"),
+            fault: kinds.buffer("KFD_PAGE_FAULT"),
+            event: kinds.buffer("HIP_EVENT"),
         }
     }
 
@@ -73,24 +85,28 @@ impl Numbers {
             scratch: self.scratch.filter(|_| selection.overhead),
             allocation: self.allocation.filter(|_| selection.memory),
             graph: self.graph.filter(|_| selection.graphs),
+            migration: self.migration.filter(|_| selection.unified),
+            fault: self.fault.filter(|_| selection.unified),
+            event: self.event.filter(|_| selection.waits),
         }
     }
 
     pub(crate) fn all(self) -> impl Iterator<Item = c_int> {
-        let Numbers { kernel, copy, scratch, allocation, graph } = self;
-        [kernel, copy, scratch, allocation, graph].into_iter().flatten()
+        let Numbers { kernel, copy, scratch, allocation, graph, .. } = self;
+        let more = [self.migration, self.fault, self.event];
+        [kernel, copy, scratch, allocation, graph].into_iter().chain(more).flatten()
     }
 }
 
 /// Where and when an activity ran.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
-    start: u64,
-    end: u64,
-    device: u32,
-    correlation: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) device: u32,
+    pub(super) correlation: u64,
     /// The HSA queue, if the record says it.
-    queue: Option<u64>,
+    pub(super) queue: Option<u64>,
 }
 
 /// See the module.
@@ -98,6 +114,9 @@ pub(crate) struct Decoder {
     pub(super) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
+    present: Present,
+    /// Whose clock it is.
+    pub(crate) sdk: Option<Sdk>,
     pub(super) agents: Agents,
     pub(super) keys: Keys,
     selection: Selection,
@@ -144,6 +163,15 @@ const ALLOCATION: Reader = Reader {
 };
 const GRAPH: Reader =
     Reader { name: "graph", fits: |size| size >= layout::graph::BYTES, read: Decoder::graph };
+const MIGRATION: Reader = Reader {
+    name: "migration",
+    fits: |size| size >= layout::migration::BYTES,
+    read: Decoder::migration,
+};
+const FAULT: Reader =
+    Reader { name: "fault", fits: |size| size >= layout::fault::BYTES, read: Decoder::fault };
+const EVENT: Reader =
+    Reader { name: "event", fits: |size| size >= layout::event::BYTES, read: Decoder::event };
 
 /// Directions of copies (`rocprofiler_memory_copy_operation_t`, the same in all versions),
 /// and between devices.
@@ -171,6 +199,8 @@ impl Decoder {
             recorder,
             counts: Counts::default(),
             clock: Clock::default(),
+            present: Present::default(),
+            sdk: None,
             agents,
             keys: Keys::new(recorder),
             selection,
@@ -217,13 +247,17 @@ impl Decoder {
         };
         sample::record(self.recorder, "hip", header.kind, raw);
         let kind = Some(header.kind as c_int);
-        let Numbers { kernel, copy, scratch, allocation, graph } = self.numbers;
+        let Numbers { kernel, copy, scratch, allocation, graph, .. } = self.numbers;
+        let Numbers { migration, fault, event, .. } = self.numbers;
         let reader = match kind {
             _ if kind == kernel => KERNEL,
             _ if kind == copy => COPY,
             _ if kind == scratch => SCRATCH,
             _ if kind == allocation => ALLOCATION,
             _ if kind == graph => GRAPH,
+            _ if kind == migration => MIGRATION,
+            _ if kind == fault => FAULT,
+            _ if kind == event => EVENT,
             _ => {
                 self.counts.skipped += 1;
                 return;
@@ -259,7 +293,13 @@ impl Decoder {
             .fold(first, |best, form| if distance(form) < distance(&best) { *form } else { best })
     }
 
-    fn placed(&self, raw: Raw<'_>, times: Times, device: u32, queue: Option<u64>) -> Placed {
+    pub(super) fn placed(
+        &self,
+        raw: Raw<'_>,
+        times: Times,
+        device: u32,
+        queue: Option<u64>,
+    ) -> Placed {
         Placed {
             start: raw.u64(times.start),
             end: raw.u64(times.end),
@@ -384,7 +424,7 @@ impl Decoder {
     }
 
     /// The queue of an activity, and its stream's number.
-    fn place(
+    pub(super) fn place(
         &mut self,
         placed: &Placed,
         asked: Option<Asked>,
@@ -392,8 +432,9 @@ impl Decoder {
     ) -> (DeviceSlot, Option<u32>) {
         let row = self.streams.row(placed.device, asked, placed.queue);
         let (keys, recorder) = (&self.keys, self.recorder);
+        let named = self.streams.name(placed.device, row);
         let queue = self.streams.queue(placed.device, row, |number| {
-            row.describe(number, placed.device, keys, recorder);
+            row.describe(number, placed.device, &named, keys, recorder);
         });
         let slot = DeviceSlot {
             queue: Vendor::Amd.queue(queue),
@@ -404,7 +445,7 @@ impl Decoder {
         (slot, row.stream())
     }
 
-    fn activity(&mut self, placed: &Placed, site: StrId, args: &Args) {
+    pub(super) fn activity(&mut self, placed: &Placed, site: StrId, args: &Args) {
         if !self.has_times(placed.start, placed.end) {
             return;
         }
@@ -420,15 +461,29 @@ impl Decoder {
         self.recorder.push(head, args.extras());
     }
 
-    /// Whether an activity has times. What has none is counted: a made-up time would be
-    /// worse.
+    /// Whether an activity has times that can be. What has none is counted: a made-up time would
+    /// be worse.
     pub(super) fn has_times(&mut self, start: u64, end: u64) -> bool {
         let has = start != 0 && end >= start;
         if !has {
             self.counts.timeless += 1;
             self.recorder.lost(1);
         }
-        has
+        has && self.is_over(end)
+    }
+
+    /// Whether a time of the library's is over; counts an activity that ends later.
+    fn is_over(&mut self, end: u64) -> bool {
+        let over = self.present.is_over(self.clock.nanos(end)) || {
+            // Its clock may have been set just now.
+            self.sdk.into_iter().for_each(|sdk| self.clock.look(&sdk));
+            self.present.is_over(self.clock.nanos(end))
+        };
+        if !over {
+            self.counts.future += 1;
+            self.recorder.lost(1);
+        }
+        over
     }
 }
 

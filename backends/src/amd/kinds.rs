@@ -22,11 +22,17 @@ pub(crate) struct Selection {
     pub(crate) memory: bool,
     /// Launches of graphs, as a whole.
     pub(crate) graphs: bool,
+    /// Pages that move between devices and the host, and faults that make them.
+    pub(crate) unified: bool,
+    /// Streams that wait for events.
+    pub(crate) waits: bool,
+    /// Calls of HSA, on which HIP is built.
+    pub(crate) hsa: bool,
 }
 
 impl Selection {
-    /// All there is.
-    pub(crate) const EVERYTHING: Selection = Selection {
+    /// All that costs little while nobody asks for it.
+    pub(crate) const CHEAP: Selection = Selection {
         kernels: true,
         copies: true,
         sets: true,
@@ -35,6 +41,9 @@ impl Selection {
         overhead: true,
         memory: true,
         graphs: true,
+        unified: false,
+        waits: false,
+        hsa: false,
     };
 
     /// From `ACTIVITY_TYPES`. HIP's calls are `cuda_runtime` in Kineto.
@@ -48,13 +57,27 @@ impl Selection {
             overhead: wants(list, &["overhead"], true),
             memory: wants(list, &["memory"], false),
             graphs: wants(list, &["graph_trace"], false),
+            unified: wants(list, &["unified_memory"], false),
+            waits: wants(list, &["hip_sync"], false),
+            hsa: wants(list, &["hsa_api"], false),
         }
     }
 
+    /// What is wanted of which there is nothing in what was set up, by its names.
+    pub(crate) fn beyond(self, set_up: Selection) -> impl Iterator<Item = &'static str> {
+        let pairs = [
+            ("unified_memory", self.unified, set_up.unified),
+            ("hip_sync", self.waits, set_up.waits),
+            ("hsa_api", self.hsa, set_up.hsa),
+        ];
+        pairs.into_iter().filter(|(_, wanted, there)| *wanted && !there).map(|(name, ..)| name)
+    }
+
     pub(crate) fn is_empty(self) -> bool {
-        let Selection { kernels, copies, sets, calls, collectives, overhead, memory, graphs } =
-            self;
-        !(kernels || copies || sets || calls || collectives || overhead || memory || graphs)
+        let Selection { kernels, copies, sets, calls, collectives, overhead, .. } = self;
+        let Selection { memory, graphs, unified, waits, hsa, .. } = self;
+        let usual = kernels || copies || sets || calls || collectives || overhead;
+        !(usual || memory || graphs || unified || waits || hsa)
     }
 }
 
@@ -85,6 +108,12 @@ pub(crate) fn call_matters(name: &str) -> bool {
     ];
     // hipGetDevicePropertiesR0600 and whatever it will be called next.
     !NOISE.contains(&name) && !name.starts_with("hipGetDeviceProperties")
+}
+
+/// Whether a call of HSA is worth a slice: not those that are made all the time and only look.
+pub(crate) fn hsa_call_matters(name: &str) -> bool {
+    const LOOKS: [&str; 3] = ["hsa_signal_load", "hsa_queue_load", "hsa_status_string"];
+    !name.ends_with("_get_info") && !LOOKS.iter().any(|look| name.starts_with(look))
 }
 
 /// Whether a call may ask a device for work: it gets an arrow.
@@ -185,6 +214,13 @@ mod tests {
         let some = Selection::parse("KERNEL,cpu_op");
         assert!(some.kernels && !some.calls && !some.copies);
         assert!(Selection::parse("xpu_runtime").is_empty());
+        assert!(!all.hsa && !all.unified && !all.waits);
+        let more = Selection::parse("kernel,hsa_api,unified_memory");
+        assert_eq!(
+            more.beyond(Selection::CHEAP).collect::<Vec<_>>(),
+            ["unified_memory", "hsa_api"]
+        );
+        assert_eq!(more.beyond(more).count(), 0);
     }
 
     #[test]
@@ -195,6 +231,9 @@ mod tests {
         for name in ["hipLaunchKernel", "hipMalloc", "hipEventRecord", "hipStreamSynchronize"] {
             assert!(call_matters(name), "{name}");
         }
+        assert!(hsa_call_matters("hsa_amd_memory_pool_allocate"));
+        assert!(!hsa_call_matters("hsa_agent_get_info"));
+        assert!(!hsa_call_matters("hsa_signal_load_relaxed"));
         assert!(may_launch("hipGraphLaunch") && !may_launch("hipStreamSynchronize"));
     }
 }

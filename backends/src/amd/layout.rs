@@ -151,9 +151,44 @@ pub(crate) mod graph {
     pub(crate) const BYTES: usize = 96;
 }
 
+/// `rocprofiler_buffer_tracing_kfd_page_migrate_record_t`: since 1.0.0.
+pub(crate) mod migration {
+    use super::Times;
+    /// It is nobody's call.
+    pub(crate) const TIMES: Times = Times { correlation: usize::MAX - 8, start: 16, end: 24 };
+    pub(crate) const FROM: usize = 40;
+    pub(crate) const TO: usize = 48;
+    pub(crate) const FROM_AGENT: usize = 56;
+    pub(crate) const TO_AGENT: usize = 64;
+    pub(crate) const ERROR: usize = 88;
+    pub(crate) const BYTES: usize = 96;
+}
+
+/// `rocprofiler_buffer_tracing_kfd_page_fault_record_t`: since 1.0.0.
+pub(crate) mod fault {
+    pub(crate) const TIMES: super::Times = super::migration::TIMES;
+    pub(crate) const AGENT: usize = 40;
+    pub(crate) const ADDRESS: usize = 48;
+    pub(crate) const BYTES: usize = 56;
+}
+
+/// `rocprofiler_buffer_tracing_hip_event_record_t`: since 2026.
+pub(crate) mod event {
+    /// `ROCPROFILER_HIP_EVENT_WAIT`.
+    pub(crate) const WAIT: u32 = 2;
+    pub(crate) const AGENT: usize = 56;
+    pub(crate) const QUEUE: usize = 64;
+    pub(crate) const HANDLE: usize = 72;
+    pub(crate) const SOURCE: usize = 80;
+    pub(crate) const BYTES: usize = 88;
+}
+
 // Sizes of 0.5.0 and 1.0.0 as the compilers of the headers have them.
 const _: () = assert!(kernel::GRID + 12 + 56 == kernel::BYTES);
 const _: () = assert!(copy::AMOUNT + 8 == copy::BYTES);
 const _: () = assert!(ALLOCATION[1].amount + 8 == ALLOCATION[1].least);
 const _: () = assert!(SCRATCH[3].amount + 8 == SCRATCH[3].least);
 const _: () = assert!(graph::KERNELS + 8 == graph::BYTES);
+const _: () = assert!(migration::ERROR + 8 == migration::BYTES);
+const _: () = assert!(fault::ADDRESS + 8 == fault::BYTES);
+const _: () = assert!(event::SOURCE + 8 == event::BYTES);

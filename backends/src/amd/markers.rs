@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
+use super::stream_names;
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT};
 use crate::annotate::{guarded, roctx};
 
@@ -15,10 +16,19 @@ enum Verb {
     Pop,
     Start,
     Stop,
+    Pause,
+    Resume,
+    NameThread,
+    NameStream,
 }
 
-/// Functions by operation.
-static VERBS: OnceLock<(u32, Box<[Option<Verb>]>)> = OnceLock::new();
+/// The kinds of ROCTX's functions: each numbers them for itself.
+pub(crate) const KINDS: [&str; 3] = ["MARKER_CORE_API", "MARKER_CONTROL_API", "MARKER_NAME_API"];
+
+type Verbs = (u32, Box<[Option<Verb>]>);
+
+/// Functions by kind and operation, and the library's version.
+static VERBS: [OnceLock<Verbs>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
 
 /// Operations of the kind at most.
 const MOST: usize = 1 << 10;
@@ -27,9 +37,9 @@ const ARGUMENT: usize = 8;
 /// Its result is the last 8 bytes (`rocprofiler_marker_api_retval_t`).
 const RESULT: usize = 8;
 
-/// Learns the functions, once. Returns the operations to ask for.
-pub(crate) fn learn(version: u32, operations: &[(c_int, String)]) -> Vec<c_int> {
-    let (_, verbs) = VERBS.get_or_init(|| {
+/// Learns the functions of a kind, once. Returns the operations to ask for.
+pub(crate) fn learn(version: u32, kind: usize, operations: &[(c_int, String)]) -> Vec<c_int> {
+    let (_, verbs) = VERBS[kind].get_or_init(|| {
         let mut verbs = Vec::new();
         for (operation, name) in operations.iter().filter(|(number, _)| (*number as usize) < MOST) {
             let at = *operation as usize;
@@ -49,6 +59,10 @@ fn verb(name: &str) -> Option<Verb> {
         "roctxRangePop" => Verb::Pop,
         "roctxRangeStartA" => Verb::Start,
         "roctxRangeStop" => Verb::Stop,
+        "roctxProfilerPause" => Verb::Pause,
+        "roctxProfilerResume" => Verb::Resume,
+        "roctxNameOsThread" => Verb::NameThread,
+        "roctxNameHipStream" => Verb::NameStream,
         _ => return None,
     })
 }
@@ -57,10 +71,10 @@ fn verb(name: &str) -> Option<Verb> {
 pub(crate) unsafe extern "C" fn callback(
     record: CallbackRecord,
     user: *mut u64,
-    _data: *mut c_void,
+    kind: *mut c_void,
 ) {
     guarded((), || {
-        let Some((version, verbs)) = VERBS.get() else { return };
+        let Some((version, verbs)) = VERBS[kind as usize % KINDS.len()].get() else { return };
         let parts = record.parts(*version);
         let Some(Some(verb)) = verbs.get(parts.operation as usize) else { return };
         if parts.payload.is_null() {
@@ -89,6 +103,13 @@ pub(crate) unsafe extern "C" fn callback(
                     roctx::name_range(theirs, user.as_ref().copied().unwrap_or(0));
                 }
                 (Verb::Stop, PHASE_ENTER) => roctx::stop(argument()),
+                (Verb::Pause, PHASE_ENTER) => roctx::pause(argument(), true),
+                (Verb::Resume, PHASE_EXIT) => roctx::pause(argument(), false),
+                (Verb::NameThread, PHASE_ENTER) => roctx::name_thread(message()),
+                (Verb::NameStream, PHASE_ENTER) => {
+                    let stream = parts.payload.add(ARGUMENT + 8).cast::<u64>().read_unaligned();
+                    stream_names::name(stream, message());
+                }
                 _ => {}
             }
         }

@@ -11,10 +11,10 @@
 //! | `library`, `runtime` | rocprofiler-sdk, and what there is of ROCm in the process |
 //! | `kinds` | what is recorded, and the library's numbers for it |
 //! | `configure` | registering with the library |
-//! | `calls`, `arguments`, `stream_ids`, `launches` | calls of HIP and RCCL, as they happen |
-//! | `markers` | calls of ROCTX |
+//! | `calls`, `arguments`, `stream_ids`, `launches` | calls of HIP, RCCL and HSA, as they happen |
+//! | `markers`, `stream_names` | calls of ROCTX |
 //! | `kernels` | kernels by id |
-//! | `layout`, `decode`, `ranges`, `streams`, `keys` | records become ours |
+//! | `layout`, `decode`, `ranges`, `pages`, `streams`, `keys` | records become ours |
 //! | `clock` | the library's clock |
 //! | `device` | agents, and the inventory |
 //! | `probe` | what `kymo doctor` says |
@@ -42,12 +42,14 @@ mod launches;
 pub(crate) mod layout;
 mod library;
 mod markers;
+mod pages;
 mod probe;
 mod ranges;
 #[doc(hidden)]
 pub mod replay;
 mod runtime;
 pub(crate) mod stream_ids;
+mod stream_names;
 mod streams;
 pub(crate) mod sys;
 

@@ -80,14 +80,21 @@ impl Decoder {
         self.recorder.push(head, args.extras());
     }
 
-    fn device_arg(&self, args: &mut Args, agent: u64) {
+    pub(super) fn device_arg(&self, args: &mut Args, agent: u64) {
         if let Some(device) = self.agents.gpu(agent) {
             args.unsigned(self.keys.device, device);
         }
     }
 
     /// A slice that belongs to no queue and no thread.
-    fn range(&mut self, category: &str, name: &str, raw: Raw<'_>, times: Times, args: &Args) {
+    pub(super) fn range(
+        &mut self,
+        category: &str,
+        name: &str,
+        raw: Raw<'_>,
+        times: Times,
+        args: &Args,
+    ) {
         let (start, end) = (raw.u64(times.start), raw.u64(times.end));
         if !self.has_times(start, end) {
             return;

@@ -11,6 +11,7 @@ use kymograph_protos::{Kind, Record, Recorder, StrId};
 
 use super::keys::Keys;
 use super::launches::Asked;
+use super::stream_names;
 use crate::vendor::args::Args;
 
 /// A stream that a call did not say.
@@ -64,6 +65,8 @@ pub(crate) struct Streams {
     numbers: HashMap<(u32, u64), u32>,
     /// How many streams a device has.
     counts: HashMap<u32, u32>,
+    /// What the program calls some of them, by device and number.
+    names: HashMap<(u32, u32), String>,
     served: HashMap<u64, Served>,
     queues: HashMap<(u32, Row), u32>,
     last: Option<((u32, Row), u32)>,
@@ -100,6 +103,9 @@ impl Streams {
         let count = self.counts.entry(device).or_default();
         *count += 1;
         self.numbers.insert((device, handle), *count);
+        if let Some(name) = stream_names::of(handle) {
+            self.names.insert((device, *count), name);
+        }
         *count
     }
 
@@ -113,6 +119,12 @@ impl Streams {
                 self.served.insert(queue, Served::One(stream));
             }
         }
+    }
+
+    /// What the program calls the stream of a row, with a space before it; empty if it is unnamed.
+    pub(crate) fn name(&self, device: u32, row: Row) -> String {
+        let name = row.stream().and_then(|stream| self.names.get(&(device, stream)));
+        name.map_or_else(String::new, |name| format!(" {name}"))
     }
 
     /// The number of a row, which `introduce` is called with when it is a new one.
@@ -146,9 +158,17 @@ impl Row {
     }
 
     /// Describes the queue. Names sort as numbers do.
-    pub(crate) fn describe(self, number: u32, device: u32, keys: &Keys, recorder: &dyn Recorder) {
+    /// `named` follows a stream's number.
+    pub(crate) fn describe(
+        self,
+        number: u32,
+        device: u32,
+        named: &str,
+        keys: &Keys,
+        recorder: &dyn Recorder,
+    ) {
         let (name, stream) = match self {
-            Row::Stream(stream) => (format!("Stream {stream:02}"), stream.into()),
+            Row::Stream(stream) => (format!("Stream {stream:02}{named}"), stream.into()),
             Row::Queue(queue) => (format!("HSA queue {queue}"), queue),
             Row::Copies => ("Copies".to_owned(), 0),
         };

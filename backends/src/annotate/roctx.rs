@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kymograph_protos::{Kind, Record, Recorder};
+use kymograph_protos::{ArgType, Kind, Record, Recorder};
 
 use super::args::Args;
 use super::memory;
@@ -89,6 +89,24 @@ pub fn name_range(theirs: u64, ours: u64) {
             ranges.insert(theirs, ours);
         }
     });
+}
+
+/// Annotations are not of interest from here on, or are again. `thread` is 0: one thread alone is
+/// not told apart.
+pub fn pause(thread: u64, paused: bool) {
+    let Some(session) = session() else { return };
+    if thread == 0 && session::set_paused(paused) != paused {
+        let what = if paused { "annotations paused" } else { "annotations resumed" };
+        session.send_plain(Kind::Instant, session.key(&ROCTX), what.as_bytes());
+    }
+}
+
+/// Names the calling thread.
+pub fn name_thread(name: &[u8]) {
+    let Some(session) = session() else { return };
+    let (kind, tag) = (Kind::ThreadName as u8, ArgType::U64 as u8);
+    let head = Record { tag, kind, ..Record::default() };
+    session.send_head(head, session.key(&ROCTX), &Text::Borrowed(name), &mut Args::new(), None);
 }
 
 /// Closes the free range that the library calls `theirs`.

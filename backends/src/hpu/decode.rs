@@ -17,6 +17,7 @@ use super::engines::{Engines, Role, stage};
 use super::layout::{NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::vendor::args::Args;
+use crate::vendor::present::Present;
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::sample;
 
@@ -41,6 +42,8 @@ pub(crate) struct Counts {
     /// Events of a letter that is not understood.
     pub(crate) skipped: u64,
     pub(crate) timeless: u64,
+    /// What ends later than it was read.
+    pub(crate) future: u64,
     /// Activities that may be of several launches, and have no arrow.
     pub(crate) ambiguous: u64,
     /// Beginnings without an end, and ends without a beginning.
@@ -52,6 +55,7 @@ pub(crate) struct Counts {
 pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
+    present: Present,
     keys: Keys,
     all_args: bool,
     queues: HashMap<(u32, u32, u32), u32>,
@@ -96,6 +100,7 @@ impl Decoder {
         Decoder {
             recorder,
             counts: Counts::default(),
+            present: Present::default(),
             keys: Keys::new(recorder),
             all_args,
             queues: HashMap::new(),
@@ -199,6 +204,11 @@ impl Decoder {
             return self.timeless();
         }
         let (start, end) = (reading.clock.nanos(start), reading.clock.nanos(end));
+        if !self.present.is_over(end) {
+            self.counts.future += 1;
+            self.recorder.lost(1);
+            return;
+        }
         let finished = Finished { event, start, end };
         match host {
             true => self.call(reading, &finished),

@@ -121,9 +121,14 @@ impl<'a> Trace<'a> {
         (0..self.count.saturating_sub(1).clamp(1, PROBE)).map(|index| self.event(index))
     }
 
-    /// How many of them have a name.
+    /// How many of them have a name, of their own or that they give an engine: there is nothing
+    /// else in the trace of a device that did nothing.
     fn names(&self) -> usize {
-        self.probed().filter(|event| self.text(event.raw.u64(NAME)).is_some()).count()
+        let named = |event: &Event<'_>| match event.kind() {
+            b'M' => !event.named().is_empty(),
+            _ => self.text(event.raw.u64(NAME)).is_some(),
+        };
+        self.probed().filter(named).count()
     }
 
     fn ends_in_event(&self) -> bool {

@@ -139,6 +139,7 @@ impl Session {
             ("names_lost", self.decoder.unnamed),
             ("lost.of_unknown_kind", decoded.skipped),
             ("lost.without_times", decoded.timeless),
+            ("lost.in_the_future", decoded.future),
             ("lost.unfinished", decoded.unfinished),
             ("lost.unbegun", decoded.unbegun),
             ("stop_us", stopping.elapsed().as_micros() as u64),

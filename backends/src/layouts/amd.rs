@@ -17,6 +17,7 @@ pub(super) fn add(table: &mut Table) {
     };
     work(&mut of);
     memory(&mut of);
+    pages(&mut of);
     callbacks(&mut of);
     agents(&mut of);
     numbers(table);
@@ -59,6 +60,33 @@ fn work(of: Add<'_>) {
     ];
     let fields = [&HEAD[..], &times(amd::graph::TIMES), &own].concat();
     of("buffer_tracing_hip_graph_record_t", amd::graph::BYTES, ANY, &fields);
+    let own = [
+        ("agent_id", amd::event::AGENT),
+        ("queue_id", amd::event::QUEUE),
+        ("hip_event_handle", amd::event::HANDLE),
+        ("source_queue_id", amd::event::SOURCE),
+    ];
+    let fields = [&HEAD[..], &work, &own].concat();
+    of("buffer_tracing_hip_event_record_t", amd::event::BYTES, ANY, &fields);
+}
+
+/// What the driver tells of pages.
+fn pages(of: Add<'_>) {
+    use amd::{fault, migration};
+    let times =
+        [("start_timestamp", migration::TIMES.start), ("end_timestamp", migration::TIMES.end)];
+    let own = [
+        ("start_address", migration::FROM),
+        ("end_address", migration::TO),
+        ("src_agent", migration::FROM_AGENT),
+        ("dst_agent", migration::TO_AGENT),
+        ("error_code", migration::ERROR),
+    ];
+    let fields = [&HEAD[..], &times, &own].concat();
+    of("buffer_tracing_kfd_page_migrate_record_t", migration::BYTES, ANY, &fields);
+    let own = [("agent_id", fault::AGENT), ("address", fault::ADDRESS)];
+    let fields = [&HEAD[..], &times, &own].concat();
+    of("buffer_tracing_kfd_page_fault_record_t", fault::BYTES, ANY, &fields);
 }
 
 fn memory(of: Add<'_>) {
@@ -144,6 +172,14 @@ fn numbers(table: &mut Table) {
     number("CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER", rocprofiler::KERNEL_SYMBOL.into());
     number("AGENT_TYPE_GPU", agent::GPU.into());
     number("AGENT_INFO_VERSION_0", agent::VERSION_0 as u64);
+    number("HIP_EVENT_WAIT", amd::event::WAIT.into());
+    for (value, name) in (0..).zip(["PREFETCH", "PAGEFAULT_GPU", "PAGEFAULT_CPU", "TTM_EVICTION"]) {
+        number(&format!("KFD_PAGE_MIGRATE_{name}"), value);
+    }
+    let faults = ["READ_FAULT_MIGRATED", "READ_FAULT_UPDATED", "WRITE_FAULT_MIGRATED"];
+    for (value, name) in (0..).zip(faults.into_iter().chain(["WRITE_FAULT_UPDATED"])) {
+        number(&format!("KFD_PAGE_FAULT_{name}"), value);
+    }
     let copies = ["HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE"];
     for (value, name) in (1..).zip(copies) {
         number(&format!("MEMORY_COPY_{name}"), value);

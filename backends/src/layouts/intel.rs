@@ -3,6 +3,7 @@
 use super::{ANY, Fields, Table};
 use crate::xpu::layout as xpu;
 use crate::xpu::names;
+use crate::xpu::sys;
 use crate::xpu::sys::kind as pti;
 
 pub(super) fn add(table: &mut Table) {
@@ -126,7 +127,15 @@ fn numbers(table: &mut Table) {
     for (value, (name, _)) in (names::FIRST_OVERHEAD.into()..).zip(names::OVERHEADS) {
         table.number("intel", &format!("PTI_VIEW_OVERHEAD_KIND_{name}"), value);
     }
-    table.number("intel", "PTI_API_CLASS_GPU_OPERATION_CORE", 1);
+    let class =
+        |name: &str, value: std::ffi::c_int| (format!("PTI_API_CLASS_{name}"), value as u64);
+    for (name, value) in [
+        class("GPU_OPERATION_CORE", sys::CLASS_GPU_OPERATION_CORE),
+        class("ALL", sys::CLASS_ALL),
+        ("PTI_API_GROUP_OPENCL".to_owned(), sys::GROUP_OPENCL.into()),
+    ] {
+        table.number("intel", &name, value);
+    }
     table.number("intel", "PTI_ERROR_NOT_IMPLEMENTED", 2);
     table.number("intel", "PTI_ERROR_L0_LOCAL_PROFILING_NOT_SUPPORTED", 52);
 }

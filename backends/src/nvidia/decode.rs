@@ -18,6 +18,7 @@ use super::sync;
 use super::sys::kind;
 use super::waits::Waits;
 use crate::vendor::args::{Args, MOST_ARGS};
+use crate::vendor::present::Present;
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 use crate::vendor::sample;
@@ -37,6 +38,8 @@ pub(crate) struct Counts {
     pub(crate) uncalled: u64,
     /// Activities whose times CUPTI lost.
     pub(crate) timeless: u64,
+    /// Activities that end later than they were read.
+    pub(crate) future: u64,
     /// Records that nobody asked us to read: what others enabled.
     pub(crate) skipped: u64,
 }
@@ -46,6 +49,7 @@ pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
+    present: Present,
     pub(crate) devices: Vec<Limits>,
     pub(super) keys: Keys,
     all_args: bool,
@@ -100,6 +104,7 @@ impl Decoder {
             recorder,
             counts: Counts::default(),
             clock,
+            present: Present::default(),
             devices: Vec::new(),
             keys: Keys::new(recorder),
             all_args,
@@ -355,17 +360,11 @@ impl Decoder {
     }
 
     fn activity(&mut self, placed: &Placed, site: StrId, name: &[u8], args: &Args) {
-        // CUPTI could not tell the times (or a forced flush took the record of work that
-        // still ran): counted, since a made-up time would be worse.
-        if placed.start == 0 || placed.end < placed.start {
-            self.counts.timeless += 1;
-            self.recorder.lost(1);
-            return;
-        }
+        let Some((start, end)) = self.times(placed.start, placed.end) else { return };
         self.waits.work(placed.context, placed.stream, placed.correlation);
         let head = Record {
-            time: self.clock.nanos(placed.start),
-            other: self.clock.nanos(placed.end),
+            time: start,
+            other: end,
             arg: placed.correlation.into(),
             site,
             kind: Kind::Device as u8,
@@ -382,6 +381,33 @@ impl Decoder {
                 self.recorder.push_named(head, &all[..=len], name)
             }
         };
+    }
+
+    /// The times of an activity, if it has some that can be. CUPTI cannot tell them always (a
+    /// forced flush takes records of work that still runs): counted, since a made-up time would
+    /// be worse.
+    pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let has = start != 0 && end >= start;
+        if has && self.present.is_over(self.clock.nanos(end)) {
+            return Some((self.clock.nanos(start), self.clock.nanos(end)));
+        }
+        self.doubtful(has, start, end)
+    }
+
+    /// The same where they are none, or to come.
+    #[cold]
+    fn doubtful(&mut self, has: bool, start: u64, end: u64) -> Option<(u64, u64)> {
+        if has {
+            // The system's clock may have been set just now.
+            self.clock.look();
+            if self.present.is_over(self.clock.nanos(end)) {
+                return Some((self.clock.nanos(start), self.clock.nanos(end)));
+            }
+        }
+        let counter = if has { &mut self.counts.future } else { &mut self.counts.timeless };
+        *counter += 1;
+        self.recorder.lost(1);
+        None
     }
 }
 

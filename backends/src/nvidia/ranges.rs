@@ -39,13 +39,9 @@ impl Decoder {
         track: Option<Track>,
         args: &Args,
     ) {
-        if start == 0 || end < start {
-            self.counts.timeless += 1;
-            self.recorder.lost(1);
-            return;
+        if let Some(times) = self.times(start, end) {
+            self.range(category, name, times, track, args);
         }
-        let times = (self.clock.nanos(start), self.clock.nanos(end));
-        self.range(category, name, times, track, args);
     }
 
     /// A slice that belongs to no queue and no thread. Without a track it lies on one that

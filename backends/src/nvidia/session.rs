@@ -282,6 +282,7 @@ impl Session {
             ("records_skipped", decoded.skipped),
             ("lost.dropped_by_cupti", self.dropped),
             ("lost.without_times", decoded.timeless),
+            ("lost.in_the_future", decoded.future),
             ("lost.discarded", self.discarded),
             ("lost.waits", self.lost_waits),
             ("buffers", now.completed - self.before.completed),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
 //! | `raw`, `args`, `keys`, `kernel`, `ranges` | from a vendor's record to ours |
-//! | `clock`, `realtime` | a vendor's clock and ours |
+//! | `clock`, `realtime`, `present` | a vendor's clock and ours |
 //! | `pool`, `walk` | buffers that a vendor fills, and the records in them |
 //! | `remark` | what a backend says about the recording |
 //! | `thread`, `worker` | threads of ours |
@@ -19,6 +19,7 @@ pub(crate) mod keys;
 #[cfg(test)]
 pub(crate) mod notes;
 pub(crate) mod pool;
+pub(crate) mod present;
 pub(crate) mod ranges;
 pub(crate) mod raw;
 pub(crate) mod realtime;

@@ -17,7 +17,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, StrId};
 
 use super::decode::Decoder;
 use super::names;
-use super::sys::{GROUP_LEVEL_ZERO, Pti, SUCCESS, kind};
+use super::sys::{GROUP_LEVEL_ZERO, GROUP_OPENCL, Pti, SUCCESS, kind};
 use crate::vendor::args::Args;
 use crate::vendor::ranges::Ids;
 use crate::vendor::raw::Raw;
@@ -159,7 +159,11 @@ impl Decoder {
                 return unsafe { CStr::from_ptr(name) }.to_bytes().to_vec();
             }
         }
-        let api = if group == GROUP_LEVEL_ZERO { "Level Zero" } else { "SYCL" };
+        let api = match group {
+            GROUP_LEVEL_ZERO => "Level Zero",
+            GROUP_OPENCL => "OpenCL",
+            _ => "SYCL",
+        };
         format!("{api} function {function}").into_bytes()
     }
 
@@ -240,11 +244,8 @@ impl Decoder {
 
     /// A slice that belongs to no queue.
     fn range(&mut self, site: StrId, (start, end): (u64, u64), extras: &[Extra]) {
-        if start == 0 || end < start {
-            self.counts.timeless += 1;
-            self.recorder.lost(1);
-            return;
+        if let Some(times) = self.times(start, end) {
+            self.ranges.push(site, times, extras);
         }
-        self.ranges.push(site, (self.clock.nanos(start), self.clock.nanos(end)), extras);
     }
 }

@@ -1,6 +1,6 @@
 //! Start and stop.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::selection::Selection;
 use super::session::Session;
 use super::share;
 use super::sys::{
-    CLASS_GPU_OPERATION_CORE, Code, GROUP_ALL, LOCAL_PROFILING_NOT_SUPPORTED, NOT_IMPLEMENTED, Pti,
-    SUCCESS, Version, kind,
+    CLASS_ALL, CLASS_GPU_OPERATION_CORE, Code, GROUP_ALL, LOCAL_PROFILING_NOT_SUPPORTED,
+    NOT_IMPLEMENTED, Pti, SUCCESS, Version, kind,
 };
 use crate::annotate::guarded;
 use crate::source::{Settings, Source};
@@ -165,7 +165,8 @@ fn enable(recorder: &dyn Recorder, pti: &Pti, mut selection: Selection) -> Selec
     for kind in selection.kinds() {
         // SAFETY: a number.
         let result = unsafe { (pti.enable)(kind) };
-        let result = if result == SUCCESS { choose_calls(pti, kind) } else { result };
+        let class = if selection.has_whole(kind) { CLASS_ALL } else { CLASS_GPU_OPERATION_CORE };
+        let result = if result == SUCCESS { choose_calls(pti, kind, class) } else { result };
         if result == SUCCESS {
             share::enabled(kind);
         } else {
@@ -176,8 +177,9 @@ fn enable(recorder: &dyn Recorder, pti: &Pti, mut selection: Selection) -> Selec
     selection
 }
 
-/// Of the calls, those that ask a device for work: all would be very many.
-fn choose_calls(pti: &Pti, kind: u32) -> Code {
+/// Of the calls, those of a class: usually those that ask a device for work, as all would be very
+/// many.
+fn choose_calls(pti: &Pti, kind: u32, class: c_int) -> Code {
     let choose = match kind {
         kind::RUNTIME_API => pti.runtime_class,
         kind::DRIVER_API => pti.driver_class,
@@ -185,7 +187,7 @@ fn choose_calls(pti: &Pti, kind: u32) -> Code {
     };
     let Some(choose) = choose else { return SUCCESS };
     // SAFETY: numbers.
-    match unsafe { choose(1, CLASS_GPU_OPERATION_CORE, GROUP_ALL) } {
+    match unsafe { choose(1, class, GROUP_ALL) } {
         SUCCESS => SUCCESS,
         error => {
             // SAFETY: a number.

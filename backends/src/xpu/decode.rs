@@ -15,6 +15,7 @@ use super::levelzero::{self, Device};
 use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
 use crate::vendor::args::Args;
+use crate::vendor::present::Present;
 use crate::vendor::ranges::Ranges;
 use crate::vendor::raw::Raw;
 use crate::vendor::realtime::Realtime;
@@ -35,6 +36,8 @@ pub(crate) struct Counts {
     pub(crate) overheads: u64,
     /// Activities whose times make no sense.
     pub(crate) timeless: u64,
+    /// Activities that end later than they were read.
+    pub(crate) future: u64,
     /// Records of kinds that nobody asked us to read.
     pub(crate) skipped: u64,
 }
@@ -44,6 +47,7 @@ pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Realtime,
+    present: Present,
     pub(super) keys: Keys,
     pub(super) texts: Texts,
     pub(super) all_args: bool,
@@ -86,6 +90,7 @@ impl Decoder {
             recorder,
             counts: Counts::default(),
             clock,
+            present: Present::default(),
             keys: Keys::new(recorder),
             texts: Texts::default(),
             all_args,
@@ -280,18 +285,13 @@ impl Decoder {
         let correlation = raw.u32(fields.correlation);
         self.launches.done(correlation);
         let (start, end) = (raw.u64(fields.start), raw.u64(fields.end));
-        // Counted, since a made-up time would be worse.
-        if start == 0 || end < start {
-            self.counts.timeless += 1;
-            self.recorder.lost(1);
-            return;
-        }
+        let Some((start, end)) = self.times(start, end) else { return };
         if let Some(id) = self.external.get(&correlation) {
             args.unsigned(self.keys.external, *id);
         }
         let head = Record {
-            time: self.clock.nanos(start),
-            other: self.clock.nanos(end),
+            time: start,
+            other: end,
             arg: Vendor::Intel.call(correlation.into()),
             site,
             kind: Kind::Device as u8,
@@ -299,6 +299,32 @@ impl Decoder {
             ..Record::default()
         };
         self.recorder.push(head, args.extras());
+    }
+
+    /// The times of an activity, if it has some that can be. What has none is counted: a made-up
+    /// time would be worse.
+    pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let has = start != 0 && end >= start;
+        if has && self.present.is_over(self.clock.nanos(end)) {
+            return Some((self.clock.nanos(start), self.clock.nanos(end)));
+        }
+        self.doubtful(has, start, end)
+    }
+
+    /// The same where they are none, or to come.
+    #[cold]
+    fn doubtful(&mut self, has: bool, start: u64, end: u64) -> Option<(u64, u64)> {
+        if has {
+            // The system's clock may have been set just now.
+            self.clock.look();
+            if self.present.is_over(self.clock.nanos(end)) {
+                return Some((self.clock.nanos(start), self.clock.nanos(end)));
+            }
+        }
+        let counter = if has { &mut self.counts.future } else { &mut self.counts.timeless };
+        *counter += 1;
+        self.recorder.lost(1);
+        None
     }
 
     /// Where an activity ran.

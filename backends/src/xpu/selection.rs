@@ -8,6 +8,8 @@ use crate::vendor::selection::wants;
 pub(crate) struct Selection {
     /// Bit n: kind n.
     kinds: u32,
+    /// The same of kinds of calls of which all are recorded, and not only what asks for work.
+    whole: u32,
 }
 
 /// Kineto's names, the kinds they stand for (`ACTIVITY_TYPES`; include/ActivityType.h), and
@@ -24,6 +26,10 @@ const NAMES: [(&[&str], &[u32], bool); 8] = [
     (&["overhead"], &[kind::OVERHEAD], false),
 ];
 
+/// The same for calls of which all are recorded: there are very many.
+const WHOLE: [(&str, u32); 2] =
+    [("sycl_api", kind::RUNTIME_API), ("level_zero_api", kind::DRIVER_API)];
+
 impl Selection {
     /// From a list of names; see [`wants`].
     pub(crate) fn parse(list: &str) -> Selection {
@@ -37,7 +43,9 @@ impl Selection {
             // Come only before records of calls, so these are needed with them.
             kinds |= 1 << kind::EXTERNAL_CORRELATION | 1 << kind::RUNTIME_API;
         }
-        Selection { kinds }
+        let whole = WHOLE.iter().filter(|(name, _)| wants(list, &[name], false));
+        let whole = whole.fold(0, |bits, (_, kind)| bits | 1 << kind);
+        Selection { kinds: kinds | whole, whole }
     }
 
     pub(crate) fn kinds(self) -> impl Iterator<Item = u32> {
@@ -48,8 +56,13 @@ impl Selection {
         self.kinds >> kind & 1 != 0
     }
 
+    /// Whether all calls of a kind are recorded.
+    pub(crate) fn has_whole(self, kind: u32) -> bool {
+        self.whole >> kind & 1 != 0
+    }
+
     pub(crate) fn without(self, kind: u32) -> Selection {
-        Selection { kinds: self.kinds & !(1 << kind) }
+        Selection { kinds: self.kinds & !(1 << kind), ..self }
     }
 
     pub(crate) fn is_empty(self) -> bool {
@@ -69,6 +82,9 @@ mod tests {
         assert_eq!(some, [1, 5]);
         let external: Vec<_> = Selection::parse("external_correlation").kinds().collect();
         assert_eq!(external, [6, 7]);
+        let whole = Selection::parse("kernel,level_zero_api");
+        assert!(whole.has_whole(kind::DRIVER_API) && !whole.has_whole(kind::RUNTIME_API));
+        assert!(whole.has(kind::DRIVER_API) && !Selection::parse("").has_whole(kind::DRIVER_API));
         assert!(Selection::parse("cuda_runtime").is_empty());
     }
 }

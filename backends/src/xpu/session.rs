@@ -158,6 +158,7 @@ impl Session {
             ("overheads", decoded.overheads),
             ("records_skipped", decoded.skipped),
             ("lost.without_times", decoded.timeless),
+            ("lost.in_the_future", decoded.future),
             ("lost.discarded", self.discarded),
             ("lost.never_reported", missing),
             ("buffers", (now.completed - self.before.completed).saturating_sub(foreign)),

@@ -35,8 +35,10 @@ pub(crate) mod kind {
 
 /// `pti_api_class`: what asks a device for work.
 pub(crate) const CLASS_GPU_OPERATION_CORE: c_int = 1;
+pub(crate) const CLASS_ALL: c_int = 0x7fff_ffff;
 /// `pti_api_group_id`.
 pub(crate) const GROUP_LEVEL_ZERO: u32 = 1;
+pub(crate) const GROUP_OPENCL: u32 = 2;
 pub(crate) const GROUP_ALL: c_int = 0x7fff_ffff;
 
 /// `PTI_INVALID_QUEUE_ID`: work that no queue of SYCL is known for.

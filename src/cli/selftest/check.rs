@@ -1,7 +1,8 @@
 //! What a trace says, compared with what was done.
 
 use super::Vendor;
-use super::truth::{Kind, Op, Truth};
+use super::keys::{self, Key};
+use super::truth::{Kind, Op, Range, Truth};
 use kymograph_converters::trace::{Activity, EventRef, SliceId, Trace, TrackKind, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -33,13 +34,15 @@ impl Check {
 /// How far a device's clock may be off.
 const SLACK: i64 = 300_000;
 
-/// By what a piece of work is known: kind, name, size.
-type Key = (Kind, String, u64);
+/// How far a slice of the program's own thread may be: it is stamped with our clock.
+const EXACT: i64 = 1_000;
 
 /// An activity of the trace, and what it says.
 struct Found {
     key: Key,
-    queue: (u64, String),
+    device: u64,
+    /// What tells its stream: its row, or what Synapse says.
+    stream: String,
     start: i64,
     end: i64,
     /// The call that it has its arrow from: its time, and its thread if it lies on one.
@@ -48,13 +51,15 @@ struct Found {
 
 /// All comparisons.
 pub(super) fn all(vendor: Vendor, truth: &Truth, trace: &Trace) -> Vec<Check> {
-    let found = activities(trace);
-    let known = done(vendor, truth);
+    let found = activities(vendor, trace);
+    let keys: Vec<Key> = found.iter().map(|one| one.key.clone()).collect();
+    let known = keys::done(vendor, truth, &keys);
     let mut pairs: Vec<(&Op, &Found)> = Vec::new();
-    let mut checks = matched(truth, &known, &found, &mut pairs);
+    let mut checks = matched(vendor, truth, &known, &found, &mut pairs);
     checks.push(streams(&pairs));
-    checks.push(arrows(&pairs));
+    checks.push(arrows(vendor, &pairs));
     checks.push(times(&pairs));
+    checks.push(annotations(&truth.ranges, &ranges(trace)));
     checks.push(losses(vendor, trace));
     if let Some(reported) = truth.reported {
         let kernels = truth.ops.iter().filter(|op| op.kind == Kind::Kernel).count() as u64;
@@ -72,6 +77,7 @@ pub(super) fn all(vendor: Vendor, truth: &Truth, trace: &Trace) -> Vec<Check> {
 /// Work of the truth with that of the trace: counts, names, grids, bytes. Work of one key (a
 /// graph's) belongs together in the order of time.
 fn matched<'a>(
+    vendor: Vendor,
     truth: &'a Truth,
     known: &[Key],
     found: &'a [Found],
@@ -80,10 +86,10 @@ fn matched<'a>(
     // Devices have numbers of their own in traces: sizes repeat on each.
     let mut there: BTreeMap<(u64, &Key), Vec<&Found>> = BTreeMap::new();
     for one in found {
-        there.entry((one.queue.0, &one.key)).or_default().push(one);
+        there.entry((one.device, &one.key)).or_default().push(one);
     }
     there.values_mut().for_each(|all| all.sort_by_key(|one| one.start));
-    let devices: BTreeSet<u64> = found.iter().map(|one| one.queue.0).collect();
+    let devices: BTreeSet<u64> = found.iter().map(|one| one.device).collect();
     let devices: Vec<u64> = devices.into_iter().collect();
     let mut done: BTreeMap<(u32, &Key), Vec<&Op>> = BTreeMap::new();
     for (op, key) in truth.ops.iter().zip(known) {
@@ -95,11 +101,13 @@ fn matched<'a>(
         let all = there.remove(&(number, key)).unwrap_or_default();
         let (count, problems) = wrong.entry(key.0).or_default();
         *count += ops.len();
-        if all.len() != ops.len() {
+        let parts = if vendor.splits_work() { (all.len() / ops.len()).max(1) } else { 1 };
+        if all.len() != ops.len() * parts {
             let what = format!("{} {} of size {}", key.0.name(), key.1, key.2);
             problems.push(format!("{what} is there {} times, not {}", all.len(), ops.len()));
         } else {
-            pairs.extend(ops.into_iter().zip(all));
+            let each = ops.into_iter().flat_map(|op| std::iter::repeat_n(op, parts));
+            pairs.extend(each.zip(all));
         }
     }
     for (kind, name, size) in there.keys().map(|(_, key)| key) {
@@ -118,22 +126,12 @@ fn matched<'a>(
     checks
 }
 
-/// What each piece of work of the truth is known by.
-fn done(vendor: Vendor, truth: &Truth) -> Vec<Key> {
-    let key = |op: &Op| {
-        let name = if op.name == "-" { String::new() } else { op.name.clone() };
-        let told = op.kind != Kind::Kernel || vendor.tells_grids();
-        (op.kind, name, if told { op.size } else { 0 })
-    };
-    truth.ops.iter().map(key).collect()
-}
-
 /// Each stream has one row, and each row one stream.
 fn streams(pairs: &[(&Op, &Found)]) -> Check {
     let (mut rows, mut wrong) = (BTreeMap::new(), Vec::new());
     let mut streams: BTreeMap<(u64, &str), (u32, u32)> = BTreeMap::new();
     for (op, found) in pairs {
-        let row = (found.queue.0, found.queue.1.as_str());
+        let row = (found.device, found.stream.as_str());
         let stream = (op.device, op.stream);
         let known = *rows.entry(stream).or_insert(row);
         let whose = *streams.entry(row).or_insert(stream);
@@ -144,7 +142,7 @@ fn streams(pairs: &[(&Op, &Found)]) -> Check {
                 op.size,
                 op.stream,
                 op.device,
-                found.queue.1
+                found.stream
             ));
         }
     }
@@ -156,19 +154,20 @@ fn streams(pairs: &[(&Op, &Found)]) -> Check {
 }
 
 /// Each piece of work has an arrow from the call that asked for it.
-fn arrows(pairs: &[(&Op, &Found)]) -> Check {
+fn arrows(vendor: Vendor, pairs: &[(&Op, &Found)]) -> Check {
     let mut calls = HashMap::new();
     let wrong = pairs.iter().filter_map(|(op, found)| {
         let what = format!("{} {}", op.kind.name(), op.size);
         let Some((call, time, thread)) = found.call else {
-            return Some(format!("{what} has none"));
+            let wanted = op.kind == Kind::Kernel || vendor.always_has_arrows();
+            return wanted.then(|| format!("{what} has none"));
         };
         if *calls.entry(call).or_insert(op.asked) != op.asked {
             return Some(format!("{what} has the one of other work"));
         }
         let inside = time >= op.asked.0 as i64 - SLACK && time <= op.asked.1 as i64 + SLACK;
         // Two calls of one thread are never so near that they could be taken for each other.
-        let exact = time >= op.asked.0 as i64 - 1_000 && time <= op.asked.1 as i64 + 1_000;
+        let exact = time >= op.asked.0 as i64 - EXACT && time <= op.asked.1 as i64 + EXACT;
         match thread {
             Some(thread) if thread != op.thread as i64 => {
                 Some(format!("{what} has one from another thread"))
@@ -201,6 +200,52 @@ fn times(pairs: &[(&Op, &Found)]) -> Check {
     Check::of("times", pairs.len(), &wrong.collect::<Vec<_>>())
 }
 
+/// A range as the trace has it: its name, the thread on whose row it lies, its times.
+struct Annotated {
+    name: String,
+    thread: Option<i64>,
+    start: i64,
+    end: i64,
+}
+
+/// Each annotation is there once, on its thread, from when it was begun to when it was ended:
+/// around the calls that were made meanwhile.
+fn annotations(truth: &[Range], found: &[Annotated]) -> Check {
+    let wrong = truth.iter().filter_map(|range| {
+        let name = &range.name;
+        let mut there = found.iter().filter(|one| one.name == *name);
+        let (Some(one), None) = (there.next(), there.next()) else {
+            let times = found.iter().filter(|one| one.name == *name).count();
+            return Some(format!("{name} is there {times} times"));
+        };
+        if one.thread != Some(range.thread as i64) {
+            return Some(format!("{name} is not on the row of its thread"));
+        }
+        let near = |time: i64, (from, to): (u64, u64)| {
+            time >= from as i64 - EXACT && time <= to as i64 + EXACT
+        };
+        let (begins, ends) = (near(one.start, range.begun), near(one.end, range.ended));
+        let off = [one.start - range.begun.0 as i64, one.end - range.ended.0 as i64];
+        (!(begins && ends)).then(|| format!("{name} begins and ends {off:?} ns off"))
+    });
+    Check::of("ranges", truth.len(), &wrong.collect::<Vec<_>>())
+}
+
+/// Annotations of the work on threads; on devices they are shown once more.
+fn ranges(trace: &Trace) -> Vec<Annotated> {
+    let slices = trace.slices.iter().filter_map(|slice| {
+        let name = trace.strings.get(slice.name);
+        let thread = match trace.tracks[slice.track].kind {
+            TrackKind::Thread(thread) => Some(trace.threads[thread].tid),
+            _ => None,
+        };
+        let ours = thread.is_some() && name.starts_with("kymo_selftest_");
+        let (start, end) = (slice.start.0, slice.end()?.0);
+        ours.then(|| Annotated { name: name.to_owned(), thread, start, end })
+    });
+    slices.collect()
+}
+
 /// The trace says itself that something is missing.
 fn losses(vendor: Vendor, trace: &Trace) -> Check {
     let mut said: Vec<String> =
@@ -230,7 +275,7 @@ pub(super) fn facts(trace: &Trace) -> Vec<(String, String)> {
     facts.map(|(key, value)| (trace.strings.get(*key).to_owned(), text(value))).collect()
 }
 
-fn activities(trace: &Trace) -> Vec<Found> {
+fn activities(vendor: Vendor, trace: &Trace) -> Vec<Found> {
     let mut calls: HashMap<usize, SliceId> = HashMap::new();
     for arrow in trace.launch_arrows() {
         if let (EventRef::Slice(from), EventRef::Activity(to)) = (arrow.from, arrow.to) {
@@ -238,37 +283,15 @@ fn activities(trace: &Trace) -> Vec<Found> {
         }
     }
     let rows = trace.activities.iter().enumerate();
-    rows.filter_map(|(row, activity)| found(trace, &activity, calls.get(&row).copied())).collect()
+    rows.filter_map(|(row, activity)| {
+        let key = keys::of(vendor, trace, &activity)?;
+        Some(found(trace, key, &activity, calls.get(&row).copied()))
+    })
+    .collect()
 }
 
-fn found(trace: &Trace, activity: &Activity, call: Option<SliceId>) -> Option<Found> {
-    let name = trace.strings.get(activity.name);
-    let kinds = [
-        ("HtoD", Kind::ToDevice),
-        ("DtoH", Kind::ToHost),
-        ("PtoP", Kind::Peer),
-        ("DtoD", Kind::Within),
-        // As PTI writes them; memory that the driver does not know is "M".
-        ("H2D", Kind::ToDevice),
-        ("M2D", Kind::ToDevice),
-        ("D2H", Kind::ToHost),
-        ("D2M", Kind::ToHost),
-        ("D2D", Kind::Within),
-        ("Memset", Kind::Set),
-    ];
-    let kind = kinds.into_iter().find(|(part, _)| name.starts_with("Mem") && name.contains(part));
-    let key = match kind {
-        Some((_, kind)) => (kind, String::new(), bytes(trace, activity)?),
-        None => {
-            // Not of the work: a runtime may have kernels of its own.
-            let name = name.strip_prefix("kymo_selftest_")?;
-            let grid = activity.launch.and_then(|launch| trace.launches[launch].grid);
-            let size = grid.map_or(0, |grid| u64::from(grid.x));
-            (Kind::Kernel, format!("kymo_selftest_{name}"), size)
-        }
-    };
+fn found(trace: &Trace, key: Key, activity: &Activity, call: Option<SliceId>) -> Found {
     let queue = &trace.queues[activity.queue];
-    let device = trace.devices[queue.device].number;
     let call = call.map(|id| {
         let slice = trace.slices.get(id);
         let thread = match trace.tracks[slice.track].kind {
@@ -277,20 +300,38 @@ fn found(trace: &Trace, activity: &Activity, call: Option<SliceId>) -> Option<Fo
         };
         (id, slice.start.0, thread)
     });
-    Some(Found {
+    // Of Gaudi, rows are engines.
+    let said = keys::text(trace, activity, "streamHandle");
+    Found {
         key,
-        queue: (device as u64, trace.strings.get(queue.name).to_owned()),
+        device: trace.devices[queue.device].number as u64,
+        stream: said.unwrap_or(trace.strings.get(queue.name)).to_owned(),
         start: activity.start.0,
         end: activity.end().0,
         call,
-    })
+    }
 }
 
-fn bytes(trace: &Trace, activity: &Activity) -> Option<u64> {
-    let key = trace.strings.find("bytes")?;
-    match trace.args.find(activity.args, key)? {
-        Value::U64(bytes) => Some(bytes),
-        Value::I64(bytes) => u64::try_from(bytes).ok(),
-        _ => None,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotations_are_found_where_they_were() {
+        let (begun, ended) = ((10_000, 10_200), (50_000, 50_100));
+        let truth = [Range { name: "r".into(), thread: 7, begun, ended }];
+        let one = |thread, start, end| Annotated { name: "r".into(), thread, start, end };
+        let good = one(Some(7), 10_100, 50_050);
+        assert!(annotations(&truth, &[good]).good);
+        for (found, why) in [
+            (vec![], "is there 0 times"),
+            (vec![one(Some(7), 10_100, 50_050), one(Some(7), 10_100, 50_050)], "2 times"),
+            (vec![one(Some(8), 10_100, 50_050)], "not on the row of its thread"),
+            (vec![one(Some(7), 8_000, 50_050)], "-2000"),
+            (vec![one(Some(7), 10_100, 52_000)], "2000"),
+        ] {
+            let check = annotations(&truth, &found);
+            assert!(!check.good && check.detail.contains(why), "{why}: {}", check.detail);
+        }
     }
 }

@@ -184,7 +184,7 @@ impl Devices for Gpu {
         Ok(address)
     }
 
-    fn host(&self, bytes: usize) -> Result<&'static mut [u32], Stop> {
+    fn host(&self, _device: u32, bytes: usize) -> Result<&'static mut [u32], Stop> {
         let mut address = 0;
         call!(self, host(&mut address, bytes, 0))?;
         // SAFETY: it was just made, of this size, and stays; it is only used here.

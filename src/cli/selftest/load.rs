@@ -26,6 +26,11 @@ impl Library {
         Err(format!("no {}", names.join(" or ")))
     }
 
+    /// What the process shares already.
+    pub(super) fn of_process() -> Library {
+        Library(libc::RTLD_DEFAULT)
+    }
+
     /// Where a function lies, for a program that is linked with the library.
     pub(super) fn find(self, name: &CStr) -> Option<*mut c_void> {
         // SAFETY: a C string; null stands for all that the process shares.

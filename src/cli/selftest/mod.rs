@@ -9,9 +9,12 @@
 //! The work is done in processes of their own, by the vendor's libraries as programs use them:
 //! nothing is compiled before, and nothing of ours takes part.
 
+mod annotate;
 mod check;
 mod client;
 mod gpu;
+mod habana;
+mod keys;
 mod load;
 mod pti;
 mod report;
@@ -51,11 +54,6 @@ impl Vendor {
             Vendor::Xpu => "xpu",
             Vendor::Hpu => "hpu",
         }
-    }
-
-    /// Whether the vendor's records say how large the launch of a kernel was.
-    fn tells_grids(self) -> bool {
-        matches!(self, Vendor::Cuda | Vendor::Hip)
     }
 }
 
@@ -192,7 +190,12 @@ fn work(vendor: Vendor, step: Step, folder: &Path) -> Result<(Output, Option<Tru
     let me = std::env::current_exe()?;
     let mut command = Command::new(&me);
     if step != Step::Alone {
-        command.args(["record", "--quiet", "--set", "SAMPLES=1", "--output"]);
+        command.args(["record", "--quiet", "--set", "SAMPLES=1"]);
+        if vendor == Vendor::Hpu {
+            // It says there which stream work was of.
+            command.args(["--set", "ALL_ARGS=1"]);
+        }
+        command.arg("--output");
         command.arg(folder.join(trace_name(vendor, step))).arg("--").arg(&me);
     }
     command.args(["__selftest", vendor.name()]).arg(&truth);

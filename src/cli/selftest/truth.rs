@@ -47,6 +47,19 @@ pub(super) struct Op {
     pub(super) done: u64,
 }
 
+/// A range around some of it, and when it was begun and ended, by `CLOCK_BOOTTIME`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Range {
+    pub(super) name: String,
+    /// As that of a piece of work.
+    pub(super) thread: u64,
+    pub(super) begun: (u64, u64),
+    pub(super) ended: (u64, u64),
+}
+
+/// What a line begins with that tells of one.
+const RANGE: &str = "range ";
+
 /// All of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Truth {
@@ -56,6 +69,8 @@ pub(super) struct Truth {
     /// Kernels that the program's own profiler reported, if it had one.
     pub(super) reported: Option<u64>,
     pub(super) ops: Vec<Op>,
+    /// Annotations: each has a name of its own.
+    pub(super) ranges: Vec<Range>,
 }
 
 impl Truth {
@@ -73,6 +88,10 @@ impl Truth {
             text +=
                 &format!("{kind} {device} {stream} {thread} {name} {size} {from} {to} {done}\n");
         }
+        for Range { name, thread, begun, ended } in &self.ranges {
+            let ((b0, b1), (e0, e1)) = (begun, ended);
+            text += &format!("{RANGE}{name} {thread} {b0} {b1} {e0} {e1}\n");
+        }
         text
     }
 
@@ -82,9 +101,20 @@ impl Truth {
         let devices = head.next()?.parse().ok()?;
         let hash = head.next()?.parse().ok()?;
         let reported = head.next()?.parse::<i64>().ok()?;
-        let ops = lines.map(op).collect::<Option<Vec<_>>>()?;
-        Some(Truth { devices, hash, reported: u64::try_from(reported).ok(), ops })
+        let (ranges, ops): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(RANGE));
+        let ops = ops.into_iter().map(op).collect::<Option<Vec<_>>>()?;
+        let ranges = ranges.into_iter().map(range).collect::<Option<Vec<_>>>()?;
+        Some(Truth { devices, hash, reported: u64::try_from(reported).ok(), ops, ranges })
     }
+}
+
+fn range(line: &str) -> Option<Range> {
+    let mut words = line.strip_prefix(RANGE)?.split(' ');
+    let name = words.next()?.to_owned();
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let thread = number()?;
+    let (begun, ended) = ((number()?, number()?), (number()?, number()?));
+    Some(Range { name, thread, begun, ended })
 }
 
 fn op(line: &str) -> Option<Op> {
@@ -117,7 +147,10 @@ mod tests {
             done: 8,
         };
         let set = Op { kind: Kind::Set, name: "-".to_owned(), ..kernel.clone() };
-        let truth = Truth { devices: 2, hash: 11, reported: Some(1), ops: vec![kernel, set] };
+        let name = "kymo_selftest_lane_0_1".to_owned();
+        let range = Range { name, thread: 77, begun: (1, 2), ended: (3, 4) };
+        let (ops, ranges) = (vec![kernel, set], vec![range]);
+        let truth = Truth { devices: 2, hash: 11, reported: Some(1), ops, ranges };
         assert_eq!(Truth::parse(&truth.to_text()), Some(truth));
         assert_eq!(Truth::parse("1 2"), None);
     }

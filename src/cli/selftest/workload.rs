@@ -3,9 +3,11 @@
 //! has a size that no other of its kind has, by which it is found again.
 
 use super::Vendor;
+use super::annotate::Annotate;
 use super::client::Client;
 use super::gpu::Gpu;
-use super::truth::{Kind, Op, Truth};
+use super::habana::Habana;
+use super::truth::{Kind, Op, Range, Truth};
 use super::zero::Zero;
 
 /// Why it was not done.
@@ -27,8 +29,8 @@ pub(super) trait Devices: Sync {
     /// All kernels, on a device that is this thread's.
     fn kernels(&self, device: u32) -> Result<Vec<Handle>, Stop>;
     fn memory(&self, device: u32, bytes: usize) -> Result<Handle, Stop>;
-    /// Memory of the host that devices can reach.
-    fn host(&self, bytes: usize) -> Result<&'static mut [u32], Stop>;
+    /// Memory of the host that a device can reach.
+    fn host(&self, device: u32, bytes: usize) -> Result<&'static mut [u32], Stop>;
     fn stream(&self, device: u32) -> Result<Handle, Stop>;
     /// Has a kernel write so many words: where, how many, and what.
     fn launch(
@@ -92,15 +94,17 @@ pub(super) fn run(vendor: Vendor, client: bool) -> Result<Truth, Stop> {
         Vendor::Cuda => Box::new(Gpu::open(false)?),
         Vendor::Hip => Box::new(Gpu::open(true)?),
         Vendor::Xpu => Box::new(Zero::open()?),
-        Vendor::Hpu => return Err(Stop::Missing("kymo has no work for Synapse yet".into())),
+        Vendor::Hpu => Box::new(Habana::open()?),
     };
     let client = if client { Client::start(vendor)? } else { None };
+    let annotate = Annotate::find(vendor);
     let mut truth = Truth { devices: gpu.count(), ..Truth::default() };
     let done: Result<Vec<Lane<'_>>, Stop> = std::thread::scope(|scope| {
         let lanes = (0..gpu.count()).flat_map(|device| (0..THREADS).map(move |n| (device, n)));
-        let gpu = &*gpu;
-        let threads: Vec<_> =
-            lanes.map(|(device, thread)| scope.spawn(move || lane(gpu, device, thread))).collect();
+        let (gpu, annotate) = (&*gpu, &annotate);
+        let threads: Vec<_> = lanes
+            .map(|(device, thread)| scope.spawn(move || lane(gpu, annotate, device, thread)))
+            .collect();
         let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|_| Err(Stop::Failed("a thread panicked".into())))
         };
@@ -109,6 +113,7 @@ pub(super) fn run(vendor: Vendor, client: bool) -> Result<Truth, Stop> {
     for lane in done? {
         truth.hash = truth.hash.rotate_left(9) ^ lane.hash;
         truth.ops.extend(lane.ops);
+        truth.ranges.extend(lane.ranges);
     }
     truth.reported = client.map(Client::stop);
     Ok(truth)
@@ -117,6 +122,7 @@ pub(super) fn run(vendor: Vendor, client: bool) -> Result<Truth, Stop> {
 /// What a thread does.
 struct Lane<'a> {
     gpu: &'a dyn Devices,
+    annotate: &'a Annotate,
     device: u32,
     streams: Vec<Handle>,
     kernels: Vec<Handle>,
@@ -126,16 +132,23 @@ struct Lane<'a> {
     first_stream: u32,
     first_kernel: u32,
     ops: Vec<Op>,
+    ranges: Vec<Range>,
     hash: u64,
 }
 
-fn lane(gpu: &dyn Devices, device: u32, number: u32) -> Result<Lane<'_>, Stop> {
+fn lane<'a>(
+    gpu: &'a dyn Devices,
+    annotate: &'a Annotate,
+    device: u32,
+    number: u32,
+) -> Result<Lane<'a>, Stop> {
     gpu.select(device)?;
     let streams = (0..STREAMS).map(|_| gpu.stream(device)).collect::<Result<_, _>>()?;
     // SAFETY: always succeeds.
     let thread = unsafe { libc::gettid() } as u64;
     let mut lane = Lane {
         gpu,
+        annotate,
         device,
         streams,
         kernels: gpu.kernels(device)?,
@@ -144,9 +157,11 @@ fn lane(gpu: &dyn Devices, device: u32, number: u32) -> Result<Lane<'_>, Stop> {
         first_stream: number * STREAMS,
         first_kernel: number * KERNELS,
         ops: Vec::new(),
+        ranges: Vec::new(),
         hash: 0,
     };
-    lane.work()?;
+    let name = format!("kymo_selftest_lane_{device}_{number}");
+    lane.annotated(&name, Lane::work)?;
     Ok(lane)
 }
 
@@ -166,7 +181,7 @@ impl Lane<'_> {
         gpu.select(other)?;
         let far = gpu.memory(other, bytes)?;
         gpu.select(here)?;
-        let (from, to) = (gpu.host(bytes)?, gpu.host(bytes)?);
+        let (from, to) = (gpu.host(here, bytes)?, gpu.host(here, bytes)?);
         for (at, word) in (0..).zip(from.iter_mut()) {
             *word = at * 3 + here;
         }
@@ -174,9 +189,10 @@ impl Lane<'_> {
         let (one, two) = ((one, here), (two, here));
         for which in 0..STREAMS {
             self.copy(Kind::ToDevice, which, one, (from, here))?;
-            for kernel in 0..KERNELS {
-                self.kernel(kernel, which, one.0)?;
-            }
+            let name = format!("kymo_selftest_kernels_{here}_{}", self.first_stream + which);
+            self.annotated(&name, |lane| {
+                (0..KERNELS).try_for_each(|kernel| lane.kernel(kernel, which, one.0))
+            })?;
             self.copy(Kind::Within, which, two, one)?;
             self.set(which, two.0)?;
             if other != here && gpu.has_peers() {
@@ -193,6 +209,23 @@ impl Lane<'_> {
         let words = self.copy(Kind::ToHost, 1, (back, here), one)?;
         self.finish(1)?;
         self.add(&to[..words]);
+        Ok(())
+    }
+
+    /// Puts a range around what `body` does, and notes when.
+    fn annotated(
+        &mut self,
+        name: &str,
+        body: impl FnOnce(&mut Self) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let before = now();
+        self.annotate.push(name);
+        let begun = (before, now());
+        body(self)?;
+        let before = now();
+        self.annotate.pop();
+        let (name, thread) = (name.to_owned(), self.thread);
+        self.ranges.push(Range { name, thread, begun, ended: (before, now()) });
         Ok(())
     }
 

@@ -196,7 +196,7 @@ impl Devices for Zero {
         Ok(address)
     }
 
-    fn host(&self, bytes: usize) -> Result<&'static mut [u32], Stop> {
+    fn host(&self, _device: u32, bytes: usize) -> Result<&'static mut [u32], Stop> {
         let mut address = 0;
         let desc = Desc::new(HOST_MEMORY_DESC);
         call!(self, host(self.context, &desc, bytes, PAGE, &mut address))?;

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString};
 
-use crate::tables::{Library, functions};
+use crate::tables::{LIBRARIES, Library, functions};
 
 /// What `call` in a script stands for.
 pub(crate) struct Function {
@@ -17,12 +17,11 @@ pub(crate) struct Function {
 pub(crate) fn other(text: &str) -> Option<&'static Function> {
     let (name, word) = text.split_once(':').unwrap_or((text, ""));
     let name = name.strip_prefix("cuda").map_or(name.to_owned(), |rest| format!("hip{rest}"));
-    let libraries = [Library::Hip, Library::Rccl, Library::Roctx];
     let named = |library: Library| {
         let name = functions(library).iter().find(|f| f.to_bytes() == name.as_bytes())?;
         Some((library, *name))
     };
-    let (library, name) = libraries.into_iter().find_map(named)?;
+    let (library, name) = LIBRARIES.into_iter().find_map(named)?;
     let word = Box::leak(CString::new(word).ok()?.into_boxed_c_str());
     Some(Box::leak(Box::new(Function { library, name, word })))
 }

@@ -5,9 +5,10 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::tables::{Event, Library, Observe, Table};
+use crate::tables::{Event, LIBRARIES, Library, Observe, Table};
 
-static TABLES: [Table; 3] = [const { Table { observe: AtomicPtr::new(ptr::null_mut()) } }; 3];
+static TABLES: [Table; LIBRARIES.len()] =
+    [const { Table { observe: AtomicPtr::new(ptr::null_mut()) } }; LIBRARIES.len()];
 
 type Register = unsafe extern "C" fn(
     *const c_char,
@@ -35,13 +36,19 @@ pub(crate) fn register() {
         }
         // SAFETY: the function of this name has this type.
         let register = unsafe { std::mem::transmute::<*mut c_void, Register>(found) };
-        let names: [(&CStr, Library); 3] =
-            [(c"hip", Library::Hip), (c"rccl", Library::Rccl), (c"roctx", Library::Roctx)];
-        for (name, library) in names {
-            let table = ptr::from_ref(&TABLES[library as usize]).cast_mut().cast::<c_void>();
-            // ROCTX has three tables; the fake uses the first.
-            let mut tables = [table, table, table];
-            let count = if library == Library::Roctx { 3 } else { 1 };
+        let names: [(&CStr, Library, u64); 4] = [
+            (c"hsa", Library::Hsa, 1),
+            (c"hip", Library::Hip, 1),
+            (c"rccl", Library::Rccl, 1),
+            // It has three tables.
+            (c"roctx", Library::Roctx, 3),
+        ];
+        for (name, library, count) in names {
+            let table = |at: usize| {
+                let table = TABLES.get(library as usize + at).unwrap_or(&TABLES[0]);
+                ptr::from_ref(table).cast_mut().cast::<c_void>()
+            };
+            let mut tables = [table(0), table(1), table(2)];
             let mut id = 0_u64;
             // SAFETY: tables that live for ever, and a place for the id.
             unsafe {

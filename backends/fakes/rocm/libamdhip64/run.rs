@@ -119,7 +119,14 @@ fn act(statement: &Statement, place: Place) {
         Verb::Wait(event) => {
             let time = timeline::recorded(place, *event).time;
             let arguments = [stream, pointer(c"event", u64::from(*event)), number(c"flags", 0)];
-            hip(c"hipStreamWaitEvent", &arguments, &|_| timeline::hold(place, time));
+            hip(c"hipStreamWaitEvent", &arguments, &|correlation| {
+                let start = timeline::done(place.context, Some(place.stream)).max(realtime());
+                timeline::hold(place, time);
+                let (end, event) = (time.max(start) + 1, 0xe000 + u64::from(*event));
+                let Place { device, stream, .. } = place;
+                let waited = Event::Waited { device, stream, correlation, event, start, end };
+                tell(Library::Hip, &waited);
+            });
         }
         Verb::Call(function) => other(function, place),
         Verb::Overhead(operation) => {
@@ -132,6 +139,12 @@ fn act(statement: &Statement, place: Place) {
             let bytes = if *operation == 1 { *bytes as i64 } else { -1 };
             let (device, correlation, address) = (place.device, 0, *address);
             tell(Library::Hip, &Event::Memory { device, correlation, address, bytes });
+        }
+        Verb::Memory(Deed::Unified { kind }, address, bytes) => {
+            let (end, moved) = (realtime(), *kind != 4);
+            let (device, start) = (place.device, end - statement.dur);
+            let (address, bytes) = (*address, *bytes);
+            tell(Library::Hip, &Event::Pages { device, moved, address, bytes, start, end });
         }
         // Of CUDA: memory that is not simply allocated, and the end of a context.
         Verb::Memory(..) | Verb::Destroy => {}
@@ -229,9 +242,16 @@ fn other(function: &Function, place: Place) {
             integer(c"datatype", 7),
             if name == c"ncclSend" { integer(c"peer", 3) } else { integer(c"op", 0) },
         ],
-        b"roctxMarkA" | b"roctxRangePushA" | b"roctxRangeStartA" => {
+        b"roctxMarkA" | b"roctxRangePushA" | b"roctxRangeStartA" | b"roctxNameOsThread" => {
             vec![text(c"message", function.word)]
         }
+        b"roctxProfilerPause" | b"roctxProfilerResume" => {
+            vec![size(c"tid", word.parse().unwrap_or(0))]
+        }
+        b"roctxNameHipStream" => {
+            vec![text(c"name", c"loader"), pointer(c"stream", numbered())]
+        }
+        b"hsa_memory_allocate" => vec![size(c"size", amount)],
         b"roctxRangeStop" => vec![size(c"id", RANGES.load(Ordering::Relaxed))],
         _ => Vec::new(),
     };

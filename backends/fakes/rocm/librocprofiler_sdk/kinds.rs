@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::settings::toolkit;
 use crate::status::{KIND_NOT_FOUND, SUCCESS, call};
-use crate::tables::{Library, functions};
+use crate::tables::{LIBRARIES, Library, functions};
 
 /// Kinds 1 to 11 of both lists are the same in all versions.
 const FIRST: [&CStr; 9] = [
@@ -113,6 +113,9 @@ pub(crate) fn of_library(library: Library) -> c_int {
         Library::Hip => c"HIP_RUNTIME_API",
         Library::Rccl => c"RCCL_API",
         Library::Roctx => c"MARKER_CORE_API",
+        Library::RoctxControl => c"MARKER_CONTROL_API",
+        Library::RoctxName => c"MARKER_NAME_API",
+        Library::Hsa => c"HSA_CORE_API",
     })
 }
 
@@ -128,8 +131,7 @@ fn operations(kind: c_int) -> Option<Vec<(c_int, &'static CStr)>> {
             [c"HIP_STREAM_NONE", c"HIP_STREAM_CREATE", c"HIP_STREAM_DESTROY", c"HIP_STREAM_SET"];
         return Some((0..).zip(names).collect());
     }
-    let libraries = [Library::Hip, Library::Rccl, Library::Roctx];
-    let library = libraries.into_iter().find(|library| of_library(*library) == kind)?;
+    let library = LIBRARIES.into_iter().find(|library| of_library(*library) == kind)?;
     let named = |name: &&'static CStr| (operation(library, name) as c_int, *name);
     Some(functions(library).iter().map(named).collect())
 }

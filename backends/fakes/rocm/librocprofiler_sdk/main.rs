@@ -33,6 +33,7 @@
 //! | `no-agents` | the machine have a processor only |
 //! | `drop:10` | every 10th record of device work be dropped, and counted |
 //! | `zero-times:10` | every 10th have no times |
+//! | `future:10` | every 10th record of device work end in an hour |
 //! | `backwards:10` | every 10th end before it begins |
 //! | `no-correlation` | none know its call |
 //! | `no-name` | kernels have no name |

@@ -39,6 +39,20 @@ pub(crate) extern "C" fn observe(event: &Event<'_>) {
             let record = record::allocation(&when, gpu(*device), *address, *bytes);
             add(record, c"MEMORY_ALLOCATION", realtime());
         }
+        Event::Pages { device, moved, address, bytes, start, end } => {
+            let (times, agents) = ((boottime(*start), boottime(*end)), [CPU, gpu(*device)]);
+            let record = record::pages(times, *moved, agents, (*address, *bytes));
+            let kind = if *moved { c"KFD_PAGE_MIGRATE" } else { c"KFD_PAGE_FAULT" };
+            add(record, kind, *end);
+        }
+        Event::Waited { device, stream, correlation, event, start, end } => {
+            let when = when(*correlation, boottime(*start), boottime(*end));
+            let queue = u64::from(*device) * 100 + u64::from(*stream) % QUEUES;
+            for operation in [1, 2] {
+                let record = record::event(&when, operation, gpu(*device), (queue, 77), *event);
+                add(record, c"HIP_EVENT", *end);
+            }
+        }
         Event::Scratch { device, operation, bytes, start, end } => {
             let when = when(0, boottime(*start), boottime(*end));
             let record = record::scratch(&when, *operation, gpu(*device), 4, *bytes);
@@ -102,6 +116,9 @@ fn add_work(record: Option<Record>, kind: &CStr, end: u64) {
     }
     if befalls("backwards", number) {
         record.put(48, 1, 8);
+    }
+    if befalls("future", number) {
+        record.put(48, system() + settings::HOUR, 8);
     }
     if befalls("truncated", number) {
         let half = record.words[0] / 2;

@@ -154,6 +154,46 @@ pub(crate) fn graph(
     Some(record)
 }
 
+/// What the driver says of pages, of which this process is not the only user.
+pub(crate) fn pages(
+    (start, end): (u64, u64),
+    moved: bool,
+    agents: [u64; 2],
+    (address, bytes): (u64, u64),
+) -> Option<Record> {
+    let [host, agent] = agents;
+    let (kind, size) = match moved {
+        true => (c"KFD_PAGE_MIGRATE", 96),
+        false => (c"KFD_PAGE_FAULT", 56),
+    };
+    // A GPU page fault moved them; a write fault that was resolved by moving.
+    let mut record = Record::new(kind, if moved { 1 } else { 2 }, size)?;
+    record.put(16, start, 8);
+    record.put(24, end, 8);
+    record.put(32, std::process::id().into(), 4);
+    let fields: &[u64] = match moved {
+        true => &[address, address + bytes, host, agent, 0, agent],
+        false => &[agent, address],
+    };
+    fields.iter().enumerate().for_each(|(at, value)| record.put(40 + 8 * at, *value, 8));
+    Some(record)
+}
+
+/// A barrier that waits for an event, or that is one.
+pub(crate) fn event(
+    when: &When,
+    operation: u32,
+    agent: u64,
+    (queue, source): (u64, u64),
+    event: u64,
+) -> Option<Record> {
+    let mut record = Record::new(c"HIP_EVENT", operation, 88)?;
+    work(&mut record, when);
+    let fields = [agent, queue, event, source];
+    fields.into_iter().enumerate().for_each(|(at, value)| record.put(56 + 8 * at, value, 8));
+    Some(record)
+}
+
 /// Of a kind that this version does not name.
 pub(crate) fn unknown() -> Record {
     Record { category: 1, kind: 99, words: vec![64, 99, 7, 7, 7, 7, 7, 7].into() }

@@ -131,9 +131,11 @@ pub unsafe extern "C" fn rocprofiler_set_api_table(
     if count == 0 || TOOLS.load(Ordering::Relaxed) == 0 {
         return 0;
     }
-    // SAFETY: the fake HIP's tables, which live for ever.
-    let table = unsafe { &*(*tables).cast::<Table>() };
-    table.observe.store(observe::observe as *mut (), Ordering::Release);
+    for at in 0..count as usize {
+        // SAFETY: the fake HIP's tables, which live for ever.
+        let table = unsafe { &*(*tables.add(at)).cast::<Table>() };
+        table.observe.store(observe::observe as *mut (), Ordering::Release);
+    }
     0
 }
 

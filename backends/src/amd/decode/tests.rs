@@ -17,6 +17,9 @@ const NUMBERS: Numbers = Numbers {
     scratch: Some(12),
     allocation: Some(16),
     graph: Some(33),
+    migration: Some(6),
+    fault: Some(7),
+    event: Some(8),
 };
 
 fn decoder() -> (&'static Notes, Decoder) {

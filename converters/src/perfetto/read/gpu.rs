@@ -274,6 +274,10 @@ impl Reader {
     pub(super) fn gpu_info(&mut self, machine: u32, bytes: &[u8]) {
         let gpus = Fields::new(bytes).filter(|(number, _)| *number == 1);
         for (number, (_, gpu)) in gpus.enumerate() {
+            // A place that is another process's to describe.
+            if gpu.bytes().is_empty() {
+                continue;
+            }
             let id = self.gpu.device(&mut self.trace, machine, number as i64);
             let trace = &mut self.trace;
             let mut extra = Vec::new();
