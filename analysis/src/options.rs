@@ -2,6 +2,7 @@
 
 use crate::Reading;
 use crate::metric::diff::Side;
+use crate::metric::stacks::Weight;
 
 /// Options of metrics. The defaults are those of the tools that have the metric.
 #[derive(Clone, PartialEq, Debug)]
@@ -48,8 +49,21 @@ pub struct Options {
     /// Whether Python functions count as callees of operators (`operators`), as they do in a
     /// `torch.profiler` with `verbose=True`.
     pub python_functions: bool,
+    /// How many Python functions tell operators apart (`operators_by_stack`).
+    pub stack_depth: usize,
+    /// Which time stacks have (`stacks`).
+    pub weight: Weight,
+    /// Whether PyTorch's rules are followed where they differ (`stacks`).
+    pub torch: bool,
     /// Whether long names are shortened to what tells them apart.
     pub short_names: bool,
+    /// How much slower, as a part of one, something may become (`regressions`).
+    pub fail_above: f64,
+    /// The floating point operations of a device per second, if not those of the table of
+    /// devices (`roofline`).
+    pub peak_flops: Option<f64>,
+    /// The bytes of memory that a device moves per second, likewise.
+    pub peak_bandwidth: Option<f64>,
 }
 
 impl Default for Options {
@@ -74,7 +88,13 @@ impl Default for Options {
             instance: (0, 0),
             side: Side::All,
             python_functions: false,
+            stack_depth: 5,
+            weight: Weight::Host,
+            torch: false,
             short_names: false,
+            fail_above: 0.03,
+            peak_flops: None,
+            peak_bandwidth: None,
         }
     }
 }

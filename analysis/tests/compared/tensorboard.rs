@@ -69,8 +69,12 @@ fn kernels(model: &Model<'_>, view: &Path, context: &str, tally: &mut Tally) {
         let context = format!("{context} {name}");
         tally.value(label, &context, theirs[0].as_str().unwrap(), name, none);
         let own = cells.text("tensor_cores", row).unwrap();
-        if theirs[1] == "No" && own == "Yes" && !uses_tensor_cores(name) {
-            tally.except("TensorBoard: kernels on tensor cores whose names it does not know", 1);
+        let by_name = if uses_tensor_cores(name) { "Yes" } else { "No" };
+        if theirs[1] == by_name && own != by_name {
+            tally.except(
+                "TensorBoard: kernels whose names it does not know, or takes for others",
+                1,
+            );
         } else {
             tally.value(label, &context, theirs[1].as_str().unwrap(), own, none);
         }

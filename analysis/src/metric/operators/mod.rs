@@ -1,15 +1,21 @@
 //! Operators, calls and kernels by name, as `key_averages()` of PyTorch's profiler has them.
 //!
 //! An operator's own time is what it does not spend in operators and calls that it calls (and,
-//! with --python-functions, in Python functions); its device time is that of the work that it and those launched. Work belongs
-//! to the operator whose `External id` it has. Kernels have rows of their own **besides**: adding
+//! with --python-functions, in Python functions); its device time is that of the work that it and
+//! those launched. Work belongs to the operator whose `External id` it has. Kernels have rows of their own **besides**: adding
 //! rows counts work twice. `ProfilerStep#N` is `ProfilerStep*`; an only child of its parent's
 //! name is its parent. Memory is what was allocated less what was freed while an event lasted, on
 //! any thread.
 //!
+//! `operators_by_stack` tells operators apart by the Python functions around them: the innermost
+//! ones, as many as `--stack-depth` says, with `;` between them. Backward operators have those of
+//! the forward operator. There, Python functions count as callees, since a profiler that records
+//! stacks for `key_averages` has `verbose=True`.
+//!
 //! `--compat torch` prints `table()` to the character.
 
 mod flops;
+mod stacks;
 mod tree;
 
 use arrow_array::RecordBatch;
@@ -20,7 +26,9 @@ use crate::model::Kind;
 use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options, Unit};
-use tree::Tree;
+pub(super) use flops::Inputs;
+pub(super) use stacks::stacks;
+pub(super) use tree::Tree;
 
 /// By name.
 pub const METRIC: Metric = Metric {
@@ -41,10 +49,23 @@ pub const BY_SHAPE: Metric = Metric {
     over_ranks: one_by_one,
 };
 
+/// By name and stack.
+pub const BY_STACK: Metric = Metric {
+    name: "operators_by_stack",
+    answers: "the same by the Python functions around them",
+    columns: COLUMNS,
+    of_trace: by_stack,
+    over_ranks: one_by_one,
+};
+
 const COLUMNS: &[Column] = &[
     Column::int("rank", "the rank"),
     Column::text("name", "the operator, call, kernel or annotation"),
     Column::text("input_shapes", "the shapes of its inputs; null if not told apart"),
+    Column::text(
+        "stack",
+        "the Python functions around it, the innermost first; null if not told apart",
+    ),
     Column::text("device_type", "CPU or device"),
     Column::int("is_user_annotation", "1 for ranges that the program named"),
     Column::int("calls", "how often it came"),
@@ -77,56 +98,46 @@ struct Sum {
     flops: f64,
 }
 
-/// Name, shapes, on a device, an annotation.
-type Key = (String, Option<String>, bool, bool);
+/// Name, shapes, stack, on a device, an annotation.
+type Key = (String, Option<String>, Option<String>, bool, bool);
+
+/// What tells operators apart besides their names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Name,
+    Shape,
+    Stack,
+}
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    table(model, options, false)
+    table(model, options, By::Name)
 }
 
 fn by_shape(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    table(model, options, true)
+    table(model, options, By::Shape)
 }
 
-fn table(model: &Model<'_>, options: &Options, shapes: bool) -> Result<RecordBatch, Error> {
-    let tree = Tree::of(model, options.python_functions)?;
-    let mut order: Vec<(Key, Sum)> = Vec::new();
-    let mut places: HashMap<Key, usize> = HashMap::new();
-    for at in tree.all() {
-        let event = &tree.events[at];
-        let kind = model.events.kinds[event.row as usize];
-        if kind == Kind::Python {
-            continue;
-        }
-        let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
-        let shape = shapes.then(|| input_shapes(model, event.row));
-        let name = tree::name(model, event.row).to_owned();
-        let key = (name, shape, event.on_device, annotation);
-        let place = *places.entry(key.clone()).or_insert_with(|| {
-            order.push((key, Sum::default()));
-            order.len() - 1
-        });
-        let sum = &mut order[place].1;
-        sum.calls += 1;
-        sum.host += tree.host_time(at);
-        sum.self_host += tree.self_host_time(at);
-        sum.device += tree.device_time(at);
-        sum.self_device += tree.self_device_time(at);
-        sum.flops += flops::of(model, event.row);
-        for side in [0, 1] {
-            sum.memory[side] += event.memory[side];
-            sum.self_memory[side] += tree.self_memory(at, side);
-        }
+fn by_stack(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    if !model.events.kinds.contains(&Kind::Python) {
+        let what = "has no Python functions (with_stack=True records them)";
+        return Err(Error::Nothing(format!("rank {} {what}", model.rank)));
     }
+    table(model, options, By::Stack)
+}
+
+fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Error> {
+    let tree = Tree::of(model, options.python_functions || by == By::Stack)?;
+    let sums = sums(model, options, &tree, by);
     let has_shapes = model.trace.strings.find("Input Dims").is_some();
     let mut rows = Rows::new(COLUMNS);
-    for ((name, shapes, on_device, annotation), sum) in order {
+    for ((name, shapes, stack, on_device, annotation), sum) in sums {
         let mean = |time: f64| time / sum.calls as f64;
         let memory = |bytes: i64| tree.has_memory.then_some(bytes);
         rows.push([
             model.rank.into(),
             name.as_str().into(),
             shapes.as_deref().into(),
+            stack.as_deref().into(),
             if on_device { "device" } else { "CPU" }.into(),
             i64::from(annotation).into(),
             sum.calls.into(),
@@ -144,6 +155,44 @@ fn table(model: &Model<'_>, options: &Options, shapes: bool) -> Result<RecordBat
         ]);
     }
     rows.finish()
+}
+
+/// Rows in the order in which they come first.
+fn sums(model: &Model<'_>, options: &Options, tree: &Tree, by: By) -> Vec<(Key, Sum)> {
+    let stacks = if by == By::Stack { stacks(model, tree) } else { Vec::new() };
+    let mut order: Vec<(Key, Sum)> = Vec::new();
+    let mut places: HashMap<Key, usize> = HashMap::new();
+    for at in tree.all() {
+        let event = &tree.events[at];
+        let kind = model.events.kinds[event.row as usize];
+        if kind == Kind::Python {
+            continue;
+        }
+        let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
+        let shape = (by == By::Shape).then(|| input_shapes(model, event.row));
+        let stack = (by == By::Stack).then(|| {
+            let frames = stacks[at].iter().take(options.stack_depth);
+            frames.map(|row| model.name(*row)).collect::<Vec<_>>().join(";")
+        });
+        let name = tree::name(model, event.row).to_owned();
+        let key = (name, shape, stack, event.on_device, annotation);
+        let place = *places.entry(key.clone()).or_insert_with(|| {
+            order.push((key, Sum::default()));
+            order.len() - 1
+        });
+        let sum = &mut order[place].1;
+        sum.calls += 1;
+        sum.host += tree.host_time(at);
+        sum.self_host += tree.self_host_time(at);
+        sum.device += tree.device_time(at);
+        sum.self_device += tree.self_device_time(at);
+        sum.flops += flops::of(model, event.row);
+        for side in [0, 1] {
+            sum.memory[side] += event.memory[side];
+            sum.self_memory[side] += tree.self_memory(at, side);
+        }
+    }
+    order
 }
 
 fn nanos(micros: f64) -> f64 {
