@@ -1,6 +1,7 @@
 //! What can be chosen: one set of options for all metrics, each of which reads its own.
 
 use crate::Reading;
+use crate::compat::tensorboard::Plugin;
 use crate::metric::diff::Side;
 use crate::metric::stacks::Weight;
 
@@ -9,6 +10,9 @@ use crate::metric::stacks::Weight;
 pub struct Options {
     /// Whose rules are followed.
     pub reading: Reading,
+    /// The state of the TensorBoard plugin whose rules are followed (`overview`,
+    /// `gpu_utilization`); none for the exact reading.
+    pub tensorboard: Option<Plugin>,
     /// Device streams that are wanted; empty for all.
     pub streams: Vec<i64>,
     /// Profiler steps that are wanted; empty for all.
@@ -70,6 +74,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             reading: Reading::Exact,
+            tensorboard: None,
             streams: Vec::new(),
             steps: Vec::new(),
             devices: Vec::new(),

@@ -78,6 +78,8 @@ pub static ALL: &[Metric] = &[
     metric::call_graph::STACKS,
     metric::collectives::METRIC,
     metric::kernels::METRIC,
+    metric::overview::METRIC,
+    metric::gpu_utilization::METRIC,
     metric::operators::METRIC,
     metric::operators::BY_SHAPE,
     metric::operators::BY_STACK,

@@ -92,6 +92,12 @@ impl Events {
         }
     }
 
+    /// The category of an event of the host; none for other events.
+    pub fn category(&self, trace: &Trace, row: u32) -> StrId {
+        let at = self.rows[row as usize] as usize;
+        trace.slices.categories().get(at).copied().unwrap_or(StrId::NONE)
+    }
+
     /// Only some of the rows, in the order in which they are given.
     pub fn select(&self, rows: &[u32]) -> Events {
         fn pick<T: Copy>(from: &[T], rows: &[u32]) -> Vec<T> {

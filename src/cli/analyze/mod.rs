@@ -8,6 +8,7 @@ use super::{Refusal, files, say, status};
 use clap::{Args, ValueEnum};
 use inputs::Inputs;
 use kymograph_analysis::compat::hta::{Rules, Version};
+use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_analysis::{Metric, Options, Reading, registry, render, run, table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -120,6 +121,11 @@ enum Compat {
     Hta,
     /// traceinsight 0.6, its successor.
     Traceinsight,
+    /// torch-tb-profiler 0.4.3, TensorBoard's plugin: `overview`, `gpu_utilization`, `kernels`,
+    /// `operators` and `operators_by_shape`.
+    Tensorboard,
+    /// The last state of that plugin's source.
+    TensorboardLast,
     /// torch.profiler: `operators` as `key_averages().table()` prints them, `stacks` as
     /// `export_stacks` writes them.
     Torch,
@@ -186,6 +192,14 @@ impl Analyze {
         if matches!(self.compat, Some(Compat::Torch)) && !found.iter().all(of_torch) {
             let what = "--compat torch is for operators, those by shape and by stack, and stacks";
             return Err(Refusal(what.to_owned()));
+        }
+        const OF_PLUGIN: [&str; 5] =
+            ["overview", "gpu_utilization", "kernels", "operators", "operators_by_shape"];
+        let of_plugin = |metric: &&Metric| OF_PLUGIN.contains(&metric.name);
+        let plugin = matches!(self.compat, Some(Compat::Tensorboard | Compat::TensorboardLast));
+        if plugin && !found.iter().all(of_plugin) {
+            let what = format!("--compat tensorboard is for {}", OF_PLUGIN.join(", "));
+            return Err(Refusal(what));
         }
         let for_stacks = matches!(self.format, Format::Collapsed | Format::Speedscope);
         if for_stacks && found.iter().any(|metric| metric.name != "stacks") {
@@ -259,7 +273,12 @@ impl Analyze {
             options.reading = match tool {
                 Compat::Hta => hta(Version::Hta),
                 Compat::Traceinsight => hta(Version::TraceInsight),
-                Compat::Torch => Reading::Exact,
+                Compat::Torch | Compat::Tensorboard | Compat::TensorboardLast => Reading::Exact,
+            };
+            options.tensorboard = match tool {
+                Compat::Tensorboard => Some(Plugin::Wheel),
+                Compat::TensorboardLast => Some(Plugin::Last),
+                _ => None,
             };
             options.torch = matches!(tool, Compat::Torch);
         }

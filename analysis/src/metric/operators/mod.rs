@@ -12,9 +12,14 @@
 //! the forward operator. There, Python functions count as callees, since a profiler that records
 //! stacks for `key_averages` has `verbose=True`.
 //!
-//! `--compat torch` prints `table()` to the character.
+//! `--compat torch` prints `table()` to the character. `--compat tensorboard` has the operator view
+//! of the TensorBoard plugin, by name and by shapes: only operators, the longest on devices first;
+//! their own time is without that of calls of the runtime that have their `External id`, whose
+//! work is theirs; version 0.4.3 knows none of those since PyTorch 1.12. Whether operators can
+//! use tensor cores, and how much of their device time did, is told by the plugin's lists of names.
 
 mod flops;
+mod plugin;
 mod stacks;
 mod tree;
 
@@ -22,9 +27,10 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 use kymograph_converters::trace::{ArgsId, Value};
 
+use crate::compat::tensorboard::Plugin;
 use crate::model::Kind;
 use crate::registry::one_by_one;
-use crate::table::Rows;
+use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options, Unit};
 pub(super) use flops::Inputs;
 pub(super) use stacks::stacks;
@@ -83,6 +89,9 @@ const COLUMNS: &[Column] = &[
     Column::int("device_memory", "allocated less freed on devices").unit(Unit::Bytes),
     Column::int("self_device_memory", "that by itself").unit(Unit::Bytes),
     Column::float("flops", "floating point operations by its shapes; null if the trace has none"),
+    Column::text("tensor_cores_eligible", "Yes or No, by --compat tensorboard; null without"),
+    Column::percent("tensor_cores_self", "of its own device time, likewise"),
+    Column::percent("tensor_cores_total", "of all of its device time, likewise"),
 ];
 
 /// A row. Times are microseconds, added up in the order of events, as PyTorch does it.
@@ -110,11 +119,17 @@ enum By {
 }
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    table(model, options, By::Name)
+    match options.tensorboard {
+        Some(plugin) => of_plugin(model, plugin, false),
+        None => table(model, options, By::Name),
+    }
 }
 
 fn by_shape(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    table(model, options, By::Shape)
+    match options.tensorboard {
+        Some(plugin) => of_plugin(model, plugin, true),
+        None => table(model, options, By::Shape),
+    }
 }
 
 fn by_stack(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
@@ -152,6 +167,41 @@ fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Er
             memory(sum.memory[1]).into(),
             memory(sum.self_memory[1]).into(),
             has_shapes.then_some(sum.flops).into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+        ]);
+    }
+    rows.finish()
+}
+
+fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBatch, Error> {
+    let mut rows = Rows::new(COLUMNS);
+    for ((name, shape), sum) in plugin::operators(model, plugin, shapes) {
+        let mean = |time: i64| time as f64 / sum.calls as f64;
+        let part = |part: i64, of: i64| if of > 0 { part as f64 / of as f64 * 100.0 } else { 0.0 };
+        rows.push([
+            model.rank.into(),
+            name.as_str().into(),
+            shape.as_deref().into(),
+            Cell::Null,
+            "CPU".into(),
+            0i64.into(),
+            sum.calls.into(),
+            sum.self_host.into(),
+            sum.host.into(),
+            mean(sum.host).into(),
+            sum.self_device.into(),
+            sum.device.into(),
+            mean(sum.device).into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            if sum.eligible { "Yes" } else { "No" }.into(),
+            part(sum.self_tensor, sum.self_device).into(),
+            part(sum.tensor, sum.device).into(),
         ]);
     }
     rows.finish()
