@@ -78,6 +78,7 @@ pub static ALL: &[Metric] = &[
     metric::call_graph::STACKS,
     metric::collectives::METRIC,
     metric::kernels::METRIC,
+    metric::kernels_by_operator::METRIC,
     metric::overview::METRIC,
     metric::gpu_utilization::METRIC,
     metric::operators::METRIC,

@@ -22,6 +22,7 @@ pub mod kernel_breakdown;
 pub mod kernel_durations;
 pub mod kernel_types;
 pub mod kernels;
+pub mod kernels_by_operator;
 pub mod launch_stats;
 pub mod memory_bandwidth;
 pub mod operators;

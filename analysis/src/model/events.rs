@@ -2,8 +2,8 @@
 
 use hashbrown::HashMap;
 use kymograph_converters::trace::{
-    ActivityId, Args, ArgsId, EventRef, LaunchKind, ProcessId, QueueId, SliceId, StageKind, StrId,
-    Trace, TrackKind, Value,
+    Activity, ActivityId, Args, ArgsId, EventRef, LaunchKind, ProcessId, QueueId, SliceId,
+    StageKind, StrId, Trace, TrackKind, Value,
 };
 
 use super::{Kind, Reading};
@@ -90,6 +90,12 @@ impl Events {
             None => trace.slices.args()[at as usize],
             Some(activity) => trace.activities.args()[activity as usize],
         }
+    }
+
+    /// An event of a device, with its kernel and the dimensions of its launch.
+    pub fn activity(&self, trace: &Trace, row: u32) -> Option<Activity> {
+        let at = self.rows[row as usize].checked_sub(self.slices)?;
+        Some(trace.activities.get(ActivityId::at(at as usize)))
     }
 
     /// The category of an event of the host; none for other events.

@@ -36,8 +36,9 @@ pub fn set(folder: &Path, data: &Path, tally: &mut Tally) {
             let view = |name: &str| folder.join(label).join(format!("{worker}.{name}.json"));
             let context = format!("{name}/{label}/{worker}");
             let options = Options { tensorboard: Some(plugin), ..Options::default() };
-            let compare: [(&str, Compare); 5] = [
+            let compare: [(&str, Compare); 6] = [
                 ("kernel_by_name", kernels),
+                ("kernel_by_properties_and_op", kernels_by_operator),
                 ("overview", overview),
                 ("gpu_metrics", devices),
                 ("operator_by_name", operators),
@@ -56,6 +57,7 @@ pub fn set(folder: &Path, data: &Path, tally: &mut Tally) {
         let view = view.trim_end_matches(".gz").trim_end_matches(".json").rsplit('.').next();
         let views = [
             "kernel_by_name",
+            "kernel_by_properties_and_op",
             "overview",
             "gpu_metrics",
             "operator_by_name",
@@ -208,6 +210,59 @@ fn of_operators(
                 let t = Tolerance(apart, 0.0);
                 let context = format!("{context} {key}");
                 tally.value(&label, &context, &row[key].to_string(), &own.to_string(), t);
+            }
+        }
+    }
+}
+
+fn kernels_by_operator(
+    model: &Model<'_>,
+    options: &Options,
+    theirs: &Value,
+    context: &str,
+    tally: &mut Tally,
+) {
+    let label = "TensorBoard kernels_by_operator";
+    let batch = ours("kernels_by_operator", model, options);
+    let cells = Cells::of(&batch);
+    let theirs = theirs["data"]["rows"].as_array().unwrap();
+    let none = Tolerance(0.0, 0.0);
+    tally.value(label, context, &theirs.len().to_string(), &batch.num_rows().to_string(), none);
+    let text = |column, row| cells.text(column, row).unwrap_or("None").to_owned();
+    let int = |column, row| cells.int(column, row).unwrap_or(0).to_string();
+    let key = |row| {
+        let (grid, block) = (text("grid", row), text("block", row));
+        [
+            text("name", row),
+            text("operator", row),
+            grid,
+            block,
+            int("registers", row),
+            int("shared_memory", row),
+            text("operator_eligible", row),
+        ]
+    };
+    let rows: HashMap<_, usize> = (0..batch.num_rows()).map(|row| (key(row), row)).collect();
+    for row in theirs {
+        let own = [0, 1, 2, 3, 4, 5, 7].map(|at| row[at].as_str().unwrap().to_owned());
+        let context = format!("{context} {} {}", own[1], own[0]);
+        let Some(own) = rows.get(&own).copied() else {
+            tally.value(label, &context, "a row", "none", none);
+            continue;
+        };
+        for (at, column, scale, apart) in [
+            (8, "calls", 1.0, 0.0),
+            (9, "total_duration", 1e3, 0.51),
+            (10, "mean_duration", 1e3, 0.51),
+            (11, "max_duration", 1e3, 0.0011),
+            (12, "min_duration", 1e3, 0.0011),
+            (13, "mean_blocks_per_sm", 1.0, 0.00501),
+            (14, "mean_occupancy", 1.0, 0.00501),
+        ] {
+            if let Some(value) = row.get(at) {
+                let own = (cells.float(column, own).unwrap() / scale).to_string();
+                let context = format!("{context} {column}");
+                tally.value(label, &context, &value.to_string(), &own, Tolerance(apart, 0.0));
             }
         }
     }

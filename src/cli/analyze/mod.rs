@@ -122,7 +122,7 @@ enum Compat {
     /// traceinsight 0.6, its successor.
     Traceinsight,
     /// torch-tb-profiler 0.4.3, TensorBoard's plugin: `overview`, `gpu_utilization`, `kernels`,
-    /// `operators` and `operators_by_shape`.
+    /// `kernels_by_operator`, `operators` and `operators_by_shape`.
     Tensorboard,
     /// The last state of that plugin's source.
     TensorboardLast,
@@ -193,8 +193,14 @@ impl Analyze {
             let what = "--compat torch is for operators, those by shape and by stack, and stacks";
             return Err(Refusal(what.to_owned()));
         }
-        const OF_PLUGIN: [&str; 5] =
-            ["overview", "gpu_utilization", "kernels", "operators", "operators_by_shape"];
+        const OF_PLUGIN: [&str; 6] = [
+            "overview",
+            "gpu_utilization",
+            "kernels",
+            "kernels_by_operator",
+            "operators",
+            "operators_by_shape",
+        ];
         let of_plugin = |metric: &&Metric| OF_PLUGIN.contains(&metric.name);
         let plugin = matches!(self.compat, Some(Compat::Tensorboard | Compat::TensorboardLast));
         if plugin && !found.iter().all(of_plugin) {

@@ -19,7 +19,7 @@
 //! use tensor cores, and how much of their device time did, is told by the plugin's lists of names.
 
 mod flops;
-mod plugin;
+pub(super) mod plugin;
 mod stacks;
 mod tree;
 

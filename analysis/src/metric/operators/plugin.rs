@@ -44,12 +44,7 @@ pub(super) fn operators(
     plugin: Plugin,
     shapes: bool,
 ) -> Vec<((String, Option<String>), Sum)> {
-    let mut nodes = Vec::new();
-    for thread in threads(model, plugin) {
-        nest(thread, &mut nodes);
-    }
-    merge(model, &mut nodes);
-    measure(model, plugin, &mut nodes);
+    let nodes = tree(model, plugin).0;
     let mut places: HashMap<(u32, Option<String>), usize> = HashMap::new();
     let mut sums: Vec<((String, Option<String>), Sum)> = Vec::new();
     let dims = model.trace.strings.find("Input Dims");
@@ -82,6 +77,68 @@ pub(super) fn operators(
     sums
 }
 
+/// Whose the work of devices is.
+pub(in crate::metric) struct Work {
+    /// The operator of each event of a device that has one, and whether it can use tensor cores.
+    of: HashMap<u32, (u32, bool)>,
+    calls: Calls,
+}
+
+/// Whose an event of a device is.
+pub(in crate::metric) enum Owner {
+    /// An operator, and whether it can use tensor cores.
+    Operator(u32, bool),
+    /// The root of the call tree, which counts it so many times.
+    Root(u64),
+}
+
+impl Work {
+    pub(in crate::metric) fn of(model: &Model<'_>, plugin: Plugin) -> Work {
+        let (nodes, of, calls) = tree(model, plugin);
+        let operator = |(work, node): (u32, u32)| {
+            let node = &nodes[node as usize];
+            (work, (node.row, node.sum.eligible))
+        };
+        Work { of: of.into_iter().map(operator).collect(), calls }
+    }
+
+    /// The owner of an event of a device; `None` for what the plugin loses.
+    pub(in crate::metric) fn owner(&self, model: &Model<'_>, row: u32) -> Option<Owner> {
+        let number = model.events.correlations[row as usize];
+        match self.of.get(&row) {
+            Some((operator, eligible)) => Some(Owner::Operator(*operator, *eligible)),
+            None if self.calls.of_root.contains(&number) => Some(Owner::Root(1)),
+            // Each thread with steps takes what no call launched.
+            None if !self.calls.all.contains(&number) && self.calls.main > 0 => {
+                Some(Owner::Root(self.calls.main))
+            }
+            None => None,
+        }
+    }
+}
+
+/// Calls of the runtime, by their correlation numbers.
+#[derive(Default)]
+struct Calls {
+    all: HashSet<i64>,
+    /// Those without an `External id`, on threads that have nodes.
+    of_root: HashSet<i64>,
+    /// Threads that have steps.
+    main: u64,
+}
+
+/// All nodes, the node that launched each event of a device, and the calls.
+fn tree(model: &Model<'_>, plugin: Plugin) -> (Vec<Node>, Vec<(u32, u32)>, Calls) {
+    let mut nodes = Vec::new();
+    let (threads, calls) = threads(model, plugin);
+    for thread in threads {
+        nest(thread, &mut nodes);
+    }
+    merge(model, &mut nodes);
+    let work = measure(model, plugin, &mut nodes);
+    (nodes, work, calls)
+}
+
 fn is_left_out(name: &str) -> bool {
     const OTHERS: [&str; 6] = [
         "DataParallel.forward",
@@ -96,7 +153,7 @@ fn is_left_out(name: &str) -> bool {
 
 /// Nodes by thread, threads and nodes in the order of beginnings; calls with those that have
 /// their `External id`, each with the first.
-fn threads(model: &Model<'_>, plugin: Plugin) -> Vec<Vec<Node>> {
+fn threads(model: &Model<'_>, plugin: Plugin) -> (Vec<Vec<Node>>, Calls) {
     let events = &model.events;
     let strings = &model.trace.strings;
     let names = ["External id", "external id"].map(|name| strings.find(name));
@@ -106,6 +163,7 @@ fn threads(model: &Model<'_>, plugin: Plugin) -> Vec<Vec<Node>> {
     let mut rows: Vec<u32> = (0..events.len() as u32).collect();
     rows.sort_by_key(|row| events.starts[*row as usize]);
     let mut calls: HashMap<i64, Vec<u32>> = HashMap::new();
+    let mut known = Calls::default();
     let mut order: HashMap<i64, usize> = HashMap::new();
     let mut threads: Vec<Vec<Node>> = Vec::new();
     for row in rows {
@@ -121,6 +179,7 @@ fn threads(model: &Model<'_>, plugin: Plugin) -> Vec<Vec<Node>> {
                 if plugin == Plugin::Last || category(row).eq_ignore_ascii_case("runtime") {
                     let id = external(row).unwrap_or(0);
                     calls.entry(id).or_default().push(row);
+                    known.all.insert(events.correlations[row as usize]);
                 }
                 continue;
             }
@@ -144,7 +203,14 @@ fn threads(model: &Model<'_>, plugin: Plugin) -> Vec<Vec<Node>> {
         let id = external(node.row).filter(|id| *id != 0);
         node.calls = id.and_then(|id| calls.remove(&id)).unwrap_or_default();
     }
-    threads
+    for row in calls.remove(&0).into_iter().flatten() {
+        if order.contains_key(&events.lane(row).tid) {
+            known.of_root.insert(events.correlations[row as usize]);
+        }
+    }
+    let is_step = |node: &Node| model.name(node.row).starts_with("ProfilerStep#");
+    known.main = threads.iter().filter(|thread| thread.iter().any(is_step)).count() as u64;
+    (threads, known)
 }
 
 /// An event lies in another if it begins before that ends, and ends no later; what only begins in
@@ -186,8 +252,9 @@ fn merge(model: &Model<'_>, nodes: &mut [Node]) {
     }
 }
 
-/// Times of nodes, those of children first.
-fn measure(model: &Model<'_>, plugin: Plugin, nodes: &mut [Node]) {
+/// Times of nodes, those of children first. Gives back the node of each event of a device.
+fn measure(model: &Model<'_>, plugin: Plugin, nodes: &mut [Node]) -> Vec<(u32, u32)> {
+    let mut launched = Vec::new();
     let events = &model.events;
     let mut work: HashMap<i64, Vec<u32>> = HashMap::new();
     for row in model.device().iter().copied() {
@@ -212,6 +279,7 @@ fn measure(model: &Model<'_>, plugin: Plugin, nodes: &mut [Node]) {
                 continue;
             }
             for row in work.get(&number).into_iter().flatten() {
+                launched.push((*row, at as u32));
                 sum.self_device += time(*row);
                 let tensor = events.kinds[*row as usize] == Kind::Kernel
                     && uses_tensor_cores(model.name(*row));
@@ -230,6 +298,7 @@ fn measure(model: &Model<'_>, plugin: Plugin, nodes: &mut [Node]) {
         }
         nodes[at].sum = sum;
     }
+    launched
 }
 
 /// Operators that the plugin knows to be able to use tensor cores.
