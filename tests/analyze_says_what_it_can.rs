@@ -70,10 +70,72 @@ fn what_is_not_there_is_said() {
     assert!(refused(&["frequent_sequences", rank]).contains("--operator"));
     assert!(refused(&["critical_path", rank, "--instance", "9"]).contains("only 3"));
     assert!(refused(&["idle_time", rank, "--sort", "nosuch"]).contains("idle_category"));
-    assert!(refused(&["diff", rank]).contains("two traces"));
+    assert!(refused(&["diff", rank]).contains("BASE and TEST"));
+    assert!(refused(&["regressions", rank, rank, rank]).contains("BASE and TEST"));
+    assert!(refused(&["regressions,operators", rank, rank]).contains("ask for it alone"));
+    assert!(refused(&["operators", rank, "--format", "collapsed"]).contains("stacks"));
+    assert!(refused(&["stacks", rank, "--compat", "torch"]).contains("no Python functions"));
     assert!(refused(&["idle_tim", rank]).contains("--list"));
     assert!(refused(&["idle_time", "nosuch.json"]).contains("nosuch.json"));
     assert!(refused(&[]).contains("METRIC"));
+}
+
+#[test]
+fn a_recording_of_two_gpus_names_who_is_late() {
+    let recording = data("recordings/late_rank_2gpus.pftrace.gz");
+    let page = printed(&analyze(&[recording.to_str().unwrap()]));
+    assert!(page.starts_with("1 trace, 2 ranks with device work, 15 steps (1 to 15)\n"), "{page}");
+    assert!(page.contains("the other ranks wait for rank 1"), "{page}");
+    assert!(page.contains("all_reduce"), "{page}");
+}
+
+/// Eight steps of a program, `slower` times as long as they are at first.
+fn steps(path: &str, slower: f64) {
+    let (mut events, mut at) = (Vec::new(), 0.0);
+    for step in 0..8 {
+        let dur = (1000.0 + f64::from(step * 7 % 5)) * slower;
+        events.push(format!(
+            "{{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#{step}\", \
+             \"pid\": 1, \"tid\": 1, \"ts\": {at}, \"dur\": {dur}}}"
+        ));
+        at += dur;
+    }
+    let json = format!("{{\"traceEvents\": [{}]}}", events.join(",\n"));
+    std::fs::write(path, json).unwrap();
+}
+
+#[test]
+fn a_regression_is_an_exit_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (base, same, slow) = (at("base.json"), at("same.json"), at("slow.json"));
+    steps(&base, 1.0);
+    steps(&same, 1.001);
+    steps(&slow, 1.05);
+    let of = |test: &str, most: &str| {
+        let words = ["regressions", &base, test, "--fail-above", most, "--format", "csv"];
+        let output = analyze(&words);
+        let csv = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(csv.starts_with("kind,name,base_steps,"), "{csv}");
+        (output.status.code(), csv.lines().nth(1).unwrap().to_owned())
+    };
+    let (status, row) = of(&slow, "3%");
+    assert_eq!(status, Some(3), "{row}");
+    assert!(row.starts_with("step,duration,8,8,") && row.ends_with(",regression"), "{row}");
+    assert_eq!(of(&slow, "10%").0, Some(0));
+    assert_eq!(of(&same, "3%").0, Some(0));
+}
+
+#[test]
+fn a_flame_graph_of_a_trace() {
+    let host_only = data("goldens/key_averages/cpu/plain.pt.trace.json.gz");
+    let words = ["stacks", host_only.to_str().unwrap(), "--format"];
+    let lines = printed(&analyze(&[&words[..], &["collapsed"]].concat()));
+    let time = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    assert!(lines.lines().count() > 100 && lines.lines().all(|line| time(line) > 0), "{lines}");
+    let json = printed(&analyze(&[&words[..], &["speedscope"]].concat()));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["profiles"][0]["samples"].as_array().unwrap().len(), lines.lines().count());
 }
 
 #[test]

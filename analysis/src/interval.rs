@@ -75,6 +75,13 @@ pub fn subtraction(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     left
 }
 
+/// How much of the time between two moments merged intervals cover.
+pub fn covered(merged: &[Interval], from: i64, to: i64) -> i64 {
+    let first = merged.partition_point(|(_, end)| *end <= from);
+    let inside = merged[first..].iter().take_while(|(start, _)| *start < to);
+    inside.map(|(start, end)| (*end).min(to) - (*start).max(from)).sum()
+}
+
 /// For several lists of intervals, how long each combination of them lasts: calls
 /// `segment(sum, from, to)` for what lies between any two ends, where `sum` has bit `i` set
 /// while an interval of list `i` lasts.
@@ -137,6 +144,8 @@ mod tests {
             sweep(&[&a, &b], |sum, from, to| time[sum as usize] += to - from);
             prop_assert_eq!(time[3], length(&intersection(&a, &b)));
             prop_assert_eq!(time[1] + time[2] + time[3], length(&union(&a, &b)));
+            let inside = points(&a)[10..40].iter().filter(|point| **point).count();
+            prop_assert_eq!(covered(&a, 10, 40), inside as i64);
         }
     }
 }

@@ -9,6 +9,7 @@
 //! * [`compat`]: the rules and the rounding of other tools.
 //! * [`findings`]: sentences from the tables of several metrics.
 //! * [`interval`], [`stats`]: arithmetic that metrics have in common.
+//! * [`peaks`]: what devices can do at most.
 //! * [`render`]: tables as text, JSON, CSV and, with the feature `export`, Parquet and Arrow.
 //!
 //! Times are nanoseconds in 64 bits with a sign. Nothing here reads files, prints or keeps
@@ -23,6 +24,7 @@ pub mod metric;
 pub mod model;
 pub mod names;
 mod options;
+pub mod peaks;
 pub mod registry;
 pub mod render;
 pub mod run;

@@ -1,13 +1,18 @@
 //! What can be chosen: one set of options for all metrics, each of which reads its own.
 
 use crate::Reading;
+use crate::compat::tensorboard::Plugin;
 use crate::metric::diff::Side;
+use crate::metric::stacks::Weight;
 
 /// Options of metrics. The defaults are those of the tools that have the metric.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     /// Whose rules are followed.
     pub reading: Reading,
+    /// The state of the TensorBoard plugin whose rules are followed (`overview`,
+    /// `gpu_utilization`); none for the exact reading.
+    pub tensorboard: Option<Plugin>,
     /// Device streams that are wanted; empty for all.
     pub streams: Vec<i64>,
     /// Profiler steps that are wanted; empty for all.
@@ -48,14 +53,28 @@ pub struct Options {
     /// Whether Python functions count as callees of operators (`operators`), as they do in a
     /// `torch.profiler` with `verbose=True`.
     pub python_functions: bool,
+    /// How many Python functions tell operators apart (`operators_by_stack`).
+    pub stack_depth: usize,
+    /// Which time stacks have (`stacks`).
+    pub weight: Weight,
+    /// Whether PyTorch's rules are followed where they differ (`stacks`).
+    pub torch: bool,
     /// Whether long names are shortened to what tells them apart.
     pub short_names: bool,
+    /// How much slower, as a part of one, something may become (`regressions`).
+    pub fail_above: f64,
+    /// The floating point operations of a device per second, if not those of the table of
+    /// devices (`roofline`).
+    pub peak_flops: Option<f64>,
+    /// The bytes of memory that a device moves per second, likewise.
+    pub peak_bandwidth: Option<f64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             reading: Reading::Exact,
+            tensorboard: None,
             streams: Vec::new(),
             steps: Vec::new(),
             devices: Vec::new(),
@@ -74,7 +93,13 @@ impl Default for Options {
             instance: (0, 0),
             side: Side::All,
             python_functions: false,
+            stack_depth: 5,
+            weight: Weight::Host,
+            torch: false,
             short_names: false,
+            fail_above: 0.03,
+            peak_flops: None,
+            peak_bandwidth: None,
         }
     }
 }

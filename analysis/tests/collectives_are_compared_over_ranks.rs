@@ -1,12 +1,15 @@
-//! Waits in collectives, computed again by hand from the JSON of two ranks.
+//! Waits in collectives, computed again by hand: from the JSON of two ranks, and from the tables
+//! of a recording of two others, one of which is late on purpose.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use kymograph_analysis::table::Cells;
+use kymograph_analysis::findings::{METRICS, findings};
+use kymograph_analysis::table::{Cells, RecordBatch};
 use kymograph_analysis::{Metric, Model, Options, Part, Reading, run};
 use kymograph_converters::format;
+use kymograph_converters::trace::Trace;
 use serde_json::Value;
 
 fn files() -> Vec<PathBuf> {
@@ -106,4 +109,61 @@ fn bandwidths_are_those_of_the_message() {
     let (algorithm, bus) = (16_384.0 / 7_840.0, 16_384.0 / 7_840.0 * 0.75);
     assert_eq!(cells.float("algorithm_bandwidth", compared), Some(algorithm));
     assert!((cells.float("bus_bandwidth", compared).unwrap() - bus).abs() < 1e-12);
+}
+
+/// What NCCL did in a training on two GPUs, as `kymo record` had it. Rank 1 sorts its inputs in
+/// the forward pass, so that rank 0 waits for it.
+fn recording() -> Trace {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/recordings");
+    format::read(std::fs::File::open(own.join("late_rank_2gpus.pftrace.gz")).unwrap(), None)
+        .unwrap()
+}
+
+fn of_recording(trace: &Trace, metric: &str) -> Option<RecordBatch> {
+    let (metric, options) = (Metric::find(metric).unwrap(), Options::default());
+    let part = |(process, rank)| {
+        let model = Model::new(trace, process, rank, Reading::Exact);
+        run::of_rank(metric, &model, &options).ok()
+    };
+    let parts: Option<Vec<Part>> = run::ranks(trace, 0).into_iter().map(part).collect();
+    run::over_ranks(metric, parts?, &options).ok()
+}
+
+#[test]
+fn a_recording_names_its_straggler() {
+    let trace = recording();
+    // By rank: the durations of NCCL's kernels, in the order of their beginnings.
+    let mut kernels: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
+    for activity in trace.activities.iter() {
+        if trace.strings.get(activity.name).starts_with("ncclDevKernel") {
+            let pid = trace.contexts[activity.context.unwrap()].pid;
+            let process = trace.processes.iter().find(|(_, process)| process.pid == pid).unwrap().0;
+            let of = kernels.entry(trace.rank(process).unwrap()).or_default();
+            of.push((activity.start.0, activity.dur.0));
+        }
+    }
+    kernels.values_mut().for_each(|of| of.sort_unstable());
+    let (a, b) = (&kernels[&0], &kernels[&1]);
+    assert_eq!((a.len(), b.len()), (49, 49));
+    let more = |(x, y): (&(i64, i64), &(i64, i64))| (x.1 - y.1).max(0);
+    let waited: [i64; 2] = [a.iter().zip(b).map(more).sum(), b.iter().zip(a).map(more).sum()];
+
+    let stragglers = of_recording(&trace, "stragglers").unwrap();
+    let cells = Cells::of(&stragglers);
+    assert_eq!((cells.int("rank", 0), cells.int("rank", 1)), (Some(1), Some(0)));
+    assert_eq!(cells.int("waited_for", 0), Some(waited[0]));
+    assert_eq!(cells.int("waited_for", 1), Some(waited[1]));
+
+    let collectives = of_recording(&trace, "collectives").unwrap();
+    let cells = Cells::of(&collectives);
+    assert!(cells.text("group", 0).unwrap().starts_with("communicator "));
+    assert_eq!((cells.int("group_size", 0), cells.int("ranks", 0)), (Some(2), Some(2)));
+
+    let tables: Vec<(&str, RecordBatch)> =
+        METRICS.iter().filter_map(|name| Some((*name, of_recording(&trace, name)?))).collect();
+    let found = findings(&tables);
+    let straggler = found.iter().find(|finding| finding.what.contains("wait for rank"));
+    let straggler = straggler.expect("a straggler on the page");
+    assert_eq!(straggler.what, "the other ranks wait for rank 1");
+    assert!(straggler.evidence.contains("for the all_reduce"), "{}", straggler.evidence);
 }

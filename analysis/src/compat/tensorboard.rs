@@ -1,4 +1,36 @@
-//! The TensorBoard plugin: torch-tb-profiler 0.4.3.
+//! The TensorBoard plugin: torch-tb-profiler.
+
+/// A state of the plugin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plugin {
+    /// Version 0.4.3, which pip installs.
+    Wheel,
+    /// What it was when it was given up.
+    Last,
+}
+
+/// Beginning and end as the plugin has them: it keeps microseconds, which count from 1970 in many
+/// traces, in floating point, where they are only exact to a quarter.
+pub fn interval(plugin: Option<Plugin>, (start, end): (i64, i64)) -> (i64, i64) {
+    if plugin.is_none() {
+        return (start, end);
+    }
+    let micros = |nanos: i64| nanos.div_euclid(1000) as f64 + nanos.rem_euclid(1000) as f64 / 1e3;
+    let nanos = |micros: f64| {
+        let whole = micros.floor();
+        whole as i64 * 1000 + ((micros - whole) * 1e3).round() as i64
+    };
+    let begins = micros(start);
+    (nanos(begins), nanos(begins + micros(end.saturating_sub(start))))
+}
+
+/// Whether the plugin takes a range of the host for a collective, by its name.
+pub fn is_collective(name: &str) -> bool {
+    const COLLECTIVES: [&str; 5] =
+        ["broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter"];
+    let rest = name.strip_prefix("nccl:").or_else(|| name.strip_prefix("gloo:"));
+    rest.is_some_and(|rest| COLLECTIVES.contains(&rest))
+}
 
 /// Whether the plugin takes a kernel for one that uses tensor cores, by its name.
 pub fn uses_tensor_cores(name: &str) -> bool {

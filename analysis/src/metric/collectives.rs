@@ -1,7 +1,9 @@
 //! Collectives, compared over the ranks that took part.
 //!
 //! The kernels of one collective are told by their process group and by their place among the
-//! group's collectives, step by step where there are steps. Where ranks do not have as many of a
+//! group's collectives, step by step where there are steps. PyTorch's profiler writes the group
+//! with each kernel; in recordings of our own it is NCCL's communicator, which NCCL's own ranges
+//! around launches name; else the stream stands for the group. Where ranks do not have as many of a
 //! group and step, because their traces begin or end in the middle, those are not compared: each
 //! has a row of its own, without a last rank. All of them end when the last rank
 //! has come and the data has moved, so the shortest one is the time that moving took, and what
@@ -17,7 +19,7 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
-use kymograph_converters::trace::{StrId, Value};
+use kymograph_converters::trace::StrId;
 
 use super::needs_device_work;
 use crate::model::Class;
@@ -63,6 +65,7 @@ const PARTS: &[Column] = &[
 ];
 
 /// Arguments of communication kernels in Kineto's traces.
+#[derive(Clone, Copy)]
 struct Keys {
     group: Option<StrId>,
     ranks: Option<StrId>,
@@ -86,32 +89,32 @@ pub(super) fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Er
         dtype: strings.find("dtype"),
     };
     let (classes, steps) = (model.classes(), model.steps());
+    let communicators = Communicators::of(model);
     let mut places: HashMap<(String, i64), i64> = HashMap::new();
     let mut rows = Rows::new(PARTS);
     let kernels = model.device().iter().copied();
     for row in kernels.filter(|row| classes.of_row(model, *row) == Class::Communication) {
-        let find =
-            |key: Option<StrId>| model.trace.args.find(model.events.args(model.trace, row), key?);
-        let text = |key| find(key).map(|value| plain(model, value));
-        let stream = model.events.streams[row as usize];
-        let group = match (text(keys.group), text(keys.ranks)) {
-            (Some(name), Some(ranks)) => format!("{name} {ranks}"),
-            (Some(name), None) => name,
-            _ => format!("stream {stream}"),
-        };
+        let about = said(model, &keys, row).or_else(|| communicators.said(model, row));
+        let about = about.unwrap_or_else(|| Said {
+            group: format!("stream {}", model.events.streams[row as usize]),
+            ..Said::default()
+        });
         let step = steps.of[row as usize];
-        let place = places.entry((group.clone(), step)).or_insert(-1);
+        let place = places.entry((about.group.clone(), step)).or_insert(-1);
         *place += 1;
-        let collective = text(keys.collective).unwrap_or_else(|| of_kernel(model.name(row)));
-        let elements = find(keys.input).and_then(whole).max(find(keys.output).and_then(whole));
-        let width = text(keys.dtype).and_then(|dtype| bytes_of(&dtype));
+        let collective = about.collective.unwrap_or_else(|| of_kernel(model.name(row)));
+        let message = about.message.map(|message| {
+            // NCCL says what each rank gives or gets, of what all of them have together.
+            let parts = about.of_rank && ["all_gather", "reduce_scatter"].contains(&&*collective);
+            message.saturating_mul(about.size.filter(|_| parts).unwrap_or(1))
+        });
         rows.push([
-            group.as_str().into(),
+            about.group.as_str().into(),
             step.into(),
             (*place).into(),
             collective.as_str().into(),
-            find(keys.size).and_then(whole).into(),
-            elements.zip(width).map(|(n, width)| n.saturating_mul(width)).into(),
+            about.size.into(),
+            message.into(),
             model.events.starts[row as usize].into(),
             model.events.durs[row as usize].into(),
         ]);
@@ -119,18 +122,67 @@ pub(super) fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Er
     rows.finish()
 }
 
-fn plain(model: &Model<'_>, value: Value) -> String {
-    match value {
-        Value::Str(text) => model.text(text).to_owned(),
-        value => model.trace.json(value),
-    }
+/// What a trace says of a communication kernel.
+#[derive(Default)]
+struct Said {
+    group: String,
+    collective: Option<String>,
+    size: Option<i64>,
+    message: Option<i64>,
+    /// Whether the message is a rank's share.
+    of_rank: bool,
 }
 
-fn whole(value: Value) -> Option<i64> {
-    match value {
-        Value::I64(n) => Some(n),
-        Value::U64(n) => i64::try_from(n).ok(),
-        _ => None,
+/// What PyTorch's profiler writes with the kernel.
+fn said(model: &Model<'_>, keys: &Keys, row: u32) -> Option<Said> {
+    let text = |key| model.arg(row, key).map(|value| model.plain(value));
+    let name = text(keys.group)?;
+    let elements = model.int(row, keys.input).max(model.int(row, keys.output));
+    let width = text(keys.dtype).and_then(|dtype| bytes_of(&dtype));
+    Some(Said {
+        group: text(keys.ranks).map_or(name.clone(), |ranks| format!("{name} {ranks}")),
+        collective: text(keys.collective),
+        size: model.int(row, keys.size),
+        message: elements.zip(width).map(|(n, width)| n.saturating_mul(width)),
+        of_rank: false,
+    })
+}
+
+/// What NCCL itself says with NVTX, around the launches of its kernels.
+struct Communicators {
+    id: Option<StrId>,
+    message: Option<StrId>,
+    sizes: HashMap<String, i64>,
+}
+
+impl Communicators {
+    fn of(model: &Model<'_>) -> Communicators {
+        let find = |name| model.trace.strings.find(name);
+        let (id, size) = (find("NCCL communicator ID"), find("No. of ranks"));
+        let mut sizes = HashMap::new();
+        if id.is_some() && size.is_some() {
+            for row in 0..model.events.len() as u32 {
+                if let (Some(id), Some(size)) = (model.arg(row, id), model.int(row, size)) {
+                    sizes.insert(model.plain(id), size);
+                }
+            }
+        }
+        Communicators { id, message: find("Message size [bytes]"), sizes }
+    }
+
+    fn said(&self, model: &Model<'_>, row: u32) -> Option<Said> {
+        self.id?;
+        let call = model.peers().get(row)?;
+        let mut around = model.calls().callers(call);
+        let (range, id) = around.find_map(|row| Some((row, model.arg(row, self.id)?)))?;
+        let id = model.plain(id);
+        Some(Said {
+            size: self.sizes.get(&id).copied(),
+            group: format!("communicator {id}"),
+            collective: None,
+            message: model.int(range, self.message),
+            of_rank: true,
+        })
     }
 }
 

@@ -1,9 +1,10 @@
-//! What is slower in one trace than in another, by name: `kymo analyze diff BASE TEST`.
+//! What is slower in one run than in another, by name: `kymo analyze diff BASE… TEST…`, as many
+//! words for one as for the other, each a file, a folder or a pattern: the ranks of a run.
 //!
-//! Counts and durations are those of one step in the mean, where both traces have steps, else
-//! those of the whole traces. Rows are in the order of what was lost. Durations of host events
+//! Counts and durations are those of one step in the mean, where all traces have steps, else
+//! those of the whole traces; and of one rank in the mean. Rows are in the order of what was lost. Durations of host events
 //! contain those of what they call, and host and device work at the same time, so rows do not
-//! add up. HTA compares the first step of each only, whole; its rows are in the order of names.
+//! add up. HTA compares the first step of the first rank only; its rows are in the order of names.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use crate::{Column, Error, Metric, Model, Options, Part};
 /// See the module.
 pub const METRIC: Metric = Metric {
     name: "diff",
-    answers: "what takes longer in a second trace than in a first one, by name",
+    answers: "what takes longer in one run than in another, by name",
     columns: COLUMNS,
     of_trace,
     over_ranks,
@@ -25,10 +26,10 @@ pub const METRIC: Metric = Metric {
 
 const COLUMNS: &[Column] = &[
     Column::text("name", "the event; shortened with --short-names"),
-    Column::float("base_counts", "how often it came in the first trace").hta("Control_counts"),
+    Column::float("base_counts", "how often it came in BASE").hta("Control_counts"),
     Column::mean_duration("base_total_duration", "how long it took there")
         .hta("Control_total_duration"),
-    Column::float("test_counts", "how often it came in the second trace").hta("Test_counts"),
+    Column::float("test_counts", "how often it came in TEST").hta("Test_counts"),
     Column::mean_duration("test_total_duration", "how long it took there")
         .hta("Test_total_duration"),
     Column::float("diff_counts", "second minus first"),
@@ -87,20 +88,27 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 }
 
 fn over_ranks(_: &Metric, parts: &[Part], options: &Options) -> Result<RecordBatch, Error> {
-    let [base, test] = parts else {
-        let given = parts.len();
-        return Err(Error::Option(format!("diff compares two traces, not {given}: BASE and TEST")));
-    };
+    // HTA compares one rank of each.
+    let most = if options.reading.hta().is_some() { 1 } else { usize::MAX };
+    let side = |side: i64| parts.iter().filter(move |part| part.rank == side).take(most);
+    let sides = [side(0), side(1)];
+    let counts = sides.clone().map(Iterator::count);
+    if counts.contains(&0) {
+        return Err(Error::Option("diff compares two sides: BASE and TEST".to_owned()));
+    }
     let steps = |part: &Part| Cells::of(&part.batch).int("steps", 0).unwrap_or(0);
-    let by_step = steps(base) > 0 && steps(test) > 0;
+    let by_step = sides.clone().into_iter().flatten().all(|part| steps(part) > 0);
     let mut names: BTreeMap<&str, [(f64, f64); 2]> = BTreeMap::new();
-    for (n, part) in parts.iter().enumerate() {
-        let cells = Cells::of(&part.batch);
-        let steps = if by_step { steps(part) as f64 } else { 1.0 };
-        for row in 0..part.batch.num_rows() {
-            let value = |column| cells.int(column, row).unwrap_or(0) as f64 / steps;
-            let name = cells.text("name", row).unwrap_or_default();
-            names.entry(name).or_default()[n] = (value("counts"), value("total_duration"));
+    for (n, parts) in sides.into_iter().enumerate() {
+        for part in parts {
+            let cells = Cells::of(&part.batch);
+            let over = counts[n] as f64 * if by_step { steps(part) as f64 } else { 1.0 };
+            for row in 0..part.batch.num_rows() {
+                let value = |column| cells.int(column, row).unwrap_or(0) as f64 / over;
+                let name = cells.text("name", row).unwrap_or_default();
+                let sum = &mut names.entry(name).or_default()[n];
+                *sum = (sum.0 + value("counts"), sum.1 + value("total_duration"));
+            }
         }
     }
     let mut names: Vec<_> = names.into_iter().collect();

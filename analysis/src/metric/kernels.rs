@@ -2,13 +2,14 @@
 //!
 //! Whether a kernel uses tensor cores (matrix cores) is told by its name: the names of cuDNN and
 //! cuBLAS on Volta to Ada, which the plugin knows, and those that came later: Hopper's and
-//! Blackwell's (`sm90`, `sm100`, `wgmma`, `nvjet`, `tcgen05`), CUTLASS 3, and AMD's `mfma`. Blocks per
+//! Blackwell's (`sm90`, `sm100`, `wgmma`, `nvjet`, `tcgen05`), CUTLASS 3, and AMD's `mfma`; less
+//! cuBLAS's products of floats (`xmma_gemm_f32f32_f32f32_f32`), which the plugin counts. Blocks per
 //! multiprocessor and the estimated occupancy are those of the trace, in the mean over time; a
 //! kernel of which the trace does not say counts as 0, as it does there.
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
-use kymograph_converters::trace::{StrId, Value};
+use kymograph_converters::trace::StrId;
 
 use super::needs_device_work;
 use crate::compat::tensorboard;
@@ -59,14 +60,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         if model.events.kinds[at] != Kind::Kernel {
             continue;
         }
-        let number = |name: Option<StrId>| {
-            let args = model.events.args(model.trace, row);
-            match name.and_then(|name| model.trace.args.find(args, name)) {
-                Some(Value::F64(x)) => x,
-                Some(Value::I64(n)) => n as f64,
-                _ => 0.0,
-            }
-        };
+        let number = |name| model.float(row, name).unwrap_or(0.0);
         let dur = model.events.durs[at];
         let sum = kernels.entry(model.events.names[at]).or_default();
         sum.moments.add(dur);
@@ -120,7 +114,10 @@ pub fn uses_tensor_cores(name: &str) -> bool {
         "_bf16bf16_",
         "_e4m3",
     ];
-    tensorboard::uses_tensor_cores(name) || OTHERS.iter().any(|part| name.contains(part))
+    // Products of floats by the ordinary units, which the plugin takes for others.
+    let ordinary = name.contains("_f32f32_f32f32_f32_");
+    !ordinary
+        && (tensorboard::uses_tensor_cores(name) || OTHERS.iter().any(|part| name.contains(part)))
 }
 
 #[cfg(test)]
@@ -138,8 +135,11 @@ mod tests {
         ] {
             assert!(uses_tensor_cores(name), "{name}");
         }
-        for name in ["void at::native::vectorized_elementwise_kernel<4>", "ampere_sgemm_32x128_nn"]
-        {
+        for name in [
+            "void at::native::vectorized_elementwise_kernel<4>",
+            "ampere_sgemm_32x128_nn",
+            "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x64x8",
+        ] {
             assert!(!uses_tensor_cores(name), "{name}");
         }
     }

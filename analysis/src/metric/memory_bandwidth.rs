@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
-use kymograph_converters::trace::Value;
 
 use super::needs_device_work;
 use crate::model::Class;
@@ -100,15 +99,7 @@ fn direction(name: &str) -> &str {
 }
 
 fn bandwidth(model: &Model<'_>, row: u32) -> f64 {
-    let number = |name| {
-        let id = model.trace.strings.find(name)?;
-        match model.trace.args.find(model.events.args(model.trace, row), id)? {
-            Value::F64(x) => Some(x),
-            Value::I64(n) => Some(n as f64),
-            Value::U64(n) => Some(n as f64),
-            _ => None,
-        }
-    };
+    let number = |name| model.float(row, model.trace.strings.find(name));
     let computed = || {
         let bytes = number("bytes").filter(|_| model.reading.hta().is_none())?;
         Some(bytes / model.events.durs[row as usize].max(1) as f64)

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use kymograph_converters::trace::{
-    Activities, ActivityId, Args, ArgsId, EventRef, LaunchKind, ProcessId, SliceId, Slices,
+    Activity, ActivityId, Args, ArgsId, EventRef, LaunchKind, ProcessId, QueueId, SliceId,
     StageKind, StrId, Trace, TrackKind, Value,
 };
 
@@ -42,6 +42,9 @@ pub struct Events {
     pub rows: Vec<u32>,
     /// Threads and streams.
     pub lanes: Vec<Lane>,
+    /// Device work that cannot have taken as long as the trace says, which is left out: when it
+    /// begins, how long it is said to take.
+    pub impossible: Vec<(i64, i64)>,
     /// How many slices the trace has.
     slices: u32,
 }
@@ -89,6 +92,18 @@ impl Events {
         }
     }
 
+    /// An event of a device, with its kernel and the dimensions of its launch.
+    pub fn activity(&self, trace: &Trace, row: u32) -> Option<Activity> {
+        let at = self.rows[row as usize].checked_sub(self.slices)?;
+        Some(trace.activities.get(ActivityId::at(at as usize)))
+    }
+
+    /// The category of an event of the host; none for other events.
+    pub fn category(&self, trace: &Trace, row: u32) -> StrId {
+        let at = self.rows[row as usize] as usize;
+        trace.slices.categories().get(at).copied().unwrap_or(StrId::NONE)
+    }
+
     /// Only some of the rows, in the order in which they are given.
     pub fn select(&self, rows: &[u32]) -> Events {
         fn pick<T: Copy>(from: &[T], rows: &[u32]) -> Vec<T> {
@@ -105,6 +120,7 @@ impl Events {
             positions: pick(&self.positions, rows),
             rows: pick(&self.rows, rows),
             lanes: self.lanes.clone(),
+            impossible: self.impossible.clone(),
             slices: self.slices,
         }
     }
@@ -113,12 +129,38 @@ impl Events {
     pub(super) fn of(trace: &Trace, process: Option<ProcessId>, reading: Reading) -> Events {
         let count = trace.slices.len() + trace.activities.len();
         let mut events = Events { slices: trace.slices.len() as u32, ..Events::default() };
-        events.lanes(trace);
-        events.reserve(count);
         let wanted = Wanted::new(trace, process);
+        events.lanes(trace, &wanted);
+        events.reserve(count);
         events.take_slices(trace, &wanted, reading);
         events.take_activities(trace, &wanted, reading);
-        events
+        if reading == Reading::Exact { events.without_impossible() } else { events }
+    }
+
+    /// Without device work that takes less than no time, or more than a second and ten times as
+    /// long as anything else was seen: a sum with such a duration in it says nothing else.
+    fn without_impossible(mut self) -> Events {
+        let first = self.starts.iter().copied().min().unwrap_or(0);
+        let ends = (0..self.len() as u32)
+            .map(|row| if self.on_device(row) { self.starts[row as usize] } else { self.end(row) });
+        let last = ends.max().unwrap_or(0);
+        let most = last.saturating_sub(first).saturating_mul(10).max(1_000_000_000);
+        let wrong = |row: &u32| {
+            let dur = self.durs[*row as usize];
+            self.on_device(*row) && (dur < 0 || dur > most)
+        };
+        let all = 0..self.len() as u32;
+        let impossible: Vec<(i64, i64)> = all
+            .clone()
+            .filter(wrong)
+            .map(|row| (self.starts[row as usize], self.durs[row as usize]))
+            .collect();
+        if !impossible.is_empty() {
+            let rows: Vec<u32> = all.filter(|row| !wrong(row)).collect();
+            self = self.select(&rows);
+            self.impossible = impossible;
+        }
+        self
     }
 
     fn reserve(&mut self, count: usize) {
@@ -134,15 +176,13 @@ impl Events {
     }
 
     /// A lane for each track and then for each queue.
-    fn lanes(&mut self, trace: &Trace) {
+    fn lanes(&mut self, trace: &Trace, wanted: &Wanted) {
         let number = |id: StrId| trace.strings.get(id).parse().unwrap_or(-1);
-        let of_queue = |queue| {
-            let queue = &trace.queues[queue];
-            Lane {
-                pid: trace.devices[queue.device].number,
-                tid: queue.number as i64,
-                thread: false,
-            }
+        let streams = streams(trace, wanted);
+        let of_queue = |queue: QueueId| Lane {
+            pid: trace.devices[trace.queues[queue].device].number,
+            tid: streams[queue.index()],
+            thread: false,
         };
         for (id, track) in trace.tracks.iter() {
             let process = trace.process_of(id).map(|id| trace.processes[id].pid);
@@ -170,7 +210,8 @@ impl Events {
     fn take_slices(&mut self, trace: &Trace, wanted: &Wanted, reading: Reading) {
         let keys = Keys::new(trace);
         let links = links(trace);
-        let mut kinds: HashMap<StrId, Kind> = HashMap::new();
+        let mut kinds: HashMap<StrId, (Kind, bool)> = HashMap::new();
+        let mut operators: HashMap<StrId, bool> = HashMap::new();
         let slices = &trace.slices;
         let skipped = trace.strings.find("Trace").filter(|_| reading.hta().is_some());
         for row in 0..slices.len() {
@@ -180,9 +221,15 @@ impl Events {
             if dur < 0 || left_out || Some(category) == skipped || !wanted.tracks[track.index()] {
                 continue;
             }
-            let kind = *kinds
-                .entry(category)
-                .or_insert_with(|| Kind::of_category(trace.strings.get(category)));
+            let (kind, named) = *kinds.entry(category).or_insert_with(|| {
+                let category = trace.strings.get(category);
+                (Kind::of_category(category), category == "nvtx" && reading == Reading::Exact)
+            });
+            let mut is_operator = || {
+                let name = slices.names()[row];
+                *operators.entry(name).or_insert_with(|| names_operator(trace.strings.get(name)))
+            };
+            let kind = if named && is_operator() { Kind::Operator } else { kind };
             let linked = links.get(row).copied().filter(|number| *number != 0);
             let (stream, correlation) = keys.look_up(&trace.args, slices.args()[row]);
             self.starts.push(slices.starts()[row]);
@@ -223,7 +270,7 @@ impl Events {
                 continue;
             }
             let queue = activity.queue;
-            let number = trace.queues[queue].number as i64;
+            let number = self.lanes[tracks + queue.index()].tid;
             let stream = match reading {
                 Reading::Exact => None,
                 Reading::Hta(_) => keys.look_up(&trace.args, activity.args).0,
@@ -245,22 +292,33 @@ impl Events {
     }
 }
 
-/// Where events stood in their file, counted from 1, for tables of the hub that do not say:
-/// nowhere. A table's own `position` comes before this one.
-#[allow(dead_code, reason = "not needed where the hub has positions")]
-trait NoPositions<Id> {
-    fn position(&self, _: Id) -> Option<NoPosition> {
-        None
+/// The stream of each queue. Where two queues of a device are streams of one number, as those of
+/// several processes may be, the second keeps the number that the trace has for it.
+fn streams(trace: &Trace, wanted: &Wanted) -> Vec<i64> {
+    let mut used = vec![false; trace.queues.len()];
+    for activity in trace.activities.iter() {
+        let process = activity.context.map(|context| trace.contexts[context].pid);
+        used[activity.queue.index()] |= wanted.takes_device_work_of(process);
     }
+    let mut taken = hashbrown::HashSet::new();
+    let queues = trace.queues.iter().map(|(id, queue)| {
+        let stream = trace.stream(id);
+        let own = !used[id.index()] || taken.insert((queue.device, stream));
+        if own { stream } else { queue.number as i64 }
+    });
+    queues.collect()
 }
 
-#[allow(dead_code, reason = "there is none")]
-struct NoPosition {
-    number: u32,
+/// Whether a range of NVTX is an operator: PyTorch marks its operators with such ranges where no
+/// profiler of its own runs.
+fn names_operator(name: &str) -> bool {
+    let digits = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let backward = digits.len() < name.len() && digits.ends_with("Backward");
+    backward || name.contains("::") && !name.contains(['#', ' ']) || name.starts_with(EVALUATE)
 }
 
-impl NoPositions<SliceId> for Slices {}
-impl NoPositions<ActivityId> for Activities {}
+/// What the autograd engine calls a node that it evaluates.
+const EVALUATE: &str = "autograd::engine::evaluate_function: ";
 
 /// The tracks and contexts that belong to the process that is looked at.
 struct Wanted {

@@ -7,22 +7,31 @@
 //! | [`Steps`] | profiler steps, and the step of each event |
 //! | [`Classes`] | what kind of work device events are |
 //! | [`Calls`] | the call tree of each thread |
+//! | [`Leaves`] | what a thread did at each moment |
+//! | [`Owners`] | the operator that launched each event of a device |
 //!
 //! Parts are made when they are first asked for, so that a metric pays for what it reads. A row
 //! of [`Events`] is a `u32`; [`NONE`] is no row.
 
+mod arguments;
 mod calls;
 mod classes;
 mod events;
 mod kind;
+mod leaves;
+mod owners;
 mod peers;
-mod steps;
+pub(crate) mod steps;
+
+pub use arguments::{number, whole};
 
 pub use calls::{Calls, Thread};
 pub(crate) use calls::{chains, nest_by_count};
 pub use classes::{Class, Classes};
 pub use events::{Events, Lane};
 pub use kind::Kind;
+pub use leaves::Leaves;
+pub use owners::Owners;
 pub use peers::Peers;
 pub(crate) use peers::is_device_side;
 pub use steps::{Step, Steps};
@@ -76,6 +85,7 @@ pub struct Model<'a> {
     classes: OnceCell<Classes>,
     calls: OnceCell<Calls>,
     device: OnceCell<Vec<u32>>,
+    owners: OnceCell<Owners>,
 }
 
 impl<'a> Model<'a> {
@@ -97,6 +107,7 @@ impl<'a> Model<'a> {
             classes: OnceCell::new(),
             calls: OnceCell::new(),
             device: OnceCell::new(),
+            owners: OnceCell::new(),
         };
         model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
         if let Reading::Hta(rules) = reading {
@@ -133,6 +144,11 @@ impl<'a> Model<'a> {
     /// The call tree of each thread.
     pub fn calls(&self) -> &Calls {
         self.calls.get_or_init(|| Calls::of(self))
+    }
+
+    /// The operators that device work belongs to.
+    pub fn owners(&self) -> &Owners {
+        self.owners.get_or_init(|| Owners::of(self))
     }
 
     /// Events on devices, in the order of their beginnings; of those that begin together, in
@@ -178,7 +194,7 @@ impl<'a> Model<'a> {
         let steps = Steps { all, of };
         self.events = self.events.select(rows);
         (self.peers, self.steps) = (OnceCell::from(peers), OnceCell::from(steps));
-        (self.classes, self.calls, self.device) = Default::default();
+        (self.classes, self.calls, self.device, self.owners) = Default::default();
     }
 
     /// Leaves out what `options` do not want: other steps, devices and times.

@@ -44,7 +44,7 @@ pub fn json(metric: &str, batch: &RecordBatch) -> String {
     out + "\n]}\n"
 }
 
-fn put(out: &mut String, text: &str) {
+pub(super) fn put(out: &mut String, text: &str) {
     let mut bytes = Vec::with_capacity(text.len() + 2);
     write_string(&mut bytes, text);
     out.push_str(&String::from_utf8_lossy(&bytes));

@@ -4,6 +4,7 @@ mod csv;
 mod json;
 #[cfg(feature = "export")]
 mod packed;
+mod stacks;
 mod text;
 mod torch;
 
@@ -11,6 +12,7 @@ pub use csv::csv;
 pub use json::json;
 #[cfg(feature = "export")]
 pub use packed::{arrow, parquet};
+pub use stacks::{collapsed, speedscope};
 pub use text::text;
 pub use torch::TorchTable;
 

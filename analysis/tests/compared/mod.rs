@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod hta;
+pub mod shape;
 pub mod tensorboard;
 pub mod torch;
 

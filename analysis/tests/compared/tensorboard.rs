@@ -1,12 +1,14 @@
 //! Views of the TensorBoard plugin.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use kymograph_analysis::compat::tensorboard::uses_tensor_cores;
-use kymograph_analysis::table::Cells;
+use kymograph_analysis::compat::tensorboard::{Plugin, uses_tensor_cores};
+use kymograph_analysis::table::{Cells, RecordBatch};
 use kymograph_analysis::{Metric, Model, Options, Reading, run};
 use kymograph_converters::format;
+use serde_json::Value;
 
 use super::{Tally, Tolerance, hta};
 
@@ -30,10 +32,22 @@ pub fn set(folder: &Path, data: &Path, tally: &mut Tally) {
     for (worker, file) in files {
         let trace = format::read(File::open(file).unwrap(), None).unwrap();
         let model = Model::new(&trace, None, 0, Reading::Exact);
-        for label in ["as_is", "final"] {
-            let view = folder.join(label).join(format!("{worker}.kernel_by_name.json"));
-            if view.exists() {
-                kernels(&model, &view, &format!("{name}/{label}/{worker}"), tally);
+        for (label, plugin) in [("as_is", Plugin::Wheel), ("final", Plugin::Last)] {
+            let view = |name: &str| folder.join(label).join(format!("{worker}.{name}.json"));
+            let context = format!("{name}/{label}/{worker}");
+            let options = Options { tensorboard: Some(plugin), ..Options::default() };
+            let compare: [(&str, Compare); 6] = [
+                ("kernel_by_name", kernels),
+                ("kernel_by_properties_and_op", kernels_by_operator),
+                ("overview", overview),
+                ("gpu_metrics", devices),
+                ("operator_by_name", operators),
+                ("operator_by_name_input", operators_by_shape),
+            ];
+            for (name, compare) in compare {
+                if view(name).exists() {
+                    compare(&model, &options, &json(&view(name)), &context, tally);
+                }
             }
         }
     }
@@ -41,22 +55,224 @@ pub fn set(folder: &Path, data: &Path, tally: &mut Tally) {
     for view in views {
         let view = view.unwrap().file_name().to_string_lossy().into_owned();
         let view = view.trim_end_matches(".gz").trim_end_matches(".json").rsplit('.').next();
-        if view != Some("kernel_by_name") {
+        let views = [
+            "kernel_by_name",
+            "kernel_by_properties_and_op",
+            "overview",
+            "gpu_metrics",
+            "operator_by_name",
+            "operator_by_name_input",
+        ];
+        if !view.is_some_and(|view| views.contains(&view)) {
             let view = view.unwrap_or_default();
             tally.except(&format!("TensorBoard {view}: not implemented yet"), 1);
         }
     }
 }
 
-fn kernels(model: &Model<'_>, view: &Path, context: &str, tally: &mut Tally) {
-    let text = std::fs::read_to_string(view).unwrap();
-    let theirs: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let mut theirs: Vec<&serde_json::Value> =
-        theirs["data"]["rows"].as_array().unwrap().iter().collect();
+type Compare = fn(&Model<'_>, &Options, &Value, &str, &mut Tally);
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn ours(metric: &str, model: &Model<'_>, options: &Options) -> RecordBatch {
+    let part = run::of_rank(Metric::find(metric).unwrap(), model, options).unwrap();
+    run::over_ranks(Metric::find(metric).unwrap(), vec![part], options).unwrap()
+}
+
+/// The time of each step by role, and the mean over steps.
+fn overview(
+    model: &Model<'_>,
+    options: &Options,
+    theirs: &Value,
+    context: &str,
+    tally: &mut Tally,
+) {
+    const ROLES: [&str; 9] = [
+        "kernel",
+        "memcpy",
+        "memset",
+        "communication",
+        "runtime",
+        "data_loader",
+        "cpu_exec",
+        "other",
+        "total",
+    ];
+    let label = "TensorBoard overview";
+    let batch = ours("overview", model, options);
+    let cells = Cells::of(&batch);
+    let names = theirs["steps_names"].as_array().unwrap();
+    let rows = (names.len() + 1).to_string();
+    tally.value(label, context, &rows, &batch.num_rows().to_string(), Tolerance(0.0, 0.0));
+    for row in 0..batch.num_rows() {
+        let name = names.get(row).map_or("average", |name| name.as_str().unwrap());
+        let own = cells.text("step", row).unwrap();
+        tally.value(label, context, name, own, Tolerance(0.0, 0.0));
+        let costs =
+            if row < names.len() { &theirs["steps_costs"][row] } else { &theirs["avg_costs"] };
+        for (at, role) in ROLES.iter().enumerate() {
+            let own = cells.float(role, row).unwrap() / 1e3;
+            // Theirs adds moments since 1970 in floating point: a quarter of a microsecond each.
+            let context = format!("{context} step {name} {role}");
+            let t = Tolerance(1.0, 0.0);
+            tally.value(label, &context, &costs[at].to_string(), &own.to_string(), t);
+        }
+    }
+}
+
+fn devices(model: &Model<'_>, options: &Options, theirs: &Value, context: &str, tally: &mut Tally) {
+    let label = "TensorBoard GPU utilization";
+    let batch = ours("gpu_utilization", model, options);
+    let cells = Cells::of(&batch);
+    let ids = theirs["gpu_ids"].as_array().unwrap();
+    let count = ids.len().to_string();
+    tally.value(label, context, &count, &batch.num_rows().to_string(), Tolerance(0.0, 0.0));
+    for (row, id) in ids.iter().enumerate() {
+        let own = cells.int("device", row).unwrap_or(-1).to_string();
+        tally.value(label, context, &id.to_string(), &own, Tolerance(0.0, 0.0));
+        for (key, column, scale) in [
+            ("gpu_utilization", "utilization", 100.0),
+            ("est_sm_efficiency", "sm_efficiency", 100.0),
+            ("est_occupancy", "occupancy", 1.0),
+        ] {
+            let theirs = &theirs[key][id.to_string()];
+            let own =
+                cells.float(column, row).map_or("null".to_owned(), |x| (x / scale).to_string());
+            let t = Tolerance(0.0, 2e-5);
+            tally.value(label, &format!("{context} {key}"), &theirs.to_string(), &own, t);
+        }
+    }
+}
+
+fn operators(
+    model: &Model<'_>,
+    options: &Options,
+    theirs: &Value,
+    context: &str,
+    tally: &mut Tally,
+) {
+    of_operators("operators", &ours("operators", model, options), theirs, context, tally);
+}
+
+fn operators_by_shape(
+    model: &Model<'_>,
+    options: &Options,
+    theirs: &Value,
+    context: &str,
+    tally: &mut Tally,
+) {
+    let batch = ours("operators_by_shape", model, options);
+    of_operators("operators_by_shape", &batch, theirs, context, tally);
+}
+
+fn of_operators(
+    metric: &str,
+    batch: &RecordBatch,
+    theirs: &Value,
+    context: &str,
+    tally: &mut Tally,
+) {
+    let label = format!("TensorBoard {metric}");
+    let cells = Cells::of(batch);
+    let theirs = theirs.as_array().or_else(|| theirs["data"].as_array()).unwrap();
+    let none = Tolerance(0.0, 0.0);
+    tally.value(&label, context, &theirs.len().to_string(), &batch.num_rows().to_string(), none);
+    let key = |row| (cells.text("name", row).unwrap(), cells.text("input_shapes", row));
+    let rows: HashMap<_, usize> = (0..batch.num_rows()).map(|row| (key(row), row)).collect();
+    for row in theirs {
+        let name = row["name"].as_str().unwrap();
+        let context = format!("{context} {name}");
+        let Some(own) = rows.get(&(name, row["input_shape"].as_str())).copied() else {
+            tally.value(&label, &context, "a row", "none", none);
+            continue;
+        };
+        tally.value(
+            &label,
+            &format!("{context} eligible"),
+            row["tc_eligible"].as_str().unwrap(),
+            cells.text("tensor_cores_eligible", own).unwrap(),
+            none,
+        );
+        for (key, column, scale, apart) in [
+            ("calls", "calls", 1.0, 0.0),
+            ("device_self_duration", "self_device_time", 1e3, 0.51),
+            ("device_total_duration", "device_time_total", 1e3, 0.51),
+            ("host_self_duration", "self_cpu_time", 1e3, 0.51),
+            ("host_total_duration", "cpu_time_total", 1e3, 0.51),
+            ("tc_self_ratio", "tensor_cores_self", 1.0, 0.0051),
+            ("tc_total_ratio", "tensor_cores_total", 1.0, 0.0051),
+        ] {
+            // Views without devices have fewer columns.
+            if row.get(key).is_some() {
+                let own = cells.float(column, own).unwrap() / scale;
+                let t = Tolerance(apart, 0.0);
+                let context = format!("{context} {key}");
+                tally.value(&label, &context, &row[key].to_string(), &own.to_string(), t);
+            }
+        }
+    }
+}
+
+fn kernels_by_operator(
+    model: &Model<'_>,
+    options: &Options,
+    theirs: &Value,
+    context: &str,
+    tally: &mut Tally,
+) {
+    let label = "TensorBoard kernels_by_operator";
+    let batch = ours("kernels_by_operator", model, options);
+    let cells = Cells::of(&batch);
+    let theirs = theirs["data"]["rows"].as_array().unwrap();
+    let none = Tolerance(0.0, 0.0);
+    tally.value(label, context, &theirs.len().to_string(), &batch.num_rows().to_string(), none);
+    let text = |column, row| cells.text(column, row).unwrap_or("None").to_owned();
+    let int = |column, row| cells.int(column, row).unwrap_or(0).to_string();
+    let key = |row| {
+        let (grid, block) = (text("grid", row), text("block", row));
+        [
+            text("name", row),
+            text("operator", row),
+            grid,
+            block,
+            int("registers", row),
+            int("shared_memory", row),
+            text("operator_eligible", row),
+        ]
+    };
+    let rows: HashMap<_, usize> = (0..batch.num_rows()).map(|row| (key(row), row)).collect();
+    for row in theirs {
+        let own = [0, 1, 2, 3, 4, 5, 7].map(|at| row[at].as_str().unwrap().to_owned());
+        let context = format!("{context} {} {}", own[1], own[0]);
+        let Some(own) = rows.get(&own).copied() else {
+            tally.value(label, &context, "a row", "none", none);
+            continue;
+        };
+        for (at, column, scale, apart) in [
+            (8, "calls", 1.0, 0.0),
+            (9, "total_duration", 1e3, 0.51),
+            (10, "mean_duration", 1e3, 0.51),
+            (11, "max_duration", 1e3, 0.0011),
+            (12, "min_duration", 1e3, 0.0011),
+            (13, "mean_blocks_per_sm", 1.0, 0.00501),
+            (14, "mean_occupancy", 1.0, 0.00501),
+        ] {
+            if let Some(value) = row.get(at) {
+                let own = (cells.float(column, own).unwrap() / scale).to_string();
+                let context = format!("{context} {column}");
+                tally.value(label, &context, &value.to_string(), &own, Tolerance(apart, 0.0));
+            }
+        }
+    }
+}
+
+fn kernels(model: &Model<'_>, options: &Options, theirs: &Value, context: &str, tally: &mut Tally) {
+    let mut theirs: Vec<&Value> = theirs["data"]["rows"].as_array().unwrap().iter().collect();
     // Rows of one duration are in no order.
     theirs.sort_by_key(|row| (-row[3].as_i64().unwrap(), row[0].as_str().unwrap().to_owned()));
-    let metric = Metric::find("kernels").unwrap();
-    let batch = run::of_rank(metric, model, &Options::default()).unwrap().batch;
+    let batch = ours("kernels", model, options);
     let cells = Cells::of(&batch);
     let micros = |column, row| (cells.float(column, row).unwrap() / 1e3).round_ties_even();
     let mut ours: Vec<usize> = (0..batch.num_rows()).collect();
@@ -69,8 +285,12 @@ fn kernels(model: &Model<'_>, view: &Path, context: &str, tally: &mut Tally) {
         let context = format!("{context} {name}");
         tally.value(label, &context, theirs[0].as_str().unwrap(), name, none);
         let own = cells.text("tensor_cores", row).unwrap();
-        if theirs[1] == "No" && own == "Yes" && !uses_tensor_cores(name) {
-            tally.except("TensorBoard: kernels on tensor cores whose names it does not know", 1);
+        let by_name = if uses_tensor_cores(name) { "Yes" } else { "No" };
+        if theirs[1] == by_name && own != by_name {
+            tally.except(
+                "TensorBoard: kernels whose names it does not know, or takes for others",
+                1,
+            );
         } else {
             tally.value(label, &context, theirs[1].as_str().unwrap(), own, none);
         }

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::path::Path;
 
-use kymograph_analysis::render::TorchTable;
+use kymograph_analysis::metric::stacks::Weight;
+use kymograph_analysis::render::{TorchTable, collapsed};
 use kymograph_analysis::{Metric, Model, Options, Reading, run, table};
 use kymograph_converters::format;
 use kymograph_converters::trace::Trace;
@@ -30,7 +31,8 @@ pub fn folder(folder: &Path, tally: &mut Tally) {
 fn ours(trace: &Trace, verbose: bool, metric: &str, sort: Option<&str>) -> table::RecordBatch {
     let metric = Metric::find(metric).unwrap();
     let model = Model::new(trace, None, 0, Reading::Exact);
-    let options = Options { python_functions: verbose, ..Options::default() };
+    let options =
+        Options { python_functions: verbose, stack_depth: 3, torch: true, ..Options::default() };
     let part = run::of_rank(metric, &model, &options).unwrap();
     let batch = run::over_ranks(metric, vec![part], &options).unwrap();
     sort.map_or(batch.clone(), |column| table::sort(&batch, column).unwrap())
@@ -45,6 +47,23 @@ fn one(run: Run<'_>, what: &str, file: &Path, tally: &mut Tally) {
     let cpu_sorted = Some("self_cpu_time");
     match what {
         "key_averages.json" => rows(run, "operators", &text(), &context, tally),
+        "key_averages_stack3.json" => rows(run, "operators_by_stack", &text(), &context, tally),
+        "stacks_self_cpu.txt" => {
+            let own = collapsed(&ours(run.0, run.1, "stacks", None), Weight::Host, 1000);
+            let (mut theirs, mut own) = (text(), own.lines().map(str::to_owned));
+            theirs += "(end)\n";
+            for (n, line) in theirs.lines().enumerate() {
+                let own = own.next().unwrap_or_else(|| "(end)".to_owned());
+                let context = format!("{context} line {n}");
+                tally.value(
+                    "torch export_stacks, lines",
+                    &context,
+                    line,
+                    &own,
+                    Tolerance(0.0, 0.0),
+                );
+            }
+        }
         "key_averages_shapes.json" => rows(run, "operators_by_shape", &text(), &context, tally),
         "table_default.txt" => lines(run, None, TorchTable::default(), &text(), &context, tally),
         "table_shapes.txt" => {
@@ -110,6 +129,13 @@ fn rows((trace, verbose): Run<'_>, metric: &str, text: &str, context: &str, tall
             let later = row["device_type"] != "DeviceType.CPU" && row["is_user_annotation"] == true;
             let t = if later { Tolerance(0.01, 0.0) } else { Tolerance(1e-6, 1e-9) };
             tally.value(&label, &context, &row[key].to_string(), &own.to_string(), t);
+        }
+        if metric == "operators_by_stack" {
+            let frames =
+                row["stack"].as_array().unwrap().iter().map(|frame| frame.as_str().unwrap());
+            let stack = frames.collect::<Vec<_>>().join(";");
+            let own = cells.text("stack", n).unwrap_or_default();
+            tally.value(&label, &format!("{context} {name} stack"), &stack, own, none);
         }
         if metric == "operators_by_shape" {
             let shapes = row["input_shapes"]

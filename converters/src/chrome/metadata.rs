@@ -338,7 +338,7 @@ impl Generated {
         let queues = || trace.queues.iter().filter(|(id, _)| used[id.index()]);
         for (id, queue) in queues() {
             let pid = trace.devices[queue.device].number.to_string();
-            let stream = super::places::stream(trace, id);
+            let stream = trace.stream(id);
             let name = match trace.strings.get(queue.description) {
                 "" if stream < 0 => format!("Device {pid}"),
                 "" => format!("stream {stream} "),
@@ -351,8 +351,7 @@ impl Generated {
             let row = super::places::beside(trace.strings.get(track.name));
             let Some((device, stream)) = row.filter(|_| track.queue.is_none()) else { continue };
             let is_here = |id, queue: &crate::trace::Queue| {
-                (trace.devices[queue.device].number, super::places::stream(trace, id))
-                    == (device, stream)
+                (trace.devices[queue.device].number, trace.stream(id)) == (device, stream)
             };
             let named = !trace.strings.get(track.description).is_empty();
             if named && !queues().any(|(id, queue)| is_here(id, queue)) {

@@ -53,7 +53,7 @@ pub use read::{read, read_lines};
 pub use write::write;
 
 pub(crate) use line::write_text;
-pub(crate) use places::{overhead, overhead_name, stream, with_device};
+pub(crate) use places::{overhead, overhead_name, with_device};
 pub(crate) use write::{Style, first_time, write_in};
 
 /// Begins the name of an argument that holds what has no other place in the hub.

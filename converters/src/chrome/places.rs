@@ -46,17 +46,9 @@ impl Places {
     }
 }
 
-/// The stream that a queue is. Its name knows; numbers are the trace's own.
-pub(crate) fn stream(trace: &Trace, queue: QueueId) -> i64 {
-    let queue = trace.queues[queue];
-    let named = trace.strings.get(queue.name).strip_prefix("Stream ");
-    let named = named.and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());
-    named.unwrap_or(queue.number as i64)
-}
-
 fn queue_ids(trace: &Trace, queue: QueueId) -> String {
     let device = trace.devices[trace.queues[queue].device].number;
-    numbers(device, stream(trace, queue))
+    numbers(device, trace.stream(queue))
 }
 
 fn numbers(pid: i64, tid: i64) -> String {

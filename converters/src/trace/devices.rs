@@ -1,6 +1,6 @@
 //! Devices, and what their activities refer to.
 
-use super::{ArgsId, DeviceId, StrId};
+use super::{ArgsId, DeviceId, QueueId, StrId, Trace};
 
 /// A device: a GPU or another accelerator.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,6 +54,16 @@ pub struct Queue {
     pub name: StrId,
     /// A text that explains it; may be none.
     pub description: StrId,
+}
+
+impl Trace {
+    /// The stream that a queue is. Its name knows; numbers are the trace's own.
+    pub fn stream(&self, queue: QueueId) -> i64 {
+        let queue = self.queues[queue];
+        let named = self.strings.get(queue.name).strip_prefix("Stream ");
+        let named = named.and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());
+        named.unwrap_or(queue.number as i64)
+    }
 }
 
 /// A device context of a process.

@@ -94,33 +94,6 @@ impl Inputs {
         Ok(parts)
     }
 
-    /// What a metric that compares traces gives for two files. Their ranks do not matter.
-    pub(super) fn two(
-        &self,
-        metric: &Metric,
-        options: &Options,
-    ) -> Result<Vec<Vec<Part>>, Refusal> {
-        if self.0.len() != 2 {
-            let given = self.0.len();
-            return Err(Refusal(format!(
-                "{} compares two traces, BASE and TEST, not {given}",
-                metric.name
-            )));
-        }
-        let given = self.each(|number, path| of_file(&[metric], options, &[], number, path));
-        let mut parts = Vec::new();
-        for (number, given) in given.into_iter().enumerate() {
-            // Of several ranks in a file, the first.
-            for (_, given) in given?.into_iter().take(1) {
-                for part in given {
-                    let part = part.map_err(Refusal)?;
-                    parts.push(Part { rank: number as i64, ..part });
-                }
-            }
-        }
-        Ok(vec![parts])
-    }
-
     fn each<T: Send>(&self, of: impl Fn(usize, &Path) -> T + Sync) -> Vec<T> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicUsize::new(0);
@@ -146,6 +119,35 @@ impl Inputs {
         done.sort_by_key(|(number, _)| *number);
         done.into_iter().map(|(_, given)| given).collect()
     }
+}
+
+/// What a metric that compares gives for BASE and for TEST: the first half of the words, and the
+/// second. The rank of a part is its side, 0 or 1.
+pub(super) fn sides(
+    words: &[String],
+    metric: &Metric,
+    options: &Options,
+    ranks: &[i64],
+) -> Result<Vec<Vec<Part>>, Refusal> {
+    if words.len() < 2 || words.len() % 2 != 0 {
+        return Err(Refusal(format!(
+            "{} compares BASE and TEST: as many words for one as for the other, each a file, a \
+             folder, or a pattern in quotes, not {} in all",
+            metric.name,
+            words.len()
+        )));
+    }
+    let mut parts = Vec::new();
+    for (side, words) in (0..).zip(words.chunks(words.len() / 2)) {
+        let inputs = Inputs::find(words)?;
+        let given = inputs.each(|number, path| of_file(&[metric], options, ranks, number, path));
+        for given in given {
+            for part in given?.into_iter().flat_map(|(_, given)| given) {
+                parts.push(Part { rank: side, ..part.map_err(Refusal)? });
+            }
+        }
+    }
+    Ok(vec![parts])
 }
 
 fn of_file(

@@ -2,16 +2,18 @@
 
 mod inputs;
 mod page;
+mod tuning;
 
 use super::{Refusal, files, say, status};
 use clap::{Args, ValueEnum};
 use inputs::Inputs;
 use kymograph_analysis::compat::hta::{Rules, Version};
-use kymograph_analysis::metric::diff;
+use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_analysis::{Metric, Options, Reading, registry, render, run, table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tuning::Tuning;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -25,6 +27,10 @@ EXAMPLES
       kymo analyze idle_time rank0.json.gz --compat hta
   What key_averages().table() prints, by the own time on devices:
       kymo analyze operators trace.json --compat torch --sort self_device_time
+  Whether a change made steps slower, for CI (exit status 3 if it did):
+      kymo analyze regressions main/ branch/ --fail-above 3%
+  A flame graph:
+      kymo analyze stacks trace.json --format collapsed -o stacks.txt
   All metrics, a line each:
       kymo analyze --list
 
@@ -91,59 +97,6 @@ struct Part {
     stream: Vec<i64>,
 }
 
-/// What single metrics can be told.
-#[derive(Args)]
-#[command(next_help_heading = "For single metrics")]
-struct Tuning {
-    /// kernel_breakdown, user_annotations: names that are shown before the rest is folded.
-    #[arg(long, value_name = "N")]
-    num_kernels: Option<usize>,
-    /// kernel_breakdown, user_annotations: also fold names beyond this quantile of running sums.
-    #[arg(long, value_name = "Q")]
-    duration_ratio: Option<f64>,
-    /// kernel_breakdown, kernel_types, launch_stats: leave out copies and fills.
-    #[arg(long)]
-    no_memory: bool,
-    /// user_annotations: those of the host, not as devices saw them.
-    #[arg(long)]
-    host: bool,
-    /// user_annotations: names with this in them are never folded.
-    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
-    allow: Vec<String>,
-    /// idle_time: shorter gaps are the cost of launching.
-    #[arg(long, value_name = "TIME", value_parser = super::part::parse_time)]
-    kernel_delay: Option<i64>,
-    /// blocked_on_queue: the length at which a queue is full.
-    #[arg(long, value_name = "N")]
-    max_queue_length: Option<i64>,
-    /// frequent_sequences: what names of operators contain.
-    #[arg(long, value_name = "TEXT")]
-    operator: Option<String>,
-    /// frequent_sequences: the fewest kernels of a sequence.
-    #[arg(long, value_name = "N")]
-    min_pattern_len: Option<i64>,
-    /// critical_path: what the name of the annotation contains whose time is looked at; empty
-    /// for the whole trace.
-    #[arg(long, value_name = "TEXT")]
-    annotation: Option<String>,
-    /// critical_path: which of these annotations, counted from 0, such as 2 or 2..4.
-    #[arg(long, value_name = "N|A..B", value_parser = parse_steps)]
-    instance: Option<(i64, i64)>,
-    /// diff: shorten the names of kernels, so that those of other types and shapes are one.
-    #[arg(long)]
-    short_names: bool,
-    /// diff: only events of the host, or of devices.
-    #[arg(long, value_enum, value_name = "SIDE")]
-    side: Option<Side>,
-    /// operators: let Python functions count as callees, as in a torch.profiler with
-    /// verbose=True.
-    #[arg(long)]
-    python_functions: bool,
-    /// stragglers by HTA's rule: how many ranks may be named.
-    #[arg(long, value_name = "N")]
-    num_candidates: Option<usize>,
-}
-
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Format {
     /// For reading; long texts are cut.
@@ -156,14 +109,10 @@ enum Format {
     Parquet,
     /// Arrow's file format (Feather).
     Arrow,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Side {
-    /// Those of the host.
-    Host,
-    /// Those of devices.
-    Device,
+    /// `stacks`: a line for each, as flamegraph.pl reads them.
+    Collapsed,
+    /// `stacks`: JSON for speedscope.
+    Speedscope,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -172,7 +121,13 @@ enum Compat {
     Hta,
     /// traceinsight 0.6, its successor.
     Traceinsight,
-    /// torch.profiler: `operators` as `key_averages().table()` prints them.
+    /// torch-tb-profiler 0.4.3, TensorBoard's plugin: `overview`, `gpu_utilization`, `kernels`,
+    /// `kernels_by_operator`, `operators` and `operators_by_shape`.
+    Tensorboard,
+    /// The last state of that plugin's source.
+    TensorboardLast,
+    /// torch.profiler: `operators` as `key_averages().table()` prints them, `stacks` as
+    /// `export_stacks` writes them.
     Torch,
 }
 
@@ -189,19 +144,21 @@ impl Analyze {
             return Ok(ExitCode::SUCCESS);
         }
         let words = &self.words[usize::from(!metrics.is_empty())..];
-        let inputs = Inputs::find(words)?;
         let options = self.options();
+        let ranks = &self.part.rank;
         if metrics.is_empty() {
-            let text = page::page(&inputs, &options, &self.part.rank)?;
+            let text = page::page(&Inputs::find(words)?, &options, ranks)?;
             return self.put(text.as_bytes());
         }
         let parts = match metrics[..] {
-            [metric] if metric.name == "diff" => inputs.two(metric, &options)?,
-            _ => inputs.parts(&metrics, &options, &self.part.rank)?,
+            [metric] if compares(metric) => inputs::sides(words, metric, &options, ranks)?,
+            _ => Inputs::find(words)?.parts(&metrics, &options, ranks)?,
         };
         let mut tables = Vec::new();
+        let mut worse = false;
         for (metric, parts) in metrics.iter().zip(parts) {
             let mut batch = run::over_ranks(metric, parts, &options)?;
+            worse |= metric.name == "regressions" && regressed(&batch);
             if let Some(column) = &self.sort {
                 batch = table::sort(&batch, column)?;
             }
@@ -210,7 +167,8 @@ impl Analyze {
             }
             tables.push(self.rendered(metric, batch, metrics.len() > 1)?);
         }
-        self.put(&tables.concat())
+        let done = self.put(&tables.concat())?;
+        Ok(if worse { ExitCode::from(REGRESSION) } else { done })
     }
 
     /// The metrics that the first word names, with commas between them; none for the page.
@@ -229,10 +187,36 @@ impl Analyze {
         if found.len() > 1 && matches!(self.format, Format::Parquet | Format::Arrow) {
             return Err(Refusal("Parquet and Arrow files hold one table: name one metric".into()));
         }
-        let of_torch = |metric: &&Metric| metric.name.starts_with("operators");
+        let of_torch =
+            |metric: &&Metric| metric.name.starts_with("operators") || metric.name == "stacks";
         if matches!(self.compat, Some(Compat::Torch)) && !found.iter().all(of_torch) {
-            let what = "--compat torch is for operators and operators_by_shape";
+            let what = "--compat torch is for operators, those by shape and by stack, and stacks";
             return Err(Refusal(what.to_owned()));
+        }
+        const OF_PLUGIN: [&str; 6] = [
+            "overview",
+            "gpu_utilization",
+            "kernels",
+            "kernels_by_operator",
+            "operators",
+            "operators_by_shape",
+        ];
+        let of_plugin = |metric: &&Metric| OF_PLUGIN.contains(&metric.name);
+        let plugin = matches!(self.compat, Some(Compat::Tensorboard | Compat::TensorboardLast));
+        if plugin && !found.iter().all(of_plugin) {
+            let what = format!("--compat tensorboard is for {}", OF_PLUGIN.join(", "));
+            return Err(Refusal(what));
+        }
+        let for_stacks = matches!(self.format, Format::Collapsed | Format::Speedscope);
+        if for_stacks && found.iter().any(|metric| metric.name != "stacks") {
+            let what = "--format collapsed and speedscope are for the metric stacks";
+            return Err(Refusal(what.to_owned()));
+        }
+        if found.len() > 1
+            && let Some(metric) = found.iter().find(|metric| compares(metric))
+        {
+            let name = metric.name;
+            return Err(Refusal(format!("{name} compares two sides: ask for it alone")));
         }
         Ok(found)
     }
@@ -248,7 +232,9 @@ impl Analyze {
             _ => batch,
         };
         let text = match self.format {
-            Format::Table if matches!(self.compat, Some(Compat::Torch)) => {
+            Format::Table
+                if matches!(self.compat, Some(Compat::Torch)) && metric.name != "stacks" =>
+            {
                 let row_limit = self.limit.unwrap_or(100);
                 render::TorchTable { row_limit, ..Default::default() }.text(&batch)
             }
@@ -262,6 +248,12 @@ impl Analyze {
             Format::Json => render::json(metric.name, &batch),
             Format::Csv if one_of_several => format!("# {}\n{}", metric.name, render::csv(&batch)),
             Format::Csv => render::csv(&batch),
+            Format::Collapsed => {
+                // PyTorch's lines have microseconds.
+                let unit = if matches!(self.compat, Some(Compat::Torch)) { 1000 } else { 1 };
+                render::collapsed(&batch, self.tuning.weight(), unit)
+            }
+            Format::Speedscope => render::speedscope(&batch, self.tuning.weight()),
             Format::Parquet | Format::Arrow => return packed(self.format, &batch),
         };
         Ok(text.into_bytes())
@@ -279,7 +271,7 @@ impl Analyze {
     }
 
     fn options(&self) -> Options {
-        let (tuning, part) = (&self.tuning, &self.part);
+        let part = &self.part;
         let mut options = Options::default();
         if let Some(tool) = self.compat {
             let (rounding, last_step) = (!self.no_rounding, self.last_step);
@@ -287,40 +279,35 @@ impl Analyze {
             options.reading = match tool {
                 Compat::Hta => hta(Version::Hta),
                 Compat::Traceinsight => hta(Version::TraceInsight),
-                Compat::Torch => Reading::Exact,
+                Compat::Torch | Compat::Tensorboard | Compat::TensorboardLast => Reading::Exact,
             };
+            options.tensorboard = match tool {
+                Compat::Tensorboard => Some(Plugin::Wheel),
+                Compat::TensorboardLast => Some(Plugin::Last),
+                _ => None,
+            };
+            options.torch = matches!(tool, Compat::Torch);
         }
-        fn set<T>(option: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *option = value;
-            }
-        }
-        set(&mut options.num_kernels, tuning.num_kernels);
-        set(&mut options.duration_ratio, tuning.duration_ratio);
-        set(&mut options.consecutive_kernel_delay, tuning.kernel_delay);
-        set(&mut options.max_queue_length, tuning.max_queue_length);
-        set(&mut options.operator, tuning.operator.clone());
-        set(&mut options.min_pattern_len, tuning.min_pattern_len);
-        set(&mut options.num_candidates, tuning.num_candidates);
-        set(&mut options.annotation, tuning.annotation.clone());
-        let place = |number: i64| usize::try_from(number).unwrap_or(0);
-        set(&mut options.instance, tuning.instance.map(|(a, b)| (place(a), place(b))));
-        options.python_functions = tuning.python_functions;
-        options.short_names = tuning.short_names;
-        options.side = match tuning.side {
-            None => diff::Side::All,
-            Some(Side::Host) => diff::Side::Host,
-            Some(Side::Device) => diff::Side::Device,
-        };
-        options.include_memory = !tuning.no_memory;
-        options.gpu_annotations = !tuning.host;
-        options.allowlist = tuning.allow.clone();
+        self.tuning.put(&mut options);
         options.steps = part.step.map_or_else(Vec::new, |(from, to)| (from..=to).collect());
         options.devices = part.device.clone();
         options.streams = part.stream.clone();
         options.times = part.time_range;
         options
     }
+}
+
+/// The exit status when TEST is slower than BASE.
+const REGRESSION: u8 = 3;
+
+/// Whether a metric compares two sides, and not the ranks of a job.
+fn compares(metric: &Metric) -> bool {
+    matches!(metric.name, "diff" | "regressions")
+}
+
+fn regressed(batch: &table::RecordBatch) -> bool {
+    let cells = table::Cells::of(batch);
+    (0..batch.num_rows()).any(|row| cells.text("verdict", row) == Some("regression"))
 }
 
 #[cfg(feature = "export")]

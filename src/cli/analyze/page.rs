@@ -7,9 +7,11 @@ use kymograph_analysis::table::{self, Cells, RecordBatch};
 use kymograph_analysis::{Metric, Options, render, run};
 
 /// What stands on the page, one under the other: title, metric, what it is sorted by, rows.
-const SECTIONS: [(&str, &str, Option<&str>, usize); 7] = [
+const SECTIONS: [(&str, &str, Option<&str>, usize); 9] = [
+    ("How steps divide", "step_variance", None, 10),
     ("Where device time goes", "temporal_breakdown", None, 16),
     ("Which work it is", "kernel_types", None, 8),
+    ("What the host did while devices were idle", "idle_causes", Some("idle_time"), 8),
     ("Why streams were idle", "idle_time", Some("idle_time"), 8),
     ("How much communication is hidden", "comm_comp_overlap", None, 16),
     ("Who waits for whom", "stragglers", None, 8),
@@ -37,8 +39,11 @@ pub(super) fn page(inputs: &Inputs, options: &Options, ranks: &[i64]) -> Result<
         text += "\nWhat to do\n\n";
     }
     for (number, finding) in (1..).zip(&found) {
-        let cost = finding.cost as f64 / 1e6;
-        text += &format!("{number}. {}: about {cost:.1} ms of each rank\n", finding.what);
+        let cost = match finding.cost {
+            0 => String::new(),
+            cost => format!(": about {:.1} ms of each rank", cost as f64 / 1e6),
+        };
+        text += &format!("{number}. {}{cost}\n", finding.what);
         text += &format!("   {}\n   → {}\n", finding.evidence, finding.advice);
     }
     for (title, name, sort, rows) in SECTIONS {

@@ -3,7 +3,7 @@
 
 use kymograph_converters::trace::{ListId, Trace, Value};
 
-use crate::model::Model;
+use crate::model::{Model, number};
 
 /// The operations of an event; 0 where there is no rule, or the trace has no shapes.
 pub(super) fn of(model: &Model<'_>, row: u32) -> f64 {
@@ -18,40 +18,41 @@ pub(super) fn of(model: &Model<'_>, row: u32) -> f64 {
 }
 
 /// Inputs of an operator.
-struct Inputs<'a> {
+pub(in crate::metric) struct Inputs<'a> {
     trace: &'a Trace,
     shapes: ListId,
     values: Option<ListId>,
 }
 
 impl<'a> Inputs<'a> {
-    fn of(model: &Model<'a>, row: u32) -> Option<Inputs<'a>> {
+    pub(in crate::metric) fn of(model: &Model<'a>, row: u32) -> Option<Inputs<'a>> {
         let trace = model.trace;
-        let list = |name| {
-            let args = model.events.args(trace, row);
-            match trace.args.find(args, trace.strings.find(name)?)? {
-                Value::List(list) => Some(list),
-                _ => None,
-            }
-        };
+        let list = |name| model.list(row, trace.strings.find(name));
         Some(Inputs { trace, shapes: list("Input Dims")?, values: list("Concrete Inputs") })
     }
 
     /// The shape of an input.
-    fn dims(&self, input: usize) -> Option<Vec<f64>> {
+    pub(in crate::metric) fn dims(&self, input: usize) -> Option<Vec<f64>> {
         let Value::List(dims) = self.trace.args.items(self.shapes).nth(input)? else { return None };
-        let dims: Option<Vec<f64>> = self.trace.args.items(dims).map(number).collect();
-        dims
+        self.trace.args.items(dims).map(number).collect()
     }
 
     /// An input that is a number or a list of numbers.
-    fn numbers(&self, input: usize) -> Option<Vec<f64>> {
+    pub(in crate::metric) fn numbers(&self, input: usize) -> Option<Vec<f64>> {
         match self.trace.args.items(self.values?).nth(input)? {
             Value::Str(text) => {
                 let text = self.trace.strings.get(text).trim_matches(['[', ']']);
                 text.split(',').map(|number| number.trim().parse().ok()).collect()
             }
             value => Some(vec![number(value)?]),
+        }
+    }
+
+    /// An input that is a text.
+    pub(in crate::metric) fn text(&self, input: usize) -> Option<&'a str> {
+        match self.trace.args.items(self.values?).nth(input)? {
+            Value::Str(text) => Some(self.trace.strings.get(text)),
+            _ => None,
         }
     }
 
@@ -79,13 +80,4 @@ fn conv2d(inputs: &Inputs<'_>) -> Option<f64> {
     let out_width = size(width, kernel_width, stride.1, padding.1, dilation.1);
     let positions = batch * out_height * out_width;
     Some(2.0 * positions * kernel_height * kernel_width * channels * out / groups)
-}
-
-fn number(value: Value) -> Option<f64> {
-    match value {
-        Value::I64(n) => Some(n as f64),
-        Value::U64(n) => Some(n as f64),
-        Value::F64(x) => Some(x),
-        _ => None,
-    }
 }

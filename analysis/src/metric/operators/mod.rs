@@ -1,26 +1,40 @@
 //! Operators, calls and kernels by name, as `key_averages()` of PyTorch's profiler has them.
 //!
 //! An operator's own time is what it does not spend in operators and calls that it calls (and,
-//! with --python-functions, in Python functions); its device time is that of the work that it and those launched. Work belongs
-//! to the operator whose `External id` it has. Kernels have rows of their own **besides**: adding
+//! with --python-functions, in Python functions); its device time is that of the work that it and
+//! those launched. Work belongs to the operator whose `External id` it has. Kernels have rows of their own **besides**: adding
 //! rows counts work twice. `ProfilerStep#N` is `ProfilerStep*`; an only child of its parent's
 //! name is its parent. Memory is what was allocated less what was freed while an event lasted, on
 //! any thread.
 //!
-//! `--compat torch` prints `table()` to the character.
+//! `operators_by_stack` tells operators apart by the Python functions around them: the innermost
+//! ones, as many as `--stack-depth` says, with `;` between them. Backward operators have those of
+//! the forward operator. There, Python functions count as callees, since a profiler that records
+//! stacks for `key_averages` has `verbose=True`.
+//!
+//! `--compat torch` prints `table()` to the character. `--compat tensorboard` has the operator view
+//! of the TensorBoard plugin, by name and by shapes: only operators, the longest on devices first;
+//! their own time is without that of calls of the runtime that have their `External id`, whose
+//! work is theirs; version 0.4.3 knows none of those since PyTorch 1.12. Whether operators can
+//! use tensor cores, and how much of their device time did, is told by the plugin's lists of names.
 
 mod flops;
+pub(super) mod plugin;
+mod stacks;
 mod tree;
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 use kymograph_converters::trace::{ArgsId, Value};
 
+use crate::compat::tensorboard::Plugin;
 use crate::model::Kind;
 use crate::registry::one_by_one;
-use crate::table::Rows;
+use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options, Unit};
-use tree::Tree;
+pub(super) use flops::Inputs;
+pub(super) use stacks::stacks;
+pub(super) use tree::Tree;
 
 /// By name.
 pub const METRIC: Metric = Metric {
@@ -41,10 +55,23 @@ pub const BY_SHAPE: Metric = Metric {
     over_ranks: one_by_one,
 };
 
+/// By name and stack.
+pub const BY_STACK: Metric = Metric {
+    name: "operators_by_stack",
+    answers: "the same by the Python functions around them",
+    columns: COLUMNS,
+    of_trace: by_stack,
+    over_ranks: one_by_one,
+};
+
 const COLUMNS: &[Column] = &[
     Column::int("rank", "the rank"),
     Column::text("name", "the operator, call, kernel or annotation"),
     Column::text("input_shapes", "the shapes of its inputs; null if not told apart"),
+    Column::text(
+        "stack",
+        "the Python functions around it, the innermost first; null if not told apart",
+    ),
     Column::text("device_type", "CPU or device"),
     Column::int("is_user_annotation", "1 for ranges that the program named"),
     Column::int("calls", "how often it came"),
@@ -62,6 +89,9 @@ const COLUMNS: &[Column] = &[
     Column::int("device_memory", "allocated less freed on devices").unit(Unit::Bytes),
     Column::int("self_device_memory", "that by itself").unit(Unit::Bytes),
     Column::float("flops", "floating point operations by its shapes; null if the trace has none"),
+    Column::text("tensor_cores_eligible", "Yes or No, by --compat tensorboard; null without"),
+    Column::percent("tensor_cores_self", "of its own device time, likewise"),
+    Column::percent("tensor_cores_total", "of all of its device time, likewise"),
 ];
 
 /// A row. Times are microseconds, added up in the order of events, as PyTorch does it.
@@ -77,19 +107,109 @@ struct Sum {
     flops: f64,
 }
 
-/// Name, shapes, on a device, an annotation.
-type Key = (String, Option<String>, bool, bool);
+/// Name, shapes, stack, on a device, an annotation.
+type Key = (String, Option<String>, Option<String>, bool, bool);
+
+/// What tells operators apart besides their names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Name,
+    Shape,
+    Stack,
+}
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    table(model, options, false)
+    match options.tensorboard {
+        Some(plugin) => of_plugin(model, plugin, false),
+        None => table(model, options, By::Name),
+    }
 }
 
 fn by_shape(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    table(model, options, true)
+    match options.tensorboard {
+        Some(plugin) => of_plugin(model, plugin, true),
+        None => table(model, options, By::Shape),
+    }
 }
 
-fn table(model: &Model<'_>, options: &Options, shapes: bool) -> Result<RecordBatch, Error> {
-    let tree = Tree::of(model, options.python_functions)?;
+fn by_stack(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    if !model.events.kinds.contains(&Kind::Python) {
+        let what = "has no Python functions (with_stack=True records them)";
+        return Err(Error::Nothing(format!("rank {} {what}", model.rank)));
+    }
+    table(model, options, By::Stack)
+}
+
+fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Error> {
+    let tree = Tree::of(model, options.python_functions || by == By::Stack)?;
+    let sums = sums(model, options, &tree, by);
+    let has_shapes = model.trace.strings.find("Input Dims").is_some();
+    let mut rows = Rows::new(COLUMNS);
+    for ((name, shapes, stack, on_device, annotation), sum) in sums {
+        let mean = |time: f64| time / sum.calls as f64;
+        let memory = |bytes: i64| tree.has_memory.then_some(bytes);
+        rows.push([
+            model.rank.into(),
+            name.as_str().into(),
+            shapes.as_deref().into(),
+            stack.as_deref().into(),
+            if on_device { "device" } else { "CPU" }.into(),
+            i64::from(annotation).into(),
+            sum.calls.into(),
+            nanos(sum.self_host).into(),
+            nanos(sum.host).into(),
+            nanos(mean(sum.host)).into(),
+            nanos(sum.self_device).into(),
+            nanos(sum.device).into(),
+            nanos(mean(sum.device)).into(),
+            memory(sum.memory[0]).into(),
+            memory(sum.self_memory[0]).into(),
+            memory(sum.memory[1]).into(),
+            memory(sum.self_memory[1]).into(),
+            has_shapes.then_some(sum.flops).into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+        ]);
+    }
+    rows.finish()
+}
+
+fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBatch, Error> {
+    let mut rows = Rows::new(COLUMNS);
+    for ((name, shape), sum) in plugin::operators(model, plugin, shapes) {
+        let mean = |time: i64| time as f64 / sum.calls as f64;
+        let part = |part: i64, of: i64| if of > 0 { part as f64 / of as f64 * 100.0 } else { 0.0 };
+        rows.push([
+            model.rank.into(),
+            name.as_str().into(),
+            shape.as_deref().into(),
+            Cell::Null,
+            "CPU".into(),
+            0i64.into(),
+            sum.calls.into(),
+            sum.self_host.into(),
+            sum.host.into(),
+            mean(sum.host).into(),
+            sum.self_device.into(),
+            sum.device.into(),
+            mean(sum.device).into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            if sum.eligible { "Yes" } else { "No" }.into(),
+            part(sum.self_tensor, sum.self_device).into(),
+            part(sum.tensor, sum.device).into(),
+        ]);
+    }
+    rows.finish()
+}
+
+/// Rows in the order in which they come first.
+fn sums(model: &Model<'_>, options: &Options, tree: &Tree, by: By) -> Vec<(Key, Sum)> {
+    let stacks = if by == By::Stack { stacks(model, tree) } else { Vec::new() };
     let mut order: Vec<(Key, Sum)> = Vec::new();
     let mut places: HashMap<Key, usize> = HashMap::new();
     for at in tree.all() {
@@ -99,9 +219,13 @@ fn table(model: &Model<'_>, options: &Options, shapes: bool) -> Result<RecordBat
             continue;
         }
         let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
-        let shape = shapes.then(|| input_shapes(model, event.row));
+        let shape = (by == By::Shape).then(|| input_shapes(model, event.row));
+        let stack = (by == By::Stack).then(|| {
+            let frames = stacks[at].iter().take(options.stack_depth);
+            frames.map(|row| model.name(*row)).collect::<Vec<_>>().join(";")
+        });
         let name = tree::name(model, event.row).to_owned();
-        let key = (name, shape, event.on_device, annotation);
+        let key = (name, shape, stack, event.on_device, annotation);
         let place = *places.entry(key.clone()).or_insert_with(|| {
             order.push((key, Sum::default()));
             order.len() - 1
@@ -118,32 +242,7 @@ fn table(model: &Model<'_>, options: &Options, shapes: bool) -> Result<RecordBat
             sum.self_memory[side] += tree.self_memory(at, side);
         }
     }
-    let has_shapes = model.trace.strings.find("Input Dims").is_some();
-    let mut rows = Rows::new(COLUMNS);
-    for ((name, shapes, on_device, annotation), sum) in order {
-        let mean = |time: f64| time / sum.calls as f64;
-        let memory = |bytes: i64| tree.has_memory.then_some(bytes);
-        rows.push([
-            model.rank.into(),
-            name.as_str().into(),
-            shapes.as_deref().into(),
-            if on_device { "device" } else { "CPU" }.into(),
-            i64::from(annotation).into(),
-            sum.calls.into(),
-            nanos(sum.self_host).into(),
-            nanos(sum.host).into(),
-            nanos(mean(sum.host)).into(),
-            nanos(sum.self_device).into(),
-            nanos(sum.device).into(),
-            nanos(mean(sum.device)).into(),
-            memory(sum.memory[0]).into(),
-            memory(sum.self_memory[0]).into(),
-            memory(sum.memory[1]).into(),
-            memory(sum.self_memory[1]).into(),
-            has_shapes.then_some(sum.flops).into(),
-        ]);
-    }
-    rows.finish()
+    order
 }
 
 fn nanos(micros: f64) -> f64 {

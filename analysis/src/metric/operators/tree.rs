@@ -8,42 +8,42 @@ use crate::model::{Events, Kind, Model};
 
 /// An event of the host or of a device.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
-    pub(super) row: u32,
+pub(in crate::metric) struct Event {
+    pub(in crate::metric) row: u32,
     /// Beginning and end in microseconds since the trace began.
-    pub(super) start: f64,
-    pub(super) end: f64,
-    pub(super) on_device: bool,
+    pub(in crate::metric) start: f64,
+    pub(in crate::metric) end: f64,
+    pub(in crate::metric) on_device: bool,
     /// The event around it.
-    pub(super) parent: Option<u32>,
-    pub(super) children: Vec<u32>,
+    pub(in crate::metric) parent: Option<u32>,
+    pub(in crate::metric) children: Vec<u32>,
     /// How long device work takes that it launched itself.
     kernels: f64,
     /// Bytes that were allocated less those that were freed while it lasted: host, device.
-    pub(super) memory: [i64; 2],
+    pub(in crate::metric) memory: [i64; 2],
     /// A node in the tree that stands for nothing of its own: see [`Tree::merge`].
     gone: bool,
 }
 
 impl Event {
-    pub(super) fn time(&self) -> f64 {
+    pub(in crate::metric) fn time(&self) -> f64 {
         self.end - self.start
     }
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(in crate::metric) struct Tree {
     /// In the order of their beginnings, the longest first.
-    pub(super) events: Vec<Event>,
+    pub(in crate::metric) events: Vec<Event>,
     /// How long device work below each takes, itself included.
     device: Vec<f64>,
     /// Whether the trace says what was allocated.
-    pub(super) has_memory: bool,
+    pub(in crate::metric) has_memory: bool,
 }
 
 impl Tree {
-    pub(super) fn of(model: &Model<'_>, python: bool) -> Result<Tree, Error> {
+    pub(in crate::metric) fn of(model: &Model<'_>, python: bool) -> Result<Tree, Error> {
         let mut tree =
             Tree { events: events(model, python), device: Vec::new(), has_memory: false };
         if tree.events.is_empty() {
@@ -65,29 +65,29 @@ impl Tree {
     }
 
     /// All events that are left.
-    pub(super) fn all(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(in crate::metric) fn all(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.events.len()).filter(|at| !self.events[*at].gone)
     }
 
-    pub(super) fn host_time(&self, at: usize) -> f64 {
+    pub(in crate::metric) fn host_time(&self, at: usize) -> f64 {
         if self.events[at].on_device { 0.0 } else { self.events[at].time() }
     }
 
-    pub(super) fn self_host_time(&self, at: usize) -> f64 {
+    pub(in crate::metric) fn self_host_time(&self, at: usize) -> f64 {
         let children = &self.events[at].children;
         self.host_time(at) - children.iter().map(|c| self.host_time(*c as usize)).sum::<f64>()
     }
 
-    pub(super) fn device_time(&self, at: usize) -> f64 {
+    pub(in crate::metric) fn device_time(&self, at: usize) -> f64 {
         self.device[at]
     }
 
-    pub(super) fn self_device_time(&self, at: usize) -> f64 {
+    pub(in crate::metric) fn self_device_time(&self, at: usize) -> f64 {
         let children = &self.events[at].children;
         self.device[at] - children.iter().map(|c| self.device[*c as usize]).sum::<f64>()
     }
 
-    pub(super) fn self_memory(&self, at: usize, device: usize) -> i64 {
+    pub(in crate::metric) fn self_memory(&self, at: usize, device: usize) -> i64 {
         let children = self.events[at].children.iter();
         let below: i64 = children.map(|c| self.events[*c as usize].memory[device]).sum();
         self.events[at].memory[device] - below

@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use super::Writer;
 use crate::chrome::arrows::End;
-use crate::chrome::places::stream;
 use crate::json::{write_int, write_string, write_uint};
 use crate::kineto::{self, work_category};
 use crate::trace::{Activity, ActivityId, EventRef, Launch, Phase, StrId};
@@ -78,7 +77,7 @@ impl<W: Write> Writer<'_, W> {
         if !self.foreign_producer {
             let device = trace.devices[trace.queues[activity.queue].device].number;
             missing(out, self.names.device, "device", device);
-            missing(out, self.names.stream, "stream", stream(trace, activity.queue));
+            missing(out, self.names.stream, "stream", trace.stream(activity.queue));
             if activity.correlation != 0 {
                 let correlation = self.arrows.number(activity.correlation) as i64;
                 missing(out, self.names.correlation, "correlation", correlation);

@@ -6,7 +6,6 @@ use hashbrown::{HashMap, HashSet};
 use kymograph_protos::packet::{Arg, Name, Value as Wire};
 
 use super::wire;
-use crate::chrome::stream;
 use crate::kineto::is_own;
 use crate::trace::{Activity, Dim3, KernelId, Launch, LaunchId, QueueId, StrId, Trace, Value};
 
@@ -131,7 +130,7 @@ impl<'a> About<'a> {
         let (trace, queue) = (self.trace, self.activity.queue);
         let device = trace.devices[trace.queues[queue].device].number;
         self.add(args, "device", Wire::I64(device));
-        self.add(args, "stream", Wire::I64(stream(trace, queue)));
+        self.add(args, "stream", Wire::I64(trace.stream(queue)));
         let pid = self.activity.context.map(|context| trace.contexts[context].pid);
         let Some(pid) = pid.filter(|pid| *pid > 0) else { return };
         self.add(args, "process_id", Wire::I64(pid));

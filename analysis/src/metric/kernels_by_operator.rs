@@ -1,0 +1,186 @@
+//! Kernels by name, operator and launch, as the kernel view of the TensorBoard plugin has them.
+//!
+//! A kernel belongs to the operator that launched it. `--compat tensorboard` has the plugin's tree
+//! instead (`operators`), where what no call launched belongs to `CallTreeRoot`, once for each thread
+//! with steps, and what a call launched whose `External id` no operator has is lost.
+
+use std::collections::BTreeMap;
+
+use arrow_array::RecordBatch;
+use kymograph_converters::trace::{Dim3, StrId};
+
+use super::kernels::uses_tensor_cores;
+use super::needs_device_work;
+use super::operators::plugin::{Owner, Work};
+use crate::compat::tensorboard;
+use crate::model::{Kind, Model, whole};
+use crate::registry::one_by_one;
+use crate::stats::Moments;
+use crate::table::Rows;
+use crate::{Column, Error, Metric, Options};
+
+/// See the module.
+pub const METRIC: Metric = Metric {
+    name: "kernels_by_operator",
+    answers: "which operator launched which kernels, with which grids, and how long they ran",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks: one_by_one,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("name", "the kernel"),
+    Column::text("operator", "the operator that launched it; null if there is none"),
+    Column::text("grid", "blocks of a launch; null if the trace does not say"),
+    Column::text("block", "threads of a block; null if the trace does not say"),
+    Column::int("registers", "registers of a thread; null if the trace does not say"),
+    Column::int("shared_memory", "bytes of shared memory of a block; null likewise"),
+    Column::text("tensor_cores", "Yes or No: whether the kernel uses them"),
+    Column::text(
+        "operator_eligible",
+        "Yes or No, by --compat tensorboard: whether the operator can use them; null without",
+    ),
+    Column::int("calls", "how often it ran"),
+    Column::duration("total_duration", "how long it ran; the longest first"),
+    Column::mean_duration("mean_duration", "how long in the mean"),
+    Column::duration("max_duration", "the longest time"),
+    Column::duration("min_duration", "the shortest time"),
+    Column::float("mean_blocks_per_sm", "blocks by multiprocessors, in the mean over time"),
+    Column::percent("mean_occupancy", "the estimated occupancy, in the mean over time"),
+];
+
+/// Kernel, operator, grid, block, registers, shared memory, whether the operator is eligible.
+type Key<'a> =
+    (&'a str, Option<&'a str>, Option<String>, Option<String>, Option<i64>, Option<i64>, bool);
+
+#[derive(Default)]
+struct Sum {
+    moments: Moments,
+    blocks: f64,
+    occupancy: f64,
+}
+
+/// Names of arguments.
+struct Names {
+    grid: Option<StrId>,
+    block: Option<StrId>,
+    registers: Option<StrId>,
+    shared: Option<StrId>,
+    blocks: Option<StrId>,
+    occupancy: Option<StrId>,
+}
+
+fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    needs_device_work(model)?;
+    let find = |name| model.trace.strings.find(name);
+    let names = Names {
+        grid: find("grid"),
+        block: find("block"),
+        registers: find("registers per thread"),
+        shared: find("shared memory"),
+        blocks: find("blocks per SM"),
+        occupancy: find("est. achieved occupancy %"),
+    };
+    let of_plugin = options.tensorboard.map(|state| Work::of(model, state));
+    let mut sums: BTreeMap<Key<'_>, Sum> = BTreeMap::new();
+    for row in model.device().iter().copied() {
+        if model.events.kinds[row as usize] != Kind::Kernel {
+            continue;
+        }
+        let (operator, eligible, times) = match &of_plugin {
+            Some(work) => match work.owner(model, row) {
+                Some(Owner::Operator(row, eligible)) => (Some(model.name(row)), eligible, 1),
+                Some(Owner::Root(times)) => (Some("CallTreeRoot"), false, times),
+                None => continue,
+            },
+            None => (model.owners().get(row).map(|operator| model.name(operator)), false, 1),
+        };
+        let activity = model.events.activity(model.trace, row);
+        let launch = activity.and_then(|activity| model.trace.launches.get(activity.launch?));
+        let of_kernel =
+            activity.and_then(|activity| model.trace.kernels.get(activity.kernel?)?.args);
+        let text = |name| model.arg(row, name).map(|value| model.plain(value));
+        let int = |name: Option<StrId>| {
+            let of_kernel = || whole(model.trace.args.find(of_kernel, name?)?);
+            model.int(row, name).or_else(of_kernel)
+        };
+        let key = (
+            model.name(row),
+            operator,
+            launch.and_then(|launch| Some(dimensions(launch.grid?))).or_else(|| text(names.grid)),
+            launch.and_then(|launch| Some(dimensions(launch.block?))).or_else(|| text(names.block)),
+            int(names.registers),
+            int(names.shared),
+            eligible,
+        );
+        let (start, end) = tensorboard::interval(options.tensorboard, model.events.interval(row));
+        let dur = end - start;
+        let sum = sums.entry(key).or_default();
+        for _ in 0..times {
+            sum.moments.add(dur);
+            sum.blocks += model.float(row, names.blocks).unwrap_or(0.0) * dur as f64;
+            sum.occupancy += model.float(row, names.occupancy).unwrap_or(0.0) * dur as f64;
+        }
+    }
+    let mut sums: Vec<(Key<'_>, Sum)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.moments.sum));
+    let mut rows = Rows::new(COLUMNS);
+    for ((name, operator, grid, block, registers, shared, eligible), sum) in sums {
+        let m = sum.moments;
+        let mean = |weighted: f64| if m.sum > 0 { weighted / m.sum as f64 } else { 0.0 };
+        let yes = |is| if is { "Yes" } else { "No" };
+        rows.push([
+            model.rank.into(),
+            name.into(),
+            operator.into(),
+            grid.as_deref().into(),
+            block.as_deref().into(),
+            registers.into(),
+            shared.into(),
+            yes(uses_tensor_cores(name)).into(),
+            of_plugin.as_ref().map(|_| yes(eligible)).into(),
+            m.count.into(),
+            m.sum.into(),
+            m.mean().into(),
+            m.max.into(),
+            m.min.into(),
+            mean(sum.blocks).into(),
+            mean(sum.occupancy).into(),
+        ]);
+    }
+    rows.finish()
+}
+
+fn dimensions(dim: Dim3) -> String {
+    format!("[{}, {}, {}]", dim.x, dim.y, dim.z)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::testing::{rows, table};
+
+    #[test]
+    fn kernels_belong_to_who_launched_them() {
+        let lines = r#"
+            cpu_op | aten::linear | 1 | 0 | 20 | "External id": 1
+            cpu_op | aten::mm | 1 | 1 | 15 | "External id": 2
+            cuda_runtime | cudaLaunchKernel | 1 | 5 | 2 | "correlation": 1, "External id": 2
+            cuda_runtime | cudaLaunchKernel | 1 | 30 | 2 | "correlation": 2
+            kernel | gemm | 7 | 40 | 30 | "correlation": 1, "grid": [2, 1, 1], "block": [64, 1, 1]
+            kernel | gemm | 7 | 80 | 10 | "correlation": 2, "grid": [2, 1, 1], "block": [64, 1, 1]
+        "#;
+        let columns = ["name", "operator", "grid", "calls", "total_duration", "operator_eligible"];
+        assert_eq!(
+            rows(&table(&METRIC, lines, &Options::default()), &columns),
+            ["gemm aten::mm [2, 1, 1] 1 30000 -", "gemm - [2, 1, 1] 1 10000 -"]
+        );
+        let last = Some(tensorboard::Plugin::Last);
+        let options = Options { tensorboard: last, ..Options::default() };
+        assert_eq!(
+            rows(&table(&METRIC, lines, &options), &columns),
+            ["gemm aten::mm [2, 1, 1] 1 30000 Yes", "gemm CallTreeRoot [2, 1, 1] 1 10000 No"]
+        );
+    }
+}

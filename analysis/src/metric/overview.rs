@@ -1,0 +1,298 @@
+//! What each step's time was spent on, as the overview of the TensorBoard plugin has it.
+//!
+//! What happens at a moment is what comes first in the order of columns: a kernel, else a copy,
+//! a fill, communication, a call of the runtime, the data loader, an operator; the rest is
+//! `other`. A step lasts from its range's beginning, or the end of the step before it, to its
+//! range's end or that of the work that was launched in it, whichever is later. Steps at the end
+//! whose work is not in the trace are left out, as is the last one if it has a fifth less of it
+//! than the one before.
+//!
+//! `--compat tensorboard` follows torch-tb-profiler 0.4.3, which knows no calls of the runtime
+//! since PyTorch 1.12, and takes the annotation of a collective on the host for communication and
+//! its kernel for a kernel; `--compat tensorboard-last` what the plugin was when it was given up,
+//! which knows calls. The exact reading takes communication from devices. Without steps the
+//! whole trace is step 0.
+
+use arrow_array::RecordBatch;
+use hashbrown::{HashMap, HashSet};
+
+use crate::compat::tensorboard::{self, Plugin, is_collective};
+use crate::interval::{Interval, covered, intersection, merge, subtraction};
+use crate::model::{Class, Kind, Model};
+use crate::registry::one_by_one;
+use crate::table::Rows;
+use crate::{Column, Error, Metric, Options};
+
+/// See the module.
+pub const METRIC: Metric = Metric {
+    name: "overview",
+    answers: "what each step's time was spent on: kernels, copies, calls, the data loader",
+    columns: COLUMNS,
+    of_trace,
+    over_ranks: one_by_one,
+};
+
+const COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("step", "the step, or average"),
+    Column::mean_duration("kernel", "a kernel ran"),
+    Column::mean_duration("memcpy", "else, a copy ran"),
+    Column::mean_duration("memset", "else, a fill ran"),
+    Column::mean_duration("communication", "else, devices or ranks communicated"),
+    Column::mean_duration("runtime", "else, the host was in a call of the runtime or the driver"),
+    Column::mean_duration("data_loader", "else, it was in a data loader"),
+    Column::mean_duration("cpu_exec", "else, it was in an operator"),
+    Column::mean_duration("other", "none of these"),
+    Column::mean_duration("total", "the step's time"),
+];
+
+/// Kernels, copies, fills, communication, calls, data loader, operators.
+const ROLES: usize = 7;
+
+/// What an event is to the overview.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Device(usize),
+    Call,
+    Host(usize),
+    Step,
+}
+
+/// A step as the overview has it.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) start: i64,
+    pub(super) end: i64,
+}
+
+fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    let roles = roles(model, options.tensorboard);
+    let steps = steps(model, options)?;
+    let mut times: Vec<Vec<Interval>> = vec![Vec::new(); ROLES];
+    for (row, role) in &roles {
+        let at = match role {
+            Role::Device(at) | Role::Host(at) => *at,
+            Role::Call => 4,
+            Role::Step => continue,
+        };
+        times[at].push(tensorboard::interval(options.tensorboard, model.events.interval(*row)));
+    }
+    let mut left = merge(steps.iter().map(|step| (step.start, step.end)));
+    let mut costs = Vec::new();
+    for mut of_role in times {
+        of_role.sort_unstable();
+        let own = intersection(&left, &merge(of_role));
+        left = subtraction(&left, &own);
+        costs.push(own);
+    }
+    costs.push(left);
+    let mut rows = Rows::new(COLUMNS);
+    let mut sums = [0.0; ROLES + 2];
+    let mut put = |name: &str, t: [f64; ROLES + 2]| {
+        rows.push([
+            model.rank.into(),
+            name.into(),
+            t[0].into(),
+            t[1].into(),
+            t[2].into(),
+            t[3].into(),
+            t[4].into(),
+            t[5].into(),
+            t[6].into(),
+            t[7].into(),
+            t[8].into(),
+        ]);
+    };
+    for step in &steps {
+        let mut times = [0.0; ROLES + 2];
+        for (time, cost) in times.iter_mut().zip(&costs) {
+            *time = covered(cost, step.start, step.end) as f64;
+        }
+        times[ROLES + 1] = (step.end - step.start) as f64;
+        sums.iter_mut().zip(times).for_each(|(sum, time)| *sum += time);
+        put(&step.name, times);
+    }
+    put("average", sums.map(|sum| sum / steps.len() as f64));
+    rows.finish()
+}
+
+/// What counts, in the order of beginnings.
+fn roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
+    let events = &model.events;
+    let external = model.trace.strings.find("External id");
+    let is_host = |row: u32| !events.on_device(row);
+    let collective = |row: u32| is_host(row) && is_collective(model.name(row));
+    // The plugin's way to tell communication kernels.
+    let mut communicating: HashSet<i64> = HashSet::new();
+    if plugin.is_some() {
+        let rows = (0..events.len() as u32).filter(|row| collective(*row));
+        communicating.extend(rows.filter_map(|row| model.int(row, external)).filter(|id| *id != 0));
+    }
+    let classes = model.classes();
+    let role = |row: u32| -> Option<Role> {
+        let name = model.name(row);
+        let kind = events.kinds[row as usize];
+        let is_step = name.starts_with("ProfilerStep#");
+        let host = || match name {
+            _ if name.starts_with("enumerate(DataLoader)#") && name.ends_with("__next__") => 5,
+            _ if name.starts_with("enumerate(DataPipe)#") => 5,
+            _ if plugin.is_some() && is_collective(name) => 3,
+            _ => 6,
+        };
+        match (kind, plugin) {
+            (Kind::Kernel | Kind::Communication, None) => {
+                let comm = classes.of_row(model, row) == Class::Communication;
+                Some(Role::Device(if comm { 3 } else { 0 }))
+            }
+            (Kind::Kernel, Some(_)) => {
+                let comm = model.int(row, external).is_some_and(|id| communicating.contains(&id));
+                Some(Role::Device(if comm { 3 } else { 0 }))
+            }
+            (Kind::Copy, _) => Some(Role::Device(1)),
+            (Kind::Set, _) => Some(Role::Device(2)),
+            (Kind::Operator | Kind::Annotation | Kind::Step, _) if is_step => Some(Role::Step),
+            (Kind::DeviceAnnotation, Some(_)) if is_step => Some(Role::Step),
+            (Kind::Runtime, Some(Plugin::Wheel)) => {
+                let category = model.text(events.category(model.trace, row));
+                category.eq_ignore_ascii_case("runtime").then_some(Role::Call)
+            }
+            (Kind::Runtime, _) | (Kind::Driver, None) => Some(Role::Call),
+            (Kind::Operator, _) => Some(Role::Host(host())),
+            (Kind::Annotation | Kind::DeviceAnnotation, Some(Plugin::Wheel)) => {
+                is_collective(name).then(|| Role::Host(host()))
+            }
+            (Kind::Annotation, _) | (Kind::DeviceAnnotation, Some(Plugin::Last)) => {
+                Some(Role::Host(host()))
+            }
+            _ => None,
+        }
+    };
+    let rows = 0..events.len() as u32;
+    let mut roles: Vec<(u32, Role)> = rows.filter_map(|row| Some((row, role(row)?))).collect();
+    roles.sort_by_key(|(row, _)| events.starts[*row as usize]);
+    roles
+}
+
+/// The steps of a trace.
+pub(super) fn steps(model: &Model<'_>, options: &Options) -> Result<Vec<Step>, Error> {
+    let roles = roles(model, options.tensorboard);
+    let interval = |row| tensorboard::interval(options.tensorboard, model.events.interval(row));
+    let named = |row: u32| model.name(row).split('#').nth(1).unwrap_or_default().to_owned();
+    let exact: HashSet<u32> = model.steps().all.iter().map(|step| step.row).collect();
+    let is_step = |row: u32, role: Role| match options.tensorboard {
+        Some(_) => role == Role::Step,
+        None => exact.contains(&row),
+    };
+    let mut found: Vec<Step> = roles
+        .iter()
+        .filter(|(row, role)| is_step(*row, *role))
+        .map(|(row, _)| {
+            let (start, end) = interval(*row);
+            Step { name: named(*row), start, end }
+        })
+        .collect();
+    if found.is_empty() {
+        let host = roles.iter().filter(|(_, role)| matches!(role, Role::Host(_)));
+        let host = host.map(|(row, _)| interval(*row));
+        let ends = host.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let ends = ends.or_else(|| {
+            let busy = model.busy_at_all();
+            Some((busy.first()?.0, busy.last()?.1))
+        });
+        let Some((start, end)) = ends else {
+            return Err(Error::Nothing(format!("rank {} has no events to look at", model.rank)));
+        };
+        found.push(Step { name: "0".to_owned(), start, end });
+    }
+    with_device_time(model, &roles, &mut found, interval);
+    Ok(found)
+}
+
+/// Lets steps last as long as the work that was launched in them.
+fn with_device_time(
+    model: &Model<'_>,
+    roles: &[(u32, Role)],
+    steps: &mut Vec<Step>,
+    interval: impl Fn(u32) -> Interval,
+) {
+    let events = &model.events;
+    let mut calls: HashMap<i64, u32> = HashMap::new();
+    let number = |row: u32| events.correlations[row as usize];
+    for (row, _) in roles.iter().filter(|(row, role)| *role == Role::Call && number(*row) != -1) {
+        calls.entry(number(*row)).or_insert(*row);
+    }
+    let mut spans: Vec<(Option<Interval>, u64)> = vec![(None, 0); steps.len()];
+    let mut unmatched: Vec<Interval> = Vec::new();
+    for (work, _) in roles.iter().filter(|(_, role)| matches!(role, Role::Device(_))) {
+        let (start, end) = interval(*work);
+        let step = calls.get(&number(*work)).and_then(|call| {
+            let (from, to) = interval(*call);
+            steps.iter().position(|step| from >= step.start && from < step.end && to <= step.end)
+        });
+        match step {
+            Some(step) => {
+                let (span, count) = &mut spans[step];
+                *span = Some(span.map_or((start, end), |(a, b)| (a.min(start), b.max(end))));
+                *count += 1;
+            }
+            None => unmatched.push((start, end)),
+        }
+    }
+    if spans.iter().all(|(span, _)| span.is_none()) {
+        return;
+    }
+    let mut before = steps[0].start;
+    if let Some((first, _)) = spans[0].0 {
+        let ends = unmatched.iter().map(|(_, end)| *end).filter(|end| *end <= first);
+        before = ends.max().unwrap_or(before);
+    }
+    for (step, (span, _)) in steps.iter_mut().zip(&spans) {
+        step.start = step.start.max(before);
+        step.end = step.end.max(span.map_or(i64::MIN, |(_, end)| end)).max(step.start);
+        before = step.end;
+    }
+    let mut kept = steps.len();
+    while kept > 0 && spans[kept - 1].1 == 0 {
+        kept -= 1;
+    }
+    if kept > 1 && spans[kept - 2].1 as f64 * 0.8 > spans[kept - 1].1 as f64 {
+        kept -= 1;
+    }
+    steps.truncate(kept);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::testing::{rows, table};
+
+    #[test]
+    fn each_moment_has_the_first_role_that_fits() {
+        let lines = r#"
+            user_annotation | ProfilerStep#7 | 1 | 0 | 100 |
+            cpu_op | enumerate(DataLoader)#x.__next__ | 1 | 0 | 20 |
+            cpu_op | aten::mm | 1 | 30 | 30 |
+            cuda_runtime | cudaLaunchKernel | 1 | 40 | 10 | "correlation": 1
+            kernel | gemm | 7 | 45 | 25 | "correlation": 1
+            cuda_runtime | cudaLaunchKernelExC | 1 | 52 | 2 | "correlation": 2
+            kernel | ncclDevKernel_AllReduce | 9 | 60 | 60 | "correlation": 2
+        "#;
+        let batch = table(&METRIC, lines, &Options::default());
+        let columns = [
+            "step",
+            "kernel",
+            "communication",
+            "runtime",
+            "data_loader",
+            "cpu_exec",
+            "other",
+            "total",
+        ];
+        let expected = "25000 50000 5000 20000 10000 10000 120000";
+        assert_eq!(
+            rows(&batch, &columns),
+            [format!("7 {expected}"), format!("average {expected}")]
+        );
+    }
+}
