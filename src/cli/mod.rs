@@ -107,7 +107,6 @@ impl<E: fmt::Display> From<E> for Refusal {
 }
 
 pub(crate) fn main() -> ExitCode {
-    kymograph::control::survive_truncation();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {

@@ -56,7 +56,7 @@ impl Member {
         let shared = Shared::new(config.clone(), Window::all(), subject.pid, host);
         let shared = Arc::new(shared);
         let process = subject.process.clone();
-        let entry = page.register_for(subject.pid);
+        let entry = page.register(subject.pid);
         let theirs = shared.clone();
         let builder = std::thread::Builder::new().name(format!("kymo {}", subject.pid));
         let run = move || run(&subject, theirs, sink, entry);

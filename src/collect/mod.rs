@@ -26,5 +26,7 @@ mod member;
 mod names;
 
 pub use collector::{Collector, Outcome};
+#[cfg(feature = "inject")]
+pub(crate) use join::tell_left_out;
 pub(crate) use join::{dump, join};
 pub(crate) use names::Names;

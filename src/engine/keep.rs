@@ -110,7 +110,7 @@ impl Engine {
     /// Takes the place of writing to the sink.
     pub(super) fn keep(&mut self) {
         let now = clock::system(libc::CLOCK_BOOTTIME);
-        let processes = self.member.as_ref().map_or(1, |m| m.page().recording().len() as u32);
+        let processes = self.member.as_ref().map_or(1, |m| m.page().recording());
         let Some(flight) = &mut self.flight else { return };
         flight.processes = processes;
         if self.watch.is_some() {

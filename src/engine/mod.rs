@@ -120,7 +120,7 @@ pub(crate) struct Engine {
     /// What is held at the end is in a dump.
     dumped: bool,
     parts: Option<Parts>,
-    /// Losses that the trace states, and that the control page knows.
+    /// Losses that the trace states, and that the page knows.
     lost_stated: u64,
     told_page: (u64, u64, u64, u64),
 }

@@ -28,7 +28,7 @@ use super::pool::{Counters, SEGMENT_CHUNKS, chunks_for};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kymarena");
 /// Raised with every change of the layout or of what a field means.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER: usize = 4096;
 /// Processes that may record into one arena at a time.
 pub const MEMBERS: usize = 4096;
@@ -44,6 +44,10 @@ struct Header {
     closing: AtomicU32,
     /// The highest number that a member has had.
     members: AtomicU32,
+    /// Patterns of `CATEGORIES` that something was called by: bit n is the n-th.
+    matched: AtomicU64,
+    /// What was left out, by its bits.
+    left_out: AtomicU64,
     counters: Counters,
 }
 
@@ -186,7 +190,7 @@ impl Arena {
         if header.magic.load(Ordering::Acquire) != MAGIC
             || header.version.load(Ordering::Relaxed) != VERSION
         {
-            return Err(wrong("it is of another release"));
+            return Err(io::ErrorKind::Unsupported.into());
         }
         let chunks = header.chunks.load(Ordering::Relaxed);
         if chunks == 0 || chunks % SEGMENT_CHUNKS != 0 || length(chunks) != bytes {
@@ -356,6 +360,22 @@ impl Arena {
         }
     }
 
+    /// The process: something is called as these patterns of `CATEGORIES` say.
+    pub fn matched(&self, bits: u64) {
+        set(&self.header().matched, bits);
+    }
+
+    /// The process: what these bits stand for is left out.
+    pub fn leave_out(&self, bits: u64) {
+        set(&self.header().left_out, bits);
+    }
+
+    /// Whoever reads: what was matched, and what was left out.
+    pub fn observed(&self) -> (u64, u64) {
+        let header = self.header();
+        (header.matched.load(Ordering::Relaxed), header.left_out.load(Ordering::Relaxed))
+    }
+
     /// Whoever reads: everything of this member was read, and its process is gone.
     pub fn release(&self, number: u32) {
         self.live(number, Life::Free, 0);
@@ -376,6 +396,13 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this length; what borrows from it ends sooner.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Sets bits without writing to memory that others read, unless it must be.
+fn set(word: &AtomicU64, bits: u64) {
+    if bits & !word.load(Ordering::Relaxed) != 0 {
+        word.fetch_or(bits, Ordering::Relaxed);
     }
 }
 

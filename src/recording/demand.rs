@@ -101,7 +101,7 @@ impl Prepared {
     /// window may open. Returns also when it opened and closed, in nanoseconds.
     pub fn run(self, ready: impl FnOnce(), attend: &mut dyn FnMut()) -> (Summary, (u64, u64)) {
         ready();
-        super::run(&self.shared, self.sink, None, self.first, attend);
+        super::run(&self.shared, self.sink, self.first, attend);
         (self.shared.total(), self.shared.window_nanos())
     }
 }

@@ -12,7 +12,6 @@ use super::active::{activate, active, deactivate};
 use super::host::ThisProcess;
 use super::{Changing, GENERATION, Recording, Shared, Summary, Window};
 use crate::config::{Config, DumpOn, ForkPolicy};
-use crate::control::Page;
 use crate::error::Error;
 use crate::flight::{Dump, Target};
 use crate::queue::{self, Life};
@@ -41,9 +40,6 @@ pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> 
     let limited = window.is_limited();
     let shared = Shared::new(config, window, std::process::id(), Box::new(ThisProcess));
     let shared = Arc::new(shared);
-    // Best effort: by it `kymo` hears why something is not recorded.
-    let page = shared.config.control.as_deref().and_then(|path| Page::open(path).ok());
-    page.into_iter().for_each(|page| _ = shared.page.set(Arc::new(page)));
     JOINED.store(true, Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     activate(shared.clone());
