@@ -80,6 +80,62 @@ fn each_part_has_what_still_holds() {
     assert_eq!(steps, 4000);
 }
 
+/// A program with two copies of NVTX domains: `a` and `b` are begun and ended so that they cross,
+/// a part at a time goes by while both are open, and while nobody knows yet that they cross.
+#[test]
+#[cfg(feature = "inject")]
+fn what_is_undecided_at_a_cut_is_in_each_part() {
+    const PROGRAM: &str = "import nvtx, time
+a, b = nvtx.get_domain('a'), nvtx.get_domain('b')
+def push(domain, name):
+    domain.push_range(domain.get_event_attributes(message=name))
+def steps(count):
+    for n in range(count):
+        with nvtx.annotate('step', domain='a'): pass
+        if n % 1000 == 999: time.sleep(0.05)
+push(a, 'outer')
+push(b, 'crosses')
+steps(5000)
+push(a, 'inner')
+steps(5000)
+a.pop_range()
+a.pop_range()
+steps(5000)
+b.pop_range()
+";
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = kymo::kymo();
+    command.args(["record", "--rotate", "64K", "--flush-interval", "5ms", "-o"]);
+    command.arg(folder.path().join("t.pftrace")).arg("--");
+    let output = command.arg(judge::venv_python()).args(["-c", PROGRAM]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let parts = parts(folder.path());
+    assert!(parts.len() >= 3, "{} parts: {said}", parts.len());
+    let mut ends = [0; 3];
+    let (mut steps, mut last) = (0, [0; 3]);
+    for part in &parts {
+        let trace = Trace::open(part);
+        trace.assert_clean();
+        steps += trace.one_i64("SELECT count(*) FROM slice WHERE name = 'step' AND dur >= 0");
+        for (at, name) in ["outer", "crosses", "inner"].into_iter().enumerate() {
+            let of = format!("FROM slice WHERE name = '{name}'");
+            let found = trace.one_i64(&format!("SELECT count(*) {of}"));
+            assert!(found <= 1, "{found} of {name} in {}", part.display());
+            ends[at] += trace.one_i64(&format!("SELECT count(*) {of} AND dur >= 0"));
+            // Once it has begun it is in every part until it ends, and in none after that.
+            assert!(ends[at] == 0 || found == 1 || last[at] == 2, "{name} in {}", part.display());
+            last[at] = if ends[at] > 0 { 2 } else { found };
+            if found == 1 {
+                let begun = trace.one_i64(&format!("SELECT ts {of}"));
+                let first = trace.one_i64("SELECT min(ts) FROM slice WHERE name = 'step'");
+                assert!(name == "inner" || begun <= first, "{name} in {}", part.display());
+            }
+        }
+    }
+    assert_eq!((steps, ends), (15_000, [1; 3]), "{said}");
+}
+
 #[test]
 fn only_so_many_are_kept_and_each_may_be_compressed() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
