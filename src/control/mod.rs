@@ -28,7 +28,7 @@ mod wishes;
 
 pub(crate) use background::Job;
 pub use desk::{Answer, Desk, Status};
-pub use folder::{Folder, folders, is_answered_for, pid as pid_of_socket};
+pub use folder::{Folder, folders, is_answered_for, pid as pid_of_socket, pid_of_kymo};
 pub use held::Held;
 pub(crate) use held::close_inherited;
 pub(crate) use names::name_of;
