@@ -5,6 +5,7 @@ mod demand;
 mod ground;
 pub(crate) mod host;
 pub(crate) mod joined;
+mod kept;
 mod session;
 mod stats;
 mod window;
@@ -12,7 +13,7 @@ mod window;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -108,7 +109,8 @@ impl Recording {
         let _changing = Changing::begin()?;
         let sink = sink::open(&config)?;
         let first = choose_clock(&config);
-        program.records(launch(config, sink, first, window))
+        let output = config.output_path(std::process::id(), false);
+        program.records(launch(config, sink, Some(&output), first, window))
     }
 
     /// Starts recording into `sink`; `config.output` is not used, so that forked children
@@ -121,7 +123,7 @@ impl Recording {
         let _changing = Changing::begin()?;
         let first = choose_clock(&config);
         let config = Config { fork: ForkPolicy::Silent, ..config };
-        program.records(launch(config, Box::new(sink), first, Window::all()))
+        program.records(launch(config, Box::new(sink), None, first, Window::all()))
     }
 
     /// After [`Recording::prepare`]: what happens from now on belongs to the trace, by its
@@ -266,10 +268,11 @@ pub(crate) fn choose_clock(config: &Config) -> Anchor {
 fn launch(
     config: Config,
     sink: Box<dyn Sink>,
+    output: Option<&Path>,
     first: Anchor,
     window: Window,
 ) -> Result<Recording, Error> {
-    let shared = set_up(config, window)?;
+    let shared = set_up(config, output, window)?;
     let theirs = shared.clone();
     let run: Job = Box::new(move |attend| run(&theirs, sink, first, attend));
     let started = match control::desk() {
@@ -278,6 +281,7 @@ fn launch(
     };
     if let Err(error) = started {
         shared.recording_ends();
+        kept::end();
         deactivate();
         return Err(error);
     }
@@ -286,12 +290,14 @@ fn launch(
 }
 
 /// Gets everything ready that producers use. From here on they record.
-fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
-    if queue::arena().is_some() {
+fn set_up(config: Config, output: Option<&Path>, window: Window) -> Result<Arc<Shared>, Error> {
+    if queue::arena().is_some() && !queue::is_own() {
         // Its queues are read by `kymo`, and can be read by one only.
         return Err(Error::AlreadyRecording);
     }
-    if !queue::POOL.provide(config.buffer as usize) {
+    kept::begin(&config, output)?;
+    queue::POOL.forget_losses();
+    if !queue::is_own() && !queue::POOL.provide(config.buffer as usize) {
         return Err(Error::Memory { bytes: config.buffer });
     }
     get_ready(&config);
@@ -300,6 +306,7 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     }
     let host = Box::new(host::ThisProcess);
     let shared = Arc::new(Shared::new(config, window, std::process::id(), host));
+    kept::state(&shared);
     // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
     active::activate(shared.clone());
@@ -536,7 +543,7 @@ pub(crate) fn start_in_child(config: &Config, first: Anchor) -> Result<(), Error
     let _changing = Changing::begin()?;
     let path = config.output_path(std::process::id(), true);
     let sink = sink::open_file(config, &path)?;
-    let recording = launch(config.clone(), sink, first, Window::all())?;
+    let recording = launch(config.clone(), sink, Some(&path), first, Window::all())?;
     // Nobody holds it: it ends with the process.
     recording.keep();
     Ok(())

@@ -168,7 +168,7 @@ impl Subject {
 }
 
 /// A process that is recorded from here. It looks by itself whether anybody still reads.
-struct Elsewhere;
+pub(super) struct Elsewhere;
 
 impl Host for Elsewhere {
     fn record(&self, _: Option<&CategoryFilter>) {}
@@ -179,5 +179,5 @@ impl Host for Elsewhere {
         None
     }
 
-    fn over(&self) {}
+    fn over(&self, _: bool) {}
 }

@@ -36,7 +36,7 @@ impl Host for Asked {
         (tid == this_thread()).then(|| b"as the program said".to_vec())
     }
 
-    fn over(&self) {
+    fn over(&self, _: bool) {
         self.0.lock().unwrap().push("over");
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
     };
     let sink = sink::open_file(&config, path)?;
     let first = choose_clock(&config);
-    let shared = set_up(config, Window::closed())?;
+    let shared = set_up(config, Some(path), Window::closed())?;
     let facts = [
         ("trace_id", &request.trace_id),
         ("group_trace_id", &request.group_trace_id),

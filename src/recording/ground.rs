@@ -284,8 +284,9 @@ impl Shared {
     /// Engine: it is over.
     pub(crate) fn ended(&self, total: Summary, edges: (u64, u64)) {
         *lock(&self.edges) = edges;
+        let written = total.failure.is_none() && total.unwritten == 0;
         self.publish(total, Vec::new);
-        self.host.over();
+        self.host.over(written);
         lock(&self.inbox).ended = true;
         self.answer.notify_all();
     }

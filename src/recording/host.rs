@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::active::deactivate;
+use super::kept;
 use crate::config::CategoryFilter;
 use crate::{category, control, recorder, sources};
 
@@ -19,8 +20,8 @@ pub(crate) trait Host: Send + Sync {
     /// What the program called this thread before it was recorded.
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>>;
 
-    /// The recording is over: everything is written.
-    fn over(&self);
+    /// The recording is over; whether everything is written.
+    fn over(&self, written: bool);
 }
 
 /// This process.
@@ -41,7 +42,10 @@ impl Host for ThisProcess {
         control::name_of(tid)
     }
 
-    fn over(&self) {
+    fn over(&self, written: bool) {
+        if written {
+            kept::end();
+        }
         deactivate();
     }
 }
