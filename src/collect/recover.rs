@@ -99,7 +99,12 @@ impl Recovered {
         let names = Arc::new(Names::new(pool.clone(), None, 0));
         names.refresh();
         let origin = Origin::from_facts(self.pid(), &self.facts, names);
-        let shared = Shared::new(config, Window::all(), self.pid(), Box::new(Elsewhere));
+        let shared = Shared::new(
+            config,
+            Window::all(),
+            self.pid(),
+            Box::new(Elsewhere::new(self.arena.clone())),
+        );
         let shared = Arc::new(shared);
         let lacks = if self.is_whole() { "nothing" } else { "what was written before" };
         shared.state("recovered", &format!("by `kymo recover`; it lacks {lacks}"));

@@ -28,8 +28,9 @@ impl Host for Asked {
         self.0.lock().unwrap().push(if wanted.is_some() { "record" } else { "no more" });
     }
 
-    fn flush_sources(&self, _: Duration) {
+    fn flush_sources(&self) -> bool {
         self.0.lock().unwrap().push("flush");
+        true
     }
 
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {

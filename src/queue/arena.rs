@@ -22,6 +22,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use kymograph_backends::flushes::Flushes;
+
 use super::chunk::Chunk;
 use super::kept::Keeping;
 use super::lane::Lane;
@@ -54,6 +56,8 @@ struct Header {
     /// What was left out, by its bits.
     left_out: AtomicU64,
     counters: Counters,
+    /// What sources are asked for.
+    flushes: Flushes,
     keeping: Keeping,
 }
 
@@ -419,6 +423,11 @@ impl Arena {
     pub fn observed(&self) -> (u64, u64) {
         let header = self.header();
         (header.matched.load(Ordering::Relaxed), header.left_out.load(Ordering::Relaxed))
+    }
+
+    /// Flushes that whoever reads asks the sources of the processes for.
+    pub fn flushes(&self) -> &Flushes {
+        &self.header().flushes
     }
 
     /// Whoever reads: everything of this member was read, and its process is gone.

@@ -14,8 +14,9 @@ pub(crate) trait Host: Send + Sync {
     /// Events of these categories are recorded from now on; without a filter, none.
     fn record(&self, wanted: Option<&CategoryFilter>);
 
-    /// Has sources push what they have finished, within `patience`.
-    fn flush_sources(&self, patience: Duration);
+    /// Has sources push what they have finished. Returns whether they have; if not, whoever
+    /// calls asks again until they have.
+    fn flush_sources(&self) -> bool;
 
     /// What the program called this thread before it was recorded.
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>>;
@@ -23,6 +24,9 @@ pub(crate) trait Host: Send + Sync {
     /// The recording is over; whether everything is written.
     fn over(&self, written: bool);
 }
+
+/// How long sources of this process may take to push what they have.
+const SOURCES: Duration = Duration::from_millis(100);
 
 /// This process.
 #[derive(Debug)]
@@ -34,8 +38,9 @@ impl Host for ThisProcess {
         recorder::forget_categories();
     }
 
-    fn flush_sources(&self, patience: Duration) {
-        sources::flush(patience);
+    fn flush_sources(&self) -> bool {
+        sources::flush(SOURCES);
+        true
     }
 
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {

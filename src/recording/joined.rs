@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use kymograph_backends::flushes;
+
 use super::active::{activate, active, deactivate};
 use super::host::ThisProcess;
 use super::{Changing, GENERATION, Recording, Shared, Summary, Window};
@@ -47,6 +49,9 @@ pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> 
     category::switch(|name| shared.wants(name.as_bytes()));
     if limited {
         shared.set_paused(true);
+    }
+    if let Some(arena) = queue::arena() {
+        flushes::answer_to(arena.flushes());
     }
     sources::start(&shared.config);
     Ok(Recording { pid: std::process::id(), shared })
