@@ -42,7 +42,9 @@ impl Recover {
         }
         let recovered = Recovered::open(&self.file).map_err(failed)?;
         let (pid, is_whole) = (recovered.pid(), recovered.is_whole());
-        let config = Config::to_file(&output);
+        let mut config = Config::to_file(&output);
+        // The folder may be another user's.
+        config.safe = true;
         // Under a name of its own until it is whole.
         let draft = output.with_added_extension(format!("{}.part", std::process::id()));
         let sink = sink::open_file(&config, &draft)?;

@@ -5,7 +5,7 @@ use crate::error::Error;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -99,7 +99,10 @@ impl Place {
 }
 
 /// In a process that may not join the `kymo` that has told it `control`: tells that one.
+#[cfg(feature = "inject")]
 pub(crate) fn tell_left_out(control: &Path) {
+    use std::io::Write as _;
+
     let flags = libc::O_APPEND | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let told = control.with_file_name(LEFT_OUT);
     let file = File::options().append(true).custom_flags(flags).open(told);

@@ -111,6 +111,7 @@ pub(super) fn process_ends(patience: Duration) {
 }
 
 /// The process is about to become another program.
+#[cfg(feature = "inject")]
 pub(super) fn before_exec(shared: &Shared, patience: Duration) {
     if shared.is_ours() {
         sources::flush(patience);

@@ -6,7 +6,7 @@
 //! | sink | for | how it stays valid |
 //! |---|---|---|
 //! | [`File`] | one process, one file | a write that fails is cut off again |
-//! | [`SharedFile`] | `kymo record`: many processes, one file | one appends at a time; what a dead process left half-written is cut off by the next |
+//! | [`SharedFile`] | `kymo record`: many processes, one file | one appends at a time; what a write that failed left is cut off by the next |
 //! | [`Compressed`] | `.gz`, `.zst`, around a pipe or any other | a frame per batch; gzip only once it is finished |
 //! | [`Fanout`] | several of these | one that fails is given up |
 //! | [`Memory`] | tests, embedders | |
