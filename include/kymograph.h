@@ -25,6 +25,8 @@
  * - Handles (kymo_category, kymo_name, kymo_string, kymo_counter) are numbers, valid in the
  *   whole process, and for its whole life, also before the first and between recordings.
  *   0 and numbers that are not handles are harmless: their events are "(unnamed)".
+ * - Recording an event takes 1.5 KiB of stack. On the stack of a signal handler there must be
+ *   room for the processor's registers as well: sysconf(_SC_SIGSTKSZ) is enough.
  * - While no recording runs, or the category is off, recording an event costs some
  *   nanoseconds and does nothing.
  */

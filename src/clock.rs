@@ -213,6 +213,22 @@ impl Converter {
         }
     }
 
+    /// Of a time that is past: through all of these, which are in order. `None` if there are
+    /// none.
+    pub fn through(anchors: &[Anchor]) -> Option<Converter> {
+        let last = *anchors.last()?;
+        let mut pieces: Vec<Piece> = anchors
+            .windows(2)
+            .map(|pair| {
+                let rate = rate(pair[0], pair[1]).unwrap_or(1.0);
+                Piece { ticks: pair[0].ticks, nanos: pair[0].nanos, rate }
+            })
+            .collect();
+        let rate = pieces.last().map_or(1.0, |piece| piece.rate);
+        pieces.push(Piece { ticks: last.ticks, nanos: last.nanos, rate });
+        Some(Converter { pieces, history: [last].into(), used: last.ticks })
+    }
+
     /// A moment in nanoseconds.
     #[inline]
     pub fn nanos(&self, ticks: u64) -> u64 {
@@ -401,6 +417,19 @@ mod tests {
         assert!(
             moments.iter().all(|(_, nanos)| converter.nanos(converter.ticks(*nanos)) == *nanos)
         );
+    }
+
+    #[test]
+    fn a_past_is_read_through_its_anchors() {
+        let anchors = [(1_000, 50_000), (2_000, 51_000), (4_000, 55_000)];
+        let anchors = anchors.map(|(ticks, nanos)| Anchor { ticks, nanos });
+        let converter = Converter::through(&anchors).unwrap();
+        let expected = [(500, 49_500), (1_500, 50_500), (3_000, 53_000), (5_000, 57_000)];
+        for (ticks, nanos) in expected {
+            assert_eq!(converter.nanos(ticks), nanos);
+        }
+        assert!(Converter::through(&[]).is_none());
+        assert_eq!(Converter::through(&anchors[..1]).unwrap().nanos(1_007), 50_007);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod daemon;
 mod dump_on;
 mod filter;
+mod reference;
 mod rotate;
 mod value;
 
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub use daemon::Daemon;
 pub use dump_on::{DumpOn, Slow};
 pub use filter::CategoryFilter;
+pub use reference::{markdown, text};
 pub use rotate::Rotate;
 
 /// The longest flush interval: what a SIGKILL may lose at most.
@@ -74,6 +76,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("BUFFER", "SIZE", "64M",
         "Memory for events that wait to be written, for the whole process; bytes, or with K, M or G.",
         |c, v| { c.buffer = value::size(v)?; Ok(()) }),
+    option!("RECOVER", "SIZE", "",
+        "Keep up to so much of what is recorded in OUTPUT.recover until all is written: `kymo recover` makes a trace of it if the program is killed. For programs that record by themselves; under `kymo record` nothing is lost anyway.",
+        |c, v| { c.recover = value::optional(v, value::size)?; Ok(()) }),
     option!("POLICY", "drop|stall:DURATION", "drop",
         "When a buffer is full: drop the event and count it, or let the thread wait up to this long first.",
         |c, v| { c.policy = value::policy(v)?; Ok(()) }),
@@ -256,6 +261,8 @@ pub struct Config {
     pub output: PathBuf,
     /// `BUFFER`, in bytes, for the whole process.
     pub buffer: u64,
+    /// `RECOVER`, in bytes.
+    pub recover: Option<u64>,
     /// `POLICY`.
     pub policy: Policy,
     /// `FLUSH`; from 1 ms to [`MAX_FLUSH`].
@@ -331,6 +338,7 @@ impl Default for Config {
         let mut config = Config {
             output: PathBuf::new(),
             buffer: 0,
+            recover: None,
             policy: Policy::Drop,
             flush: MAX_FLUSH,
             categories: CategoryFilter::default(),
@@ -572,29 +580,3 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
-
-/// The option table as a Markdown table, for the docs.
-pub fn markdown() -> String {
-    let mut table =
-        String::from("| key | environment | value | default | meaning |\n|---|---|---|---|---|\n");
-    for o in OPTIONS {
-        let value = o.value.replace('|', "\\|");
-        let default =
-            if o.default.is_empty() { "–".to_owned() } else { format!("`{}`", o.default) };
-        table += &format!("| `{}` | `{}` | `{value}` | {default} | {} |\n", o.key, o.env, o.help);
-    }
-    table
-}
-
-/// The option table as indented text, for `--help`.
-pub fn text() -> String {
-    let mut out = String::new();
-    for o in OPTIONS {
-        out += &format!("  {}={}", o.key, o.value);
-        if !o.default.is_empty() {
-            out += &format!(" [default: {}]", o.default);
-        }
-        out += &format!("\n      {}\n", o.help);
-    }
-    out
-}

@@ -28,9 +28,10 @@ pub enum Error {
         /// What is wrong with it and what to do, as the end of a sentence.
         why: &'static str,
     },
-    /// The control page of `kymo record` could not be created, opened or mapped.
+    /// The `kymo record` that this process was told of cannot be joined, or there is no place
+    /// where processes could join it.
     Control {
-        /// The control page.
+        /// What was told (`KYMOGRAPH_CONTROL`).
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -55,15 +56,6 @@ pub enum Error {
     Thread {
         /// What the system said.
         source: io::Error,
-    },
-    /// The control page was made by a `kymo` that is not of this library's version.
-    ControlVersion {
-        /// The control page.
-        path: PathBuf,
-        /// The version found in it (0: not a control page at all).
-        found: u32,
-        /// The version that this library understands.
-        expected: u32,
     },
 }
 
@@ -109,17 +101,10 @@ impl fmt::Display for Error {
             ),
             Error::Control { path, source } => write!(
                 f,
-                "cannot use the control page {}: {}; start the program again under \
+                "cannot join the recording of {}: {}; start the program again under \
                  `kymo record`, or unset KYMOGRAPH_CONTROL",
                 path.display(),
                 reason(source)
-            ),
-            Error::ControlVersion { path, found, expected } => write!(
-                f,
-                "the control page {} has version {found}, this library understands {expected}: \
-                 kymo and libkymograph.so are not from the same release; install both anew or \
-                 point KYMOGRAPH_LIBRARY at the library that came with this kymo",
-                path.display()
             ),
         }
     }

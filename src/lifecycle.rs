@@ -7,7 +7,7 @@
 //! | `fork`, `_Fork`, `clone` | the child records into the memory that it inherits, as a process of its own, or stays silent | the parent goes on; the child of a `fork` starts afresh with its first event, or stays silent; it can be asked for traces, from then on, if its parent could |
 //! | `vfork` | the child records as the thread that it came from, and ends without us | the same |
 //! | a thread ends | its queue is drained and used again | the same |
-//! | a signal kills the process | nothing is lost of what was pushed: `kymo` reads it, and says what the process died of | what was flushed is a valid trace |
+//! | a signal kills the process | nothing is lost of what was pushed: `kymo` reads it, and says what the process died of | what was flushed is a valid trace; with `RECOVER`, `kymo recover` makes one of everything |
 
 use std::ptr;
 use std::sync::Once;

@@ -5,6 +5,7 @@ mod demand;
 mod ground;
 pub(crate) mod host;
 pub(crate) mod joined;
+mod kept;
 mod session;
 mod stats;
 mod window;
@@ -12,7 +13,7 @@ mod window;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use crate::__private::COMPILED_IN;
 use crate::clock::{self, Anchor, Converter, Source};
 use crate::config::{ClockChoice, Config, ForkPolicy, Policy};
-use crate::control::{self, Job, Page};
+use crate::control::{self, Job};
 use crate::engine::{Engine, Origin};
 use crate::error::Error;
 use crate::flight::{Dump, Order, Ordered, Target};
@@ -106,15 +107,10 @@ impl Recording {
         }
         let program = Program::begin()?;
         let _changing = Changing::begin()?;
-        let (sink, page) = match &config.control {
-            Some(path) => {
-                let page = Arc::new(Page::open(path)?);
-                (sink::open_shared(&config, page.clone())?, Some(page))
-            }
-            None => (sink::open(&config)?, None),
-        };
+        let sink = sink::open(&config)?;
         let first = choose_clock(&config);
-        program.records(launch(config, sink, page, first, window))
+        let output = config.output_path(std::process::id(), false);
+        program.records(launch(config, sink, Some(&output), first, window))
     }
 
     /// Starts recording into `sink`; `config.output` is not used, so that forked children
@@ -272,20 +268,20 @@ pub(crate) fn choose_clock(config: &Config) -> Anchor {
 fn launch(
     config: Config,
     sink: Box<dyn Sink>,
-    page: Option<Arc<Page>>,
+    output: Option<&Path>,
     first: Anchor,
     window: Window,
 ) -> Result<Recording, Error> {
-    let shared = set_up(config, window)?;
-    page.iter().for_each(|page| _ = shared.page.set(page.clone()));
+    let shared = set_up(config, output, window)?;
     let theirs = shared.clone();
-    let run: Job = Box::new(move |attend| run(&theirs, sink, page, first, attend));
+    let run: Job = Box::new(move |attend| run(&theirs, sink, first, attend));
     let started = match control::desk() {
         Some(desk) => desk.hand_over(run).map_err(|_| Error::Ending),
         None => spawn(move || run(&mut || {})),
     };
     if let Err(error) = started {
         shared.recording_ends();
+        kept::end();
         deactivate();
         return Err(error);
     }
@@ -294,12 +290,14 @@ fn launch(
 }
 
 /// Gets everything ready that producers use. From here on they record.
-fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
-    if queue::arena().is_some() {
+fn set_up(config: Config, output: Option<&Path>, window: Window) -> Result<Arc<Shared>, Error> {
+    if queue::arena().is_some() && !queue::is_own() {
         // Its queues are read by `kymo`, and can be read by one only.
         return Err(Error::AlreadyRecording);
     }
-    if !queue::POOL.provide(config.buffer as usize) {
+    kept::begin(&config, output)?;
+    queue::POOL.forget_losses();
+    if !queue::is_own() && !queue::POOL.provide(config.buffer as usize) {
         return Err(Error::Memory { bytes: config.buffer });
     }
     get_ready(&config);
@@ -308,6 +306,7 @@ fn set_up(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     }
     let host = Box::new(host::ThisProcess);
     let shared = Arc::new(Shared::new(config, window, std::process::id(), host));
+    kept::state(&shared);
     // Before the engine runs, which may end at once and then takes all this back.
     GENERATION.fetch_add(1, Ordering::Relaxed);
     active::activate(shared.clone());
@@ -328,19 +327,12 @@ fn get_ready(config: &Config) {
 }
 
 /// The engine's whole life, on the background thread.
-fn run(
-    shared: &Arc<Shared>,
-    sink: Box<dyn Sink>,
-    page: Option<Arc<Page>>,
-    first: Anchor,
-    attend: &mut dyn FnMut(),
-) {
+fn run(shared: &Arc<Shared>, sink: Box<dyn Sink>, first: Anchor, attend: &mut dyn FnMut()) {
     crate::flight::alarm::engine_runs();
     let engine = || {
-        let member = page.as_ref().map(Page::register);
         let origin = Origin::of_this_process(&shared.config);
         let converter = Converter::calibrate(first, origin.counter);
-        Engine::new(shared.clone(), origin, sink, member, first, converter).run(attend);
+        Engine::new(shared.clone(), origin, sink, None, first, converter).run(attend);
     };
     // The sink may be the program's own, and panic.
     if catch_unwind(AssertUnwindSafe(engine)).is_err() {
@@ -500,13 +492,7 @@ fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
     };
     inbox.stop = true;
     shared.wake.notify_one();
-    if !shared.wait_for_end(inbox, patience)
-        && let Some(page) = shared.page.get()
-    {
-        // How much is missing if the process ends now, nobody can know.
-        page.add(0, 1, 0);
-        page.note(&format!("process {pid} did not wait until all of its trace was written"));
-    }
+    shared.wait_for_end(inbox, patience);
     lock(&shared.stats).total.clone()
 }
 
@@ -555,17 +541,9 @@ pub(crate) fn leave_to_parent() -> Option<&'static Config> {
 /// which began at `first`.
 pub(crate) fn start_in_child(config: &Config, first: Anchor) -> Result<(), Error> {
     let _changing = Changing::begin()?;
-    let recording = match &config.control {
-        Some(path) => {
-            let page = Arc::new(Page::open(path)?);
-            let sink = sink::open_shared(config, page.clone())?;
-            launch(config.clone(), sink, Some(page), first, Window::all())?
-        }
-        None => {
-            let path = config.output_path(std::process::id(), true);
-            launch(config.clone(), sink::open_file(config, &path)?, None, first, Window::all())?
-        }
-    };
+    let path = config.output_path(std::process::id(), true);
+    let sink = sink::open_file(config, &path)?;
+    let recording = launch(config.clone(), sink, Some(&path), first, Window::all())?;
     // Nobody holds it: it ends with the process.
     recording.keep();
     Ok(())

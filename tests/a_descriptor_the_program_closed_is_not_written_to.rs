@@ -1,10 +1,11 @@
 //! Daemons close descriptors that they do not know and reuse the numbers. Packets must
 //! never land in the program's own files.
 
-use kymograph::control::Place;
+use kymograph::control::Page;
 use kymograph::sink::{File, SharedFile, Sink};
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The descriptors of this process that are open on `path`.
 fn descriptors(path: &Path) -> Vec<i32> {
@@ -19,10 +20,9 @@ fn a_descriptor_the_program_closed_is_not_written_to() {
     let own = folder.path().join("own.pftrace");
     let shared = folder.path().join("shared.pftrace");
     std::fs::write(&shared, b"").unwrap();
-    let place = Place::create().unwrap();
     let mut sinks: [(Box<dyn Sink>, &Path); 2] = [
         (Box::new(File::create(&own, false, None).unwrap()), &own),
-        (Box::new(SharedFile::open(&shared, place.page().clone()).unwrap()), &shared),
+        (Box::new(SharedFile::open(&shared, Arc::new(Page::new())).unwrap()), &shared),
     ];
     let precious = folder.path().join("precious");
     let mut theirs = Vec::new();

@@ -4,10 +4,11 @@
 //! One test: the limits are those of the process.
 
 use kymograph::config::Config;
-use kymograph::control::Place;
+use kymograph::control::Page;
 use kymograph::sink::{self, Sink};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 /// `n` bytes that look like one packet.
 fn batch(n: usize) -> Vec<u8> {
@@ -33,12 +34,11 @@ fn a_full_disk_leaves_whole_batches() {
     config.set("OUTPUT", &own).unwrap();
     let mut file = sink::open(&config).unwrap();
 
-    let place = Place::create().unwrap();
+    let page = Arc::new(Page::new());
     let shared = folder.path().join("shared.pftrace");
     std::fs::write(&shared, b"").unwrap();
     config.set("OUTPUT", &shared).unwrap();
-    config.set("CONTROL", place.page().path()).unwrap();
-    let mut appender = sink::open(&config).unwrap();
+    let mut appender = sink::open_shared(&config, page.clone()).unwrap();
 
     // The limit falls into the middle of the second batch: a short write, then an error.
     set_file_limit(100_000);
@@ -55,7 +55,7 @@ fn a_full_disk_leaves_whole_batches() {
         sink.finish().unwrap();
         assert_eq!(length(path), 150_000);
     }
-    assert_eq!(place.page().totals().write_errors, 1);
+    assert_eq!(page.totals().write_errors, 1);
 
     on_a_small_disk();
 }

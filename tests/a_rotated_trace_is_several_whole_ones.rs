@@ -80,6 +80,72 @@ fn each_part_has_what_still_holds() {
     assert_eq!(steps, 4000);
 }
 
+/// A program with two copies of NVTX domains: `a` and `b` are begun and ended so that they cross,
+/// a part at a time goes by while both are open, and while nobody knows yet that they cross.
+#[test]
+#[cfg(feature = "inject")]
+fn what_is_undecided_at_a_cut_is_in_each_part() {
+    const PROGRAM: &str = "import nvtx, os, sys, time
+a, b = nvtx.get_domain('a'), nvtx.get_domain('b')
+def push(domain, name):
+    domain.push_range(domain.get_event_attributes(message=name))
+count = 0
+def steps_until(part):
+    global count
+    while not os.path.exists(os.path.join(sys.argv[1], 't.%d.pftrace' % part)):
+        for n in range(1000):
+            with nvtx.annotate('step', domain='a'): pass
+        count += 1000
+        time.sleep(0.01)
+push(a, 'outer')
+push(b, 'crosses')
+steps_until(2)
+push(a, 'inner')
+steps_until(3)
+a.pop_range()
+a.pop_range()
+steps_until(4)
+b.pop_range()
+print(count)
+";
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = kymo::kymo();
+    command.args(["record", "--rotate", "64K", "--flush-interval", "5ms", "-o"]);
+    command.arg(folder.path().join("t.pftrace")).arg("--");
+    command.arg(judge::venv_python()).args(["-c", PROGRAM]).arg(folder.path());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let count: i64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    let parts = parts(folder.path());
+    assert!(parts.len() >= 4, "{} parts: {said}", parts.len());
+    let mut ends = [0; 3];
+    let (mut steps, mut last) = (0, [0; 3]);
+    for part in &parts {
+        let trace = Trace::open(part);
+        trace.assert_clean();
+        steps += trace.one_i64("SELECT count(*) FROM slice WHERE name = 'step' AND dur >= 0");
+        for (at, name) in ["outer", "crosses", "inner"].into_iter().enumerate() {
+            let of = format!("FROM slice WHERE name = '{name}'");
+            let found = trace.one_i64(&format!("SELECT count(*) {of}"));
+            assert!(found <= 1, "{found} of {name} in {}", part.display());
+            ends[at] += trace.one_i64(&format!("SELECT count(*) {of} AND dur >= 0"));
+            // Once it has begun it is in every part until it ends, and in none after that.
+            assert!(ends[at] == 0 || found == 1 || last[at] == 2, "{name} in {}", part.display());
+            last[at] = if ends[at] > 0 { 2 } else { found };
+            if found == 1 {
+                let begun = trace.one_i64(&format!("SELECT ts {of}"));
+                // The last part may have none.
+                let first =
+                    format!("SELECT coalesce(min(ts), {begun}) FROM slice WHERE name = 'step'");
+                let first = trace.one_i64(&first);
+                assert!(name == "inner" || begun <= first, "{name} in {}", part.display());
+            }
+        }
+    }
+    assert_eq!((steps, ends), (count, [1; 3]), "{said}");
+}
+
 #[test]
 fn only_so_many_are_kept_and_each_may_be_compressed() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,8 +7,9 @@ mod users;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -139,6 +140,48 @@ fn a_folder_with_another_users_name_is_not_looked_into() {
     listener.set_nonblocking(true).unwrap();
     ask(&["ps"]);
     assert!(listener.accept().is_err(), "somebody came");
+}
+
+/// A user's program that says that it is a `kymo` which answers for a process of root's.
+#[test]
+fn nobody_answers_for_processes_of_others() {
+    if !users::are_possible() {
+        return;
+    }
+    let folder = Folder::new(5);
+    let me = std::process::id();
+    let mut children = Vec::new();
+    // Listens as the user, and is the user's process.
+    for name in [format!("1@{me}.sock"), format!("{me}@{me}.sock"), "own".to_owned()] {
+        let script = "import os, socket, sys
+os.chdir(sys.argv[1])
+name = sys.argv[2] if '@' in sys.argv[2] else '%d@%d.sock' % (os.getpid(), os.getpid())
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(name)
+listener.listen()
+print(flush=True)
+while True:
+    stream, _ = listener.accept()
+    if stream.recv(64):
+        stream.send(b'state=waiting\\nrank=4711\\n')
+    stream.close()";
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(&folder.path).arg(name).stdout(Stdio::piped());
+        command.uid(folder.user).gid(folder.user);
+        let mut child = command.spawn().unwrap();
+        let mut ready = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        children.push(child);
+    }
+    let said = String::from_utf8(ask(&["ps"]).stdout).unwrap();
+    let rows: Vec<_> = said.lines().filter(|row| row.contains(" 4711 ")).collect();
+    let own = children[2].id().to_string();
+    for child in &mut children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(rows.len(), 1, "{said}");
+    assert_eq!(rows[0].split_whitespace().next(), Some(&*own), "{said}");
 }
 
 /// A user's process that can be asked is shown, as the kernel knows it and with nothing in

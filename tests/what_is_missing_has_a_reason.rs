@@ -1,9 +1,11 @@
 //! `kymo record` says why there is nothing, or nothing of something that was asked for, and
 //! claims nothing of an output that is not there any more.
 
+mod guest;
 mod kymo;
 mod users;
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -99,18 +101,26 @@ thread.join()\""
     assert!(!said.contains("daemon") && said.contains("1 thread"), "{said}");
 }
 
+/// A process that gives up its privileges is recorded on; a program that it becomes then may
+/// not join.
 #[test]
-fn a_process_that_gave_up_its_privileges() {
+fn a_program_that_was_started_without_privileges() {
     if !users::are_possible() {
         return;
     }
+    // Where everybody may read.
     let folder = tempfile::tempdir().unwrap();
-    let script = "\"$PYTHON\" -c \"import nvtx, os
-os.setgid(65534); os.setuid(65534)
-$RANGES\"";
-    let (output, said) = record(folder.path(), &[], script);
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let [library, program] = ["libkymograph.so", "program"].map(|name| folder.path().join(name));
+    std::fs::copy(kymo::library(), &library).unwrap();
+    guest::compile("cc", "starts_without_privileges.c", &program, &[]);
+    let mut command = kymo::kymo();
+    command.env("KYMOGRAPH_LIBRARY", &library).current_dir(folder.path());
+    let output = command.args(["record", "-o", "t.pftrace", "--"]).arg(&program).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("1 process ran as another user (65534)"), "{said}");
+    assert!(said.contains("6 events, 0 lost"), "{said}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 pub mod amd;
 pub mod annotate;
 pub mod environment;
+pub mod flushes;
 pub mod hpu;
 #[doc(hidden)]
 pub mod layouts;

@@ -66,14 +66,13 @@ impl Output {
 /// All that is known; `totals` are those of the end.
 pub(super) fn facts(
     config: &Config,
-    (place, own): (&Place, &Page),
+    (place, page): (&Place, &Page),
     command: Command,
     totals: &Totals,
     outcome: &Outcome,
 ) -> Facts {
-    let page = place.page();
     let has = |bits: u64, at: usize| at >= 64 || bits & 1 << at != 0;
-    let (categories, slow) = (page.matched(Patterns::Categories), own.matched(Patterns::Slow));
+    let (categories, slow) = (page.matched(Patterns::Categories), page.matched(Patterns::Slow));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let wanted = config.categories.wanted().enumerate();
     // Without the option it is what everything matches.
@@ -84,10 +83,10 @@ pub(super) fn facts(
         events: totals.events,
         lost: totals.lost,
         processes: totals.processes.into(),
-        refused: totals.refused.into(),
+        refused: outcome.of_other_releases,
         obstacle: command.obstacle,
         signal: command.signal,
-        outlived: outlived::outlived(page, command.pid, &outcome.outlived),
+        outlived: outlived::outlived(&place.control(), command.pid, &outcome.outlived),
         in_memory: config.flight.is_some() && config.dump_on.exit,
         numbered: config.rotate.is_some() || config.flight.is_some() && !config.dump_on.exit,
         others: place.left_out(),
@@ -103,11 +102,6 @@ pub(super) fn facts(
 }
 
 /// Says why something is missing, and what processes want to be known.
-pub(super) fn tell(facts: &Facts, place: &Place, own: &Page) {
-    if place.page().is_intact() {
-        reasons(facts).iter().for_each(|line| say(line));
-    } else {
-        say(status::DAMAGED);
-    }
-    status::notes(own).iter().for_each(|line| say(line));
+pub(super) fn tell(facts: &Facts, page: &Page) {
+    reasons(facts).iter().chain(&status::notes(page)).for_each(|line| say(line));
 }

@@ -30,6 +30,7 @@ mod progress;
 mod ps;
 mod reasons;
 mod record;
+mod recover;
 mod selftest;
 mod shown;
 mod sockets;
@@ -62,6 +63,8 @@ EXAMPLES
       kymo open app.pftrace
   See what a trace looks like:
       kymo demo
+  What a program that records by itself, with RECOVER, had recorded when it was killed:
+      kymo recover app.pftrace.recover
   Find out what can be recorded on this machine:
       kymo doctor
 
@@ -79,6 +82,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Subcommands {
     Record(Box<record::Record>),
+    Recover(recover::Recover),
     Ps(ps::Ps),
     Status(ps::Status),
     Trigger(Box<trigger::Trigger>),
@@ -107,7 +111,6 @@ impl<E: fmt::Display> From<E> for Refusal {
 }
 
 pub(crate) fn main() -> ExitCode {
-    kymograph::control::survive_truncation();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
@@ -126,6 +129,7 @@ pub(crate) fn main() -> ExitCode {
     };
     let result = match cli.command {
         Subcommands::Record(record) => record.run(),
+        Subcommands::Recover(recover) => recover.run(),
         Subcommands::Ps(ps) => ps.run(),
         Subcommands::Status(status) => status.run(),
         Subcommands::Trigger(trigger) => trigger.run(),

@@ -1,19 +1,19 @@
 //! What the command has started and still runs when the command has ended.
 
-use kymograph::control::Page;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Processes that were told of this recording by their environment, or take part in it: pid
 /// and name. Those of other users cannot be seen, unless root looks. `command` was the first;
 /// `recorded` are known to have recorded something.
 pub(super) fn outlived(
-    page: &Page,
+    control: &Path,
     command: u32,
     recorded: &[(u32, String)],
 ) -> Vec<(u32, String)> {
     let mut told = b"KYMOGRAPH_CONTROL=".to_vec();
-    told.extend_from_slice(page.path().as_os_str().as_bytes());
+    told.extend_from_slice(control.as_os_str().as_bytes());
     let last = last_pid().unwrap_or(u32::MAX);
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

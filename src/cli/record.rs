@@ -37,9 +37,6 @@ const COLLECTORS: [(&str, Setting); 4] = [
     ("HABANA_PROFILE", Setting::Default("profile_api_light")),
 ];
 
-/// Numbered files that are listed at most: a process can write any number into the page.
-const NUMBERED: usize = 10_000;
-
 /// What a variable is set to.
 enum Setting {
     /// The path of the library.
@@ -146,12 +143,11 @@ impl Record {
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let witness = Witness::of(&config.output)?;
         let place = Place::create()?;
-        // Its own: what a process does to the page that it maps must not harm the output.
-        let page = &Arc::new(Page::create(&place.folder().join("output"))?);
+        let page = &Arc::new(Page::new());
         let mut collector = Collector::create(place.folder())?;
-        config.control = Some(place.page().path().to_owned());
+        config.control = Some(place.control());
         settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
-        settings.insert("KYMOGRAPH_CONTROL", place.page().path().into());
+        settings.insert("KYMOGRAPH_CONTROL", place.control().into());
 
         let environment = self.environment(&program, &library, &settings)?;
         if let Some(duration) = config.duration {
@@ -309,7 +305,7 @@ impl Record {
                 let _ = std::fs::remove_file(&config.output);
                 (facts.numbered, facts.in_memory) = (true, false);
                 if !self.quiet {
-                    ending::tell(&facts, place, page);
+                    ending::tell(&facts, page);
                 }
                 return 0;
             }
@@ -328,7 +324,7 @@ impl Record {
         };
         if !self.quiet {
             output.summary(&totals, length).iter().for_each(|line| say(line));
-            ending::tell(&facts, place, page);
+            ending::tell(&facts, page);
         }
         length
     }
@@ -338,9 +334,9 @@ impl Record {
     /// The numbered files that were written meanwhile.
     fn tell_of_numbered(&self, what: &str, config: &Config, page: &Page) {
         let kept = config.keep.map_or(0, |keep| page.files().saturating_sub(keep));
-        for number in (kept + 1..=page.files()).take(NUMBERED) {
+        for number in kept + 1..=page.files() {
             let path = config.numbered_path(number);
-            match sink::numbered(page, number) {
+            match page.numbered(number).map(|file| file.totals()) {
                 Some(totals) if !self.quiet => {
                     let length = path.metadata().map_or(0, |file| file.len());
                     say(&format!("{what} {number}: {}", status::contents(&totals, &path, length)));

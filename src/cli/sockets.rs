@@ -58,12 +58,12 @@ impl Opened {
 }
 
 impl Socket {
-    /// The process, by the socket's name, which its user can choose.
     /// Whether `kymo` answers on it in the place of that process.
     pub(super) fn is_answered_for(&self) -> bool {
         control::is_answered_for(&self.name)
     }
 
+    /// The process, by the socket's name, which its user can choose.
     pub(super) fn pid(&self) -> u32 {
         control::pid_of_socket(&self.name).unwrap_or_default()
     }
@@ -90,7 +90,24 @@ impl Socket {
         if peer.uid != self.opened.owner {
             return Err(other("another user listens"));
         }
+        if self.is_answered_for() && !self.may_answer(peer) {
+            return Err(other("it speaks for another user's process"));
+        }
         Ok((stream, peer))
+    }
+}
+
+impl Socket {
+    /// Whether who listens answers for a process of its own: as the kernel knows both. Root's
+    /// may answer for any. What cannot be seen from here is in another pid namespace.
+    fn may_answer(&self, peer: Peer) -> bool {
+        let owner = self.opened.owner;
+        let is_owners = |pid: u32| {
+            let process = fs::metadata(format!("/proc/{pid}"));
+            process.map_or(true, |process| process.uid() == owner)
+        };
+        let answers = if peer.pid == 0 { control::pid_of_kymo(&self.name) } else { Some(peer.pid) };
+        answers.is_some_and(is_owners) && (owner == 0 || is_owners(self.pid()))
     }
 }
 

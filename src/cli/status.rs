@@ -102,11 +102,6 @@ pub(super) fn look_at(path: &Path) -> String {
     format!("look at it: kymo open {}", path.display())
 }
 
-/// What there is to say when a process has damaged the page on which processes say why
-/// something of them is not recorded.
-pub(super) const DAMAGED: &str = "a process of the recording damaged the page by which processes \
-     talk to kymo: what was recorded is in the trace, but why something may be missing is not known";
-
 /// What processes want to be known, line by line.
 pub(super) fn notes(page: &Page) -> Vec<String> {
     let (notes, unsaid) = page.notes();

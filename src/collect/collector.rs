@@ -18,7 +18,7 @@ use super::letter::{self, Facts};
 use super::member::{Member, Subject};
 use super::names::Names;
 use crate::config::Config;
-use crate::control::{Page, State};
+use crate::control::{Page, Patterns, State};
 use crate::error::Error;
 use crate::flight::{Dump, Ordered, Target};
 use crate::queue::{About, Arena, Life, Pool};
@@ -62,7 +62,9 @@ pub struct Outcome {
     /// Processes that had recorded something and still ran when the recording ended: pid and
     /// name.
     pub outlived: Vec<(u32, String)>,
-    /// Why processes could not be recorded that tried to join.
+    /// Processes that tried to join with a library of another release.
+    pub of_other_releases: u64,
+    /// Why other processes could not be recorded that tried to join.
     pub refused: Vec<String>,
 }
 
@@ -247,6 +249,9 @@ impl Work {
                     }
                     self.homes.push(home);
                 }
+                Err(why) if why.kind() == io::ErrorKind::Unsupported => {
+                    self.shared.state().of_other_releases += 1;
+                }
                 Err(why) => {
                     let mut state = self.shared.state();
                     let why = why.to_string();
@@ -320,7 +325,13 @@ impl Work {
             }
             home.forget();
         }
-        self.homes.retain(|home| !home.residents.iter().all(|resident| resident.over));
+        self.homes.retain(|home| {
+            let stays = !home.residents.iter().all(|resident| resident.over);
+            if !stays {
+                home.report(&self.page);
+            }
+            stays
+        });
     }
 
     /// Everything that was recorded until now is encoded; then it is over.
@@ -338,7 +349,10 @@ impl Work {
             }
             member.wait();
         }
-        self.homes.iter().for_each(|home| home.arena.close());
+        for home in &self.homes {
+            home.arena.close();
+            home.report(&self.page);
+        }
         // Whatever was recorded in between is counted where it is.
     }
 }
@@ -376,7 +390,8 @@ fn receive(socket: &OwnedFd) -> io::Result<Request> {
         Some((letter::Subject::Dump, facts)) => {
             return Ok(Request::Dump { pid: peer.pid as u32, facts });
         }
-        _ => return Err(wrong("a process has a library of another release")),
+        // Of a library of another release.
+        _ => return Err(io::ErrorKind::Unsupported.into()),
     };
     let arena = Arena::open(file.ok_or_else(|| wrong("a process sent no memory"))?)?;
     let inside = arena.about(1).map_or(0, |about| about.pid);
@@ -461,6 +476,13 @@ impl Home {
             parent.names.refresh();
         }
         Names::new(pool, parent.map(|parent| &*parent.names), about.names)
+    }
+
+    /// What its processes saw without recording it.
+    fn report(&self, page: &Page) {
+        let (matched, left_out) = self.arena.observed();
+        page.match_patterns(Patterns::Categories, matched);
+        page.leave_out(left_out);
     }
 
     fn is_alive(&self) -> bool {

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use super::letter::{self, Subject};
 use crate::config::Config;
+#[cfg(feature = "inject")]
+use crate::control;
 use crate::engine::{Origin, identity};
 use crate::flight::Dump;
 use crate::intern::INTERNER;
 use crate::queue::{self, Arena};
 use crate::recording;
 
-/// Where `kymo` listens, in the folder of the control page.
+/// Where `kymo` listens, in its place.
 pub(super) const SOCKET: &str = "collect";
 /// The fact that tells programs from each other that a process becomes one after the other.
 pub(super) const IMAGE: &str = "image";
@@ -29,8 +31,24 @@ const PATIENCE_MILLIS: libc::suseconds_t = 500;
 ///
 /// Makes about twenty system calls, and does not wait for `kymo`.
 pub(crate) fn join(config: &Config) -> bool {
-    static JOINED: OnceLock<bool> = OnceLock::new();
-    *JOINED.get_or_init(|| try_join(config).is_ok())
+    joined(config).is_none()
+}
+
+/// Why the recording that `config` names could not be joined.
+fn joined(config: &Config) -> Option<io::ErrorKind> {
+    static JOINED: OnceLock<Option<io::ErrorKind>> = OnceLock::new();
+    *JOINED.get_or_init(|| try_join(config).err().map(|error| error.kind()))
+}
+
+/// Tells `kymo` that this process has something to record and may not join. To be called
+/// when [`join`] has failed.
+#[cfg(feature = "inject")]
+pub(crate) fn tell_left_out(config: &Config) {
+    if let (Some(io::ErrorKind::PermissionDenied), Some(control)) =
+        (joined(config), &config.control)
+    {
+        control::tell_left_out(control);
+    }
 }
 
 fn try_join(config: &Config) -> io::Result<()> {
@@ -106,7 +124,7 @@ pub(super) fn wait_for_answers(socket: &OwnedFd, time: Duration) {
     }
 }
 
-/// Connects to the `kymo` whose control page lies in `folder`.
+/// Connects to the `kymo` whose place is `folder`.
 fn connect(folder: &Path) -> io::Result<OwnedFd> {
     let (address, length) = address(folder)?;
     // SAFETY: takes numbers; the descriptor is new and ours.

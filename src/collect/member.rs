@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -52,11 +52,11 @@ impl Member {
     /// The output cannot be opened, or there can be no further thread.
     pub fn start(subject: Subject, config: &Config, page: &Arc<Page>) -> Result<Member, Error> {
         let sink = sink::open_shared(config, page.clone())?;
-        let host = Box::new(Elsewhere);
+        let host = Box::new(Elsewhere::new(subject.arena.clone()));
         let shared = Shared::new(config.clone(), Window::all(), subject.pid, host);
         let shared = Arc::new(shared);
         let process = subject.process.clone();
-        let entry = page.register_for(subject.pid);
+        let entry = page.register(subject.pid);
         let theirs = shared.clone();
         let builder = std::thread::Builder::new().name(format!("kymo {}", subject.pid));
         let run = move || run(&subject, theirs, sink, entry);
@@ -168,16 +168,35 @@ impl Subject {
 }
 
 /// A process that is recorded from here. It looks by itself whether anybody still reads.
-struct Elsewhere;
+pub(super) struct Elsewhere {
+    arena: Arc<Arena>,
+    /// The flush of its sources that was asked for last; 0: none that is waited for.
+    asked: AtomicU64,
+}
+
+impl Elsewhere {
+    pub fn new(arena: Arc<Arena>) -> Elsewhere {
+        Elsewhere { arena, asked: AtomicU64::new(0) }
+    }
+}
 
 impl Host for Elsewhere {
     fn record(&self, _: Option<&CategoryFilter>) {}
 
-    fn flush_sources(&self, _: Duration) {}
+    fn flush_sources(&self) -> bool {
+        let flushes = self.arena.flushes();
+        let round = match self.asked.load(Ordering::Relaxed) {
+            0 => flushes.ask(),
+            asked => asked,
+        };
+        let done = flushes.is_done(round);
+        self.asked.store(if done { 0 } else { round }, Ordering::Relaxed);
+        done
+    }
 
     fn thread_name(&self, _: u32) -> Option<Vec<u8>> {
         None
     }
 
-    fn over(&self) {}
+    fn over(&self, _: bool) {}
 }

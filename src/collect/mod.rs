@@ -24,7 +24,18 @@ mod join;
 mod letter;
 mod member;
 mod names;
+mod recover;
 
 pub use collector::{Collector, Outcome};
+#[cfg(feature = "inject")]
+pub(crate) use join::tell_left_out;
 pub(crate) use join::{dump, join};
 pub(crate) use names::Names;
+pub use recover::Recovered;
+
+use crate::engine::Origin;
+
+/// What a process says of itself, for whoever encodes what it records.
+pub(crate) fn facts(origin: &Origin) -> Vec<u8> {
+    letter::write(letter::Subject::Join, &origin.to_facts())
+}

@@ -98,6 +98,11 @@ pub fn pid(name: &OsStr) -> Option<u32> {
     name.split('@').next()?.parse().ok()
 }
 
+/// The `kymo` that answers on it in the place of another process, by its name.
+pub fn pid_of_kymo(name: &OsStr) -> Option<u32> {
+    name.to_str()?.strip_suffix(".sock")?.split_once('@')?.1.parse().ok()
+}
+
 /// Whether another process answers on it.
 pub fn is_answered_for(name: &OsStr) -> bool {
     name.as_encoded_bytes().contains(&b'@')

@@ -1,7 +1,8 @@
 //! What processes saw without recording it: from this `kymo record` tells why there is nothing
 //! of something.
 //!
-//! Bits that are only ever set, by whoever sees it first.
+//! Bits that are only ever set. A recorded process sets them in its arena, from where the
+//! collector takes them.
 
 use super::Page;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,34 +25,34 @@ pub enum LeftOut {
     DaemonThread = 1,
 }
 
+impl LeftOut {
+    /// Its bit.
+    pub(crate) fn bit(self) -> u64 {
+        1 << self as u64
+    }
+}
+
 /// Patterns of an option that are told apart.
 pub const MOST_PATTERNS: usize = 64;
 
 impl Page {
     /// Something is called as these patterns of an option say: bit n is the n-th.
     pub(crate) fn match_patterns(&self, option: Patterns, bits: u64) {
-        let matched = &self.layout().patterns[option as usize];
-        if bits & !matched.load(Relaxed) != 0 {
-            matched.fetch_or(bits, Relaxed);
-        }
+        self.patterns[option as usize].fetch_or(bits, Relaxed);
     }
 
     /// The patterns of an option that something was called by.
     pub fn matched(&self, option: Patterns) -> u64 {
-        self.layout().patterns[option as usize].load(Relaxed)
+        self.patterns[option as usize].load(Relaxed)
     }
 
-    /// Something is left out.
-    pub(crate) fn leave_out(&self, what: LeftOut) {
-        let observed = &self.layout().observed;
-        let bit = 1 << what as u64;
-        if observed.load(Relaxed) & bit == 0 {
-            observed.fetch_or(bit, Relaxed);
-        }
+    /// What these bits say is left out.
+    pub(crate) fn leave_out(&self, bits: u64) {
+        self.observed.fetch_or(bits, Relaxed);
     }
 
     /// Whether something of this kind was left out.
     pub fn left_out(&self, what: LeftOut) -> bool {
-        self.layout().observed.load(Relaxed) & 1 << what as u64 != 0
+        self.observed.load(Relaxed) & what.bit() != 0
     }
 }

@@ -1,38 +1,34 @@
-//! Where the control page lies: a folder of its own, in which only its owner can look around.
+//! Where processes find the `kymo` that records them: a folder of its own, in which only its
+//! owner can look around. `kymo` keeps nothing in it that it relies on.
 
-use super::Page;
 use crate::error::Error;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const PREFIX: &str = "kymograph-";
-const PAGE: &str = "control";
-/// What processes of other users write to, who cannot open the page: a line for each, with its
-/// user. Everybody who knows the folder's name may add to it, and nobody else may read it.
+/// An empty file: its path is what processes are told.
+const CONTROL: &str = "control";
+/// What processes of other users write to, which cannot join: a line for each, with its user. Everybody who knows the folder's name may add to it, and nobody else may read it.
 const LEFT_OUT: &str = "left-out";
 /// How much of that is read.
 const LONGEST: u64 = 64 << 10;
 
-/// A temporary folder with a new control page in it. Both are removed on drop; processes
-/// that have the page mapped keep it.
+/// A temporary folder, removed on drop.
 #[derive(Debug)]
 pub struct Place {
     folder: PathBuf,
-    page: Arc<Page>,
     /// Locked for as long as this process lives: see [`sweep`].
     _lock: File,
 }
 
 impl Place {
-    /// Makes one, in memory (`/dev/shm`) if possible: the page changes all the time and
-    /// would be written to disk again and again.
+    /// Makes one, in memory (`/dev/shm`) if possible.
     ///
     /// # Errors
     /// No folder for temporary files can be written to.
@@ -55,11 +51,13 @@ impl Place {
         }
         name.pop();
         let folder = PathBuf::from(OsString::from_vec(name));
-        // Locked before there is a page: a folder with a page and no lock is an orphan. If
+        // Locked before the file is there: a folder with that and no lock is an orphan. If
         // locking fails, the file system has no locks, and nobody can sweep it either.
         let made = File::open(&folder).map_err(failed).and_then(|lock| {
             let _ = try_lock(&lock);
-            let page = Page::create(&folder.join(PAGE))?;
+            let control = folder.join(CONTROL);
+            let failed = |source| Error::Control { path: control.clone(), source };
+            File::create_new(&control).map_err(failed)?;
             // Best effort: without it there is one reason less to tell.
             let open =
                 |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode));
@@ -67,10 +65,10 @@ impl Place {
             let _ = File::create_new(&told)
                 .and_then(|_| open(&told, 0o622))
                 .and_then(|()| open(&folder, 0o711));
-            Ok((page, lock))
+            Ok(lock)
         });
         match made {
-            Ok((page, lock)) => Ok(Place { folder, page: Arc::new(page), _lock: lock }),
+            Ok(lock) => Ok(Place { folder, _lock: lock }),
             Err(error) => {
                 remove(&folder);
                 Err(error)
@@ -94,16 +92,19 @@ impl Place {
         (users.clone().count(), users.collect())
     }
 
-    /// The page.
-    pub fn page(&self) -> &Arc<Page> {
-        &self.page
+    /// What processes are told (`KYMOGRAPH_CONTROL`).
+    pub fn control(&self) -> PathBuf {
+        self.folder.join(CONTROL)
     }
 }
 
-/// In a process that may not open the page at `page`: tells who records it.
-pub(super) fn tell_left_out(page: &Path) {
+/// In a process that may not join the `kymo` that has told it `control`: tells that one.
+#[cfg(feature = "inject")]
+pub(crate) fn tell_left_out(control: &Path) {
+    use std::io::Write as _;
+
     let flags = libc::O_APPEND | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let told = page.with_file_name(LEFT_OUT);
+    let told = control.with_file_name(LEFT_OUT);
     let file = File::options().append(true).custom_flags(flags).open(told);
     // SAFETY: no arguments, cannot fail.
     let me = unsafe { libc::geteuid() };
@@ -116,7 +117,7 @@ impl Drop for Place {
     }
 }
 
-/// Removes the places of `kymo`s that were killed, once nobody records into them. Only
+/// Removes the places of `kymo`s that were killed. Only
 /// those of the same user: root leaves others' alone, whatever they have put there. A lock
 /// tells the dead from the living, not a pid: containers may share `/dev/shm` and yet not see
 /// each other's processes.
@@ -132,10 +133,8 @@ fn sweep(parent: &Path) {
         let Some(lock) = own(&folder) else {
             continue;
         };
-        let Ok(page) = Page::look(&folder.join(PAGE)) else {
-            continue;
-        };
-        if try_lock(&lock) && page.recording().is_empty() {
+        let made = folder.join(CONTROL).symlink_metadata().is_ok_and(|file| file.is_file());
+        if made && try_lock(&lock) {
             remove(&folder);
         }
     }
@@ -156,6 +155,6 @@ fn try_lock(file: &File) -> bool {
 }
 
 fn remove(folder: &Path) {
-    // Best effort: a leftover of 64 KiB is swept by the next recording.
+    // Best effort: what is left over is swept by the next recording.
     let _ = fs::remove_dir_all(folder);
 }

@@ -14,14 +14,13 @@
 use std::mem;
 
 use super::Engine;
-use crate::clock;
 
 impl Engine {
     /// Turns the chapter. Returns the preamble of the new one; `out` stays as it is.
     pub(super) fn turn(&mut self) -> Vec<u8> {
         let out = mem::take(&mut self.out);
         self.expire();
-        self.clocks = clock::snapshot();
+        self.clocks = self.now();
         self.describe();
         self.introduce();
         self.context().restate_process();

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use kymograph_protos::packet;
 use kymograph_protos::record::Slot;
 
 use super::keep::Flight;
@@ -9,7 +10,7 @@ use super::nesting::Pass;
 use super::thread::Thread;
 use super::{BATCH, Engine, FULL};
 use crate::clock::{self, Anchor};
-use crate::queue::{Drained, Pool, Reader};
+use crate::queue::{self, Drained, Moment, Pool, Reader};
 
 /// Batches of one lane that are turned into packets in one pass, unless all must be.
 const TURN: usize = 8;
@@ -29,12 +30,12 @@ impl Engine {
 
     /// Empties all queues, as far as no lane keeps the others waiting.
     pub(super) fn pass(&mut self, pass: Pass) {
-        if self.anchored.elapsed() >= clock::ANCHOR_INTERVAL {
+        if self.past.is_none() && self.anchored.elapsed() >= clock::ANCHOR_INTERVAL {
             self.anchored = Instant::now();
-            self.converter.correct(Anchor::of(self.origin.counter));
+            self.converter.correct(self.compare_clocks());
         }
         self.behind = false;
-        self.clocks = clock::snapshot();
+        self.clocks = self.now();
         self.describe();
         let mut scratch = std::mem::take(&mut self.scratch);
         let pool = self.origin.pool.clone();
@@ -61,6 +62,16 @@ impl Engine {
             context.settle_spans(false);
         }
         self.converter.use_up(clock::ticks_of(self.origin.counter));
+    }
+
+    /// Also for whoever may have to recover what this process records.
+    pub(super) fn compare_clocks(&self) -> Anchor {
+        let anchor = Anchor::of(self.origin.counter);
+        if let (true, Some(arena)) = (self.origin.is_this_process(), queue::arena()) {
+            let clocks = packet::Snapshot { boottime: anchor.nanos, ..clock::snapshot() };
+            arena.note_moment(Moment { ticks: anchor.ticks, clocks });
+        }
+        anchor
     }
 
     fn tells_of_devices(&self, index: u32) -> bool {
@@ -162,7 +173,7 @@ impl Engine {
 
     /// Writes the slices that are open and may stay so.
     pub(super) fn leaves(&mut self, pass: Pass) {
-        self.clocks = clock::snapshot();
+        self.clocks = self.now();
         let mut scratch = std::mem::take(&mut self.scratch);
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {

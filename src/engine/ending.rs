@@ -7,7 +7,6 @@ use kymograph_protos::packet::{self, Event, EventType, Fact, Name, Sequence};
 use super::Engine;
 use super::nesting::Pass;
 use super::record::Decoded;
-use crate::clock;
 use crate::recording::Summary;
 
 /// How a recording comes to its end.
@@ -107,7 +106,8 @@ impl Engine {
         self.shared.moves();
         if self.common.is_none() {
             let sequence = self.process.sequence.id();
-            packet::clock_snapshot(&mut self.out, sequence, &clock::snapshot());
+            let now = self.now();
+            packet::clock_snapshot(&mut self.out, sequence, &now);
         }
         self.totals.unmatched_ends += self.process.unmatched_ranges();
         self.state_facts();
@@ -179,7 +179,7 @@ impl Engine {
 
     /// Losses and names after which their thread recorded nothing more.
     fn state_the_rest(&mut self) {
-        self.clocks = clock::snapshot();
+        self.clocks = self.now();
         self.describe();
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {

@@ -32,6 +32,10 @@ pub(super) struct Flight {
     pub unkept: u64,
     orders: VecDeque<Order>,
     under_way: Option<UnderWay>,
+    /// Since when sources are waited for, before the next dump begins.
+    flushing: Option<Instant>,
+    /// Nothing is waited for any more.
+    ends: bool,
     /// Numbered files that this process has written to, or begun to.
     files: u32,
     /// When a slow slice last caused a dump.
@@ -57,6 +61,8 @@ impl Flight {
             unkept: 0,
             orders: VecDeque::new(),
             under_way: None,
+            flushing: None,
+            ends: false,
             files,
             watched: None,
             alarmed: false,
@@ -110,7 +116,7 @@ impl Engine {
     /// Takes the place of writing to the sink.
     pub(super) fn keep(&mut self) {
         let now = clock::system(libc::CLOCK_BOOTTIME);
-        let processes = self.member.as_ref().map_or(1, |m| m.page().recording().len() as u32);
+        let processes = self.member.as_ref().map_or(1, |m| m.page().recording());
         let Some(flight) = &mut self.flight else { return };
         flight.processes = processes;
         if self.watch.is_some() {

@@ -90,6 +90,8 @@ pub(crate) struct Engine {
     /// What all processes that write to the file state instead: readers want such statements
     /// in order, all through the file, and nobody knows who writes first.
     common: Option<packet::Snapshot>,
+    /// The clocks as they were: set while a past is encoded.
+    past: Option<packet::Snapshot>,
     started: u64,
     anchored: Instant,
     flushed: Instant,
@@ -121,7 +123,7 @@ pub(crate) struct Engine {
     /// What is held at the end is in a dump.
     dumped: bool,
     parts: Option<Parts>,
-    /// Losses that the trace states, and that the control page knows.
+    /// Losses that the trace states, and that the page knows.
     lost_stated: u64,
     told_page: (u64, u64, u64, u64),
 }
@@ -161,6 +163,7 @@ impl Engine {
             converter,
             clocks: clock::snapshot(),
             common,
+            past: None,
             started: first.ticks,
             anchored: now,
             flushed: now,
@@ -187,6 +190,18 @@ impl Engine {
             origin,
             shared,
         }
+    }
+
+    /// What is encoded is past: from here on it is this time. Not before [`Engine::begin`] is
+    /// it any other.
+    pub(crate) fn it_was(&mut self, clocks: packet::Snapshot) {
+        self.past = Some(clocks);
+        self.clocks = clocks;
+    }
+
+    /// The clocks of now, or of then.
+    fn now(&self) -> packet::Snapshot {
+        self.past.unwrap_or_else(clock::snapshot)
     }
 
     fn describe(&mut self) {

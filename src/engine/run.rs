@@ -60,6 +60,9 @@ impl Engine {
         if self.parts.as_ref().is_some_and(Parts::is_before_the_first) {
             self.rotate();
         }
+        if self.past.is_none() {
+            self.compare_clocks();
+        }
         self.describe();
         self.introduce();
         self.write();
@@ -69,6 +72,9 @@ impl Engine {
     /// next file, and begins and continues dumps of the flight recorder. That the recording
     /// is to end is the caller's to see.
     pub(crate) fn tick(&mut self, request: Request) {
+        if self.origin.is_this_process() {
+            self.origin.pool.look_after_kept();
+        }
         let asked = matches!(request, Request::Flush(_));
         if asked || self.is_due() {
             if asked {
@@ -98,6 +104,11 @@ impl Engine {
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
         nap.min(self.flush)
+    }
+
+    /// Whether a queue was not emptied in the last [`Engine::tick`].
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind
     }
 
     /// Whether the sink is to be written to now.

@@ -28,15 +28,16 @@ impl Host for Asked {
         self.0.lock().unwrap().push(if wanted.is_some() { "record" } else { "no more" });
     }
 
-    fn flush_sources(&self, _: Duration) {
+    fn flush_sources(&self) -> bool {
         self.0.lock().unwrap().push("flush");
+        true
     }
 
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {
         (tid == this_thread()).then(|| b"as the program said".to_vec())
     }
 
-    fn over(&self) {
+    fn over(&self, _: bool) {
         self.0.lock().unwrap().push("over");
     }
 }

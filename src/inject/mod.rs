@@ -93,6 +93,7 @@ fn start_once() {
     }
     if config.control.is_some() && !config.wait {
         // `kymo` is gone, or this process may not reach it. It alone writes to its output.
+        collect::tell_left_out(&config);
         return;
     }
     // Best effort: it can be recorded all the same.

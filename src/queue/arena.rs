@@ -22,14 +22,21 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use kymograph_backends::flushes::Flushes;
+
 use super::chunk::Chunk;
+use super::kept::Keeping;
 use super::lane::Lane;
 use super::pool::{Counters, SEGMENT_CHUNKS, chunks_for};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kymarena");
 /// Raised with every change of the layout or of what a field means.
-const VERSION: u32 = 1;
-const HEADER: usize = 4096;
+const VERSION: u32 = 2;
+pub(super) const HEADER: usize = 4096;
+/// Bytes of the header that say what it is.
+pub(super) const START: usize = 16;
+/// Memory of this process alone.
+const PRIVATE: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 /// Processes that may record into one arena at a time.
 pub const MEMBERS: usize = 4096;
 
@@ -44,7 +51,14 @@ struct Header {
     closing: AtomicU32,
     /// The highest number that a member has had.
     members: AtomicU32,
+    /// Patterns of `CATEGORIES` that something was called by: bit n is the n-th.
+    matched: AtomicU64,
+    /// What was left out, by its bits.
+    left_out: AtomicU64,
     counters: Counters,
+    /// What sources are asked for.
+    flushes: Flushes,
+    keeping: Keeping,
 }
 
 const _: () = assert!(size_of::<Header>() <= HEADER);
@@ -157,13 +171,34 @@ impl Arena {
         let file = File::from(file);
         file.set_len(length as u64)?;
         seal(&file)?;
-        let arena = Arena::map(&file, length, chunks)?;
-        let header = arena.header();
+        let arena = Arena::map(Some(&file), length, chunks)?;
+        arena.begin(chunks, limit);
+        Ok((arena, file.into()))
+    }
+
+    /// Writes the header.
+    pub(super) fn begin(&self, chunks: u32, limit: u32) {
+        let header = self.header();
         header.chunks.store(chunks, Ordering::Relaxed);
         header.limit.store(limit, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
-        Ok((arena, file.into()))
+    }
+
+    /// How many chunks an arena has that begins so, if it is one.
+    pub(super) fn chunks_said(start: &[u8; START]) -> io::Result<u32> {
+        let number = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| start[at + byte]));
+        if start[..8] != MAGIC.to_ne_bytes() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if number(offset_of!(Header, version)) != VERSION {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let chunks = number(offset_of!(Header, chunks));
+        if chunks == 0 || chunks % SEGMENT_CHUNKS != 0 || chunks > chunks_for(usize::MAX) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(chunks)
     }
 
     /// Maps the arena that somebody else made.
@@ -181,12 +216,12 @@ impl Arena {
         let bytes = file.metadata()?.len();
         let header = usize::try_from(bytes).ok().filter(|bytes| *bytes >= length(SEGMENT_CHUNKS));
         let bytes = header.ok_or_else(|| wrong("it is too short"))?;
-        let mut arena = Arena::map(&file, bytes, SEGMENT_CHUNKS)?;
+        let mut arena = Arena::map(Some(&file), bytes, SEGMENT_CHUNKS)?;
         let header = arena.header();
         if header.magic.load(Ordering::Acquire) != MAGIC
             || header.version.load(Ordering::Relaxed) != VERSION
         {
-            return Err(wrong("it is of another release"));
+            return Err(io::ErrorKind::Unsupported.into());
         }
         let chunks = header.chunks.load(Ordering::Relaxed);
         if chunks == 0 || chunks % SEGMENT_CHUNKS != 0 || length(chunks) != bytes {
@@ -196,16 +231,18 @@ impl Arena {
         Ok(arena)
     }
 
-    fn map(file: &File, bytes: usize, chunks: u32) -> io::Result<Arena> {
+    /// Maps a file, which is as long, or memory of this process alone.
+    pub(super) fn map(file: Option<&File>, bytes: usize, chunks: u32) -> io::Result<Arena> {
+        let sharing = if file.is_some() { libc::MAP_SHARED } else { PRIVATE };
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that
-        // exists. The file is as long, and sealed.
+        // exists.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                file.as_raw_fd(),
+                sharing | libc::MAP_NORESERVE,
+                file.map_or(-1, AsRawFd::as_raw_fd),
                 0,
             )
         };
@@ -216,6 +253,16 @@ impl Arena {
         unsafe { libc::madvise(memory, bytes, libc::MADV_DONTDUMP) };
         let base = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Arena { base, bytes, chunks })
+    }
+
+    pub(super) fn keeping(&self) -> &Keeping {
+        &self.header().keeping
+    }
+
+    /// Its memory, before anybody else knows of it.
+    pub(super) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: mapped, and this is the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
     }
 
     fn header(&self) -> &Header {
@@ -241,6 +288,12 @@ impl Arena {
 
     pub(super) fn counters(&self) -> *mut Counters {
         (&raw const self.header().counters).cast_mut()
+    }
+
+    /// Bytes up to the last chunk that was handed out.
+    pub(super) fn used(&self) -> usize {
+        let chunks = self.header().counters.fresh_chunks().min(self.chunks);
+        first_chunk(self.chunks) + chunks as usize * size_of::<Chunk>()
     }
 
     pub(super) fn lane(&self, index: usize) -> *mut Lane {
@@ -356,6 +409,27 @@ impl Arena {
         }
     }
 
+    /// The process: something is called as these patterns of `CATEGORIES` say.
+    pub fn matched(&self, bits: u64) {
+        set(&self.header().matched, bits);
+    }
+
+    /// The process: what these bits stand for is left out.
+    pub fn leave_out(&self, bits: u64) {
+        set(&self.header().left_out, bits);
+    }
+
+    /// Whoever reads: what was matched, and what was left out.
+    pub fn observed(&self) -> (u64, u64) {
+        let header = self.header();
+        (header.matched.load(Ordering::Relaxed), header.left_out.load(Ordering::Relaxed))
+    }
+
+    /// Flushes that whoever reads asks the sources of the processes for.
+    pub fn flushes(&self) -> &Flushes {
+        &self.header().flushes
+    }
+
     /// Whoever reads: everything of this member was read, and its process is gone.
     pub fn release(&self, number: u32) {
         self.live(number, Life::Free, 0);
@@ -379,13 +453,20 @@ impl Drop for Arena {
     }
 }
 
+/// Sets bits without writing to memory that others read, unless it must be.
+fn set(word: &AtomicU64, bits: u64) {
+    if bits & !word.load(Ordering::Relaxed) != 0 {
+        word.fetch_or(bits, Ordering::Relaxed);
+    }
+}
+
 /// Where chunks begin.
 fn first_chunk(chunks: u32) -> usize {
     (LANES + chunks as usize * size_of::<Lane>()).next_multiple_of(size_of::<Chunk>())
 }
 
 /// Bytes of an arena.
-fn length(chunks: u32) -> usize {
+pub(super) fn length(chunks: u32) -> usize {
     first_chunk(chunks) + chunks as usize * size_of::<Chunk>()
 }
 
@@ -400,7 +481,7 @@ fn seal(file: &File) -> io::Result<()> {
 }
 
 /// A file that the program may not have would bring it a SIGXFSZ.
-fn check_file_size_limit(length: usize) -> io::Result<()> {
+pub(super) fn check_file_size_limit(length: usize) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is writable.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;

@@ -25,7 +25,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
-use kymograph_protos::record::{SLOT_BYTES, Slot};
+use kymograph_protos::record::{NANOS, Record, SLOT_BYTES, Slot};
 
 /// Slots in a chunk.
 pub const CAPACITY: u32 = if cfg!(miri) { 14 } else { 510 };
@@ -145,6 +145,30 @@ impl Chunk {
     /// Reader: appends the slots `from..to`, which are published, to `out`.
     pub(super) fn copy(&self, from: u32, to: u32, out: &mut Vec<Slot>) {
         out.extend(self.slots[from as usize..to as usize].iter().map(load));
+    }
+
+    /// Reader: where the first record begins that is later than the horizon, in ticks and in
+    /// nanoseconds, of those from `from` to `to`.
+    pub(super) fn until(&self, from: u32, to: u32, horizon: [u64; 2]) -> u32 {
+        if horizon == [u64::MAX; 2] {
+            return to;
+        }
+        let mut at = from;
+        while at < to {
+            let (time, nanos) = self.time(at);
+            if time > horizon[usize::from(nanos)] {
+                return at;
+            }
+            let head: Record = bytemuck::cast(load(&self.slots[at as usize]));
+            at += 1 + u32::from(head.tail);
+        }
+        to
+    }
+
+    /// Reader: the time of the record at `at`, and whether it is in nanoseconds.
+    pub(super) fn time(&self, at: u32) -> (u64, bool) {
+        let head: Record = bytemuck::cast(load(&self.slots[at as usize]));
+        (head.time, head.tag & NANOS != 0)
     }
 
     /// Reader: copies the open leaf, if there is one right now, and returns where it lies.

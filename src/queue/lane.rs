@@ -10,6 +10,8 @@ pub(super) const ACTIVE: u32 = 1;
 pub(super) const RETIRED: u32 = 2;
 /// Not a thread's: the names that a process gives ids to (see `names.rs`).
 pub(super) const NAMES: u32 = 3;
+/// Its thread ended and what it wrote was read, and is kept (see `kept.rs`).
+pub(super) const KEPT: u32 = 4;
 
 /// See the module. On cache lines of its own: the counters are written by its thread.
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub struct Lane {
     /// reader's, so that the reader of the next recording goes on where this one stopped.
     pub(super) first: AtomicU32,
     pub(super) read: AtomicU32,
+    /// The first chunk of the thread that is kept, as its index + 1.
+    pub(super) begin: AtomicU32,
     /// The member of the pool's memory that it belongs to: see [`super::Pool::view`].
     pub(super) member: AtomicU32,
     /// Events that found no room.
@@ -53,6 +57,12 @@ impl Lane {
         self.state.store(ACTIVE, Ordering::Release);
     }
 
+    /// Its first chunk, as its index + 1.
+    pub(super) fn begin_with(&self, chunk: u32) {
+        self.begin.store(chunk, Ordering::Relaxed);
+        self.first.store(chunk, Ordering::Release);
+    }
+
     /// The thread ended: nothing more will be written.
     pub(super) fn retire(&self) {
         self.state.store(RETIRED, Ordering::Release);
@@ -60,6 +70,7 @@ impl Lane {
 
     pub(super) fn reset(&self) {
         self.first.store(0, Ordering::Relaxed);
+        self.begin.store(0, Ordering::Relaxed);
         self.read.store(0, Ordering::Relaxed);
         self.dropped.store(0, Ordering::Relaxed);
         self.reentrant.store(0, Ordering::Relaxed);

@@ -12,6 +12,7 @@
 mod arena;
 mod chunk;
 mod fork_guard;
+mod kept;
 mod lane;
 mod left;
 mod names;
@@ -24,13 +25,14 @@ mod tests;
 
 pub use arena::{About, Arena, Life, MEMBERS};
 pub use chunk::CAPACITY;
+pub use kept::{Kept, Moment};
 pub use names::{NameLog, Named};
 pub use pool::Pool;
 pub use producer::Producer;
 pub use reader::{Drained, Losses, Reader};
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use std::time::{Duration, Instant};
 
@@ -102,6 +104,8 @@ fn this_thread() -> (u32, [u64; 2]) {
 
 /// The arena that this process records into, if it is read by another.
 static ARENA: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
+/// Whether that is read by this process itself, and its children have nothing to do with it.
+static OWN: AtomicBool = AtomicBool::new(false);
 /// In a forked child: the member that its parent is.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 /// Publishes names. Under the interner's lock.
@@ -122,6 +126,21 @@ pub fn share(arena: &'static Arena) -> bool {
 pub fn arena() -> Option<&'static Arena> {
     // SAFETY: null, or leaked.
     unsafe { ARENA.load(Ordering::Acquire).as_ref() }
+}
+
+/// As [`share`], with an arena that this process reads itself. Its children do not use it.
+pub fn use_own(arena: &'static Arena) -> bool {
+    OWN.store(true, Ordering::Release);
+    let used = share(arena);
+    if !used {
+        OWN.store(false, Ordering::Release);
+    }
+    used
+}
+
+/// Whether the arena of this process is read by the process itself.
+pub fn is_own() -> bool {
+    OWN.load(Ordering::Acquire)
 }
 
 /// Enters this process as a member of its arena, unless it is one. Takes no lock and
@@ -215,6 +234,9 @@ pub fn after_fork() {
         POOL.reset_after_fork();
         INTERNER.after_fork();
     }
+    if is_own() {
+        renew_after_fork();
+    }
     notice_fork();
     PRODUCER.with(Producer::forget);
     // At once, so that whoever reads the arena knows that it is still in use.
@@ -233,11 +255,20 @@ fn notice_fork() {
 fn renew_after_fork() {
     match POOL.member() {
         0 => {}
+        _ if is_own() => leave_own(),
         member => PARENT.store(member, Ordering::Relaxed),
     }
     POOL.reset_after_fork();
     INTERNER.after_fork();
     fork_guard::renew();
+}
+
+/// The arena is that of the process that this one was forked from.
+fn leave_own() {
+    ARENA.store(ptr::null_mut(), Ordering::Release);
+    OWN.store(false, Ordering::Release);
+    NAMES.forget();
+    POOL.abandon();
 }
 
 /// Returns the calling thread's lane now, as its end would.

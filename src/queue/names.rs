@@ -81,12 +81,19 @@ impl Writer {
 
     /// Turns to the member that this process is.
     fn begin(&self, pool: &Pool) {
-        if self.member.replace(pool.member()) != pool.member() {
+        if self.member.get() != pool.member() {
             // Of the process that this one was forked from.
-            self.lane.set(ptr::null());
-            self.chunk.set(ptr::null());
-            self.pos.set(CAPACITY);
+            self.forget();
+            self.member.set(pool.member());
         }
+    }
+
+    /// In a forked child: what was written to is not its own.
+    pub(super) fn forget(&self) {
+        self.lane.set(ptr::null());
+        self.chunk.set(ptr::null());
+        self.pos.set(CAPACITY);
+        self.member.set(0);
     }
 
     fn append(&self, pool: &Pool, head: Record, part: &[u8]) -> bool {
@@ -116,7 +123,7 @@ impl Writer {
         let link = next.index.load(Ordering::Relaxed) + 1;
         match chunk {
             Some(chunk) => chunk.next.store(link, Ordering::Release),
-            None => lane.first.store(link, Ordering::Release),
+            None => lane.begin_with(link),
         }
         self.chunk.set(next);
         self.pos.set(0);

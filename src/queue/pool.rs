@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::arena::Arena;
 use super::chunk::Chunk;
+use super::kept::Kept;
 use super::lane::Lane;
 
 /// Chunks in a segment (16 MiB), which is what the pool grows by.
@@ -86,6 +87,11 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// Chunks that were ever handed out.
+    pub(super) fn fresh_chunks(&self) -> u32 {
+        self.fresh_chunks.load(Ordering::Acquire)
+    }
+
     const fn new() -> Counters {
         Counters {
             limit: AtomicU32::new(0),
@@ -113,6 +119,8 @@ pub struct Pool {
     own: Counters,
     /// Where the counters are if not in `own`.
     shared: AtomicPtr<Counters>,
+    /// Records of a later time are not read yet: in ticks, and in nanoseconds.
+    horizon: [AtomicU64; 2],
     /// The member whose lanes are handed out and found here; 0 for memory that is not shared.
     member: AtomicU32,
     /// What `view` keeps mapped.
@@ -134,6 +142,7 @@ impl Pool {
             size: AtomicU32::new(0),
             own: Counters::new(),
             shared: AtomicPtr::new(std::ptr::null_mut()),
+            horizon: [const { AtomicU64::new(u64::MAX) }; 2],
             member: AtomicU32::new(0),
             _arena: None,
         }
@@ -160,9 +169,17 @@ impl Pool {
             self.size.store(size + SEGMENT_CHUNKS, Ordering::Release);
         }
         self.counters().limit.store(wanted, Ordering::Relaxed);
-        // What was lost before is not this recording's loss.
-        self.counters().homeless.store(0, Ordering::Relaxed);
         true
+    }
+
+    /// Whether it has memory already.
+    pub fn is_in_use(&self) -> bool {
+        self.size.load(Ordering::Acquire) != 0
+    }
+
+    /// What was lost before is not the next recording's loss.
+    pub fn forget_losses(&self) {
+        self.counters().homeless.store(0, Ordering::Relaxed);
     }
 
     /// Uses the memory of `arena`. Returns false, and changes nothing, if the pool has handed
@@ -233,7 +250,12 @@ impl Pool {
 
     /// As [`Pool::take_chunk`], for names, without which records cannot be read.
     pub(super) fn take_chunk_for_names(&self, owner: u32) -> Option<&Chunk> {
-        self.take_chunk_within(owner, NAME_CHUNKS)
+        let chunk = self.take_chunk_within(owner, NAME_CHUNKS);
+        if chunk.is_some() && self.keeps() {
+            // Nobody reads them here, where they would count for ever.
+            self.counters().in_use.fetch_sub(1, Ordering::Relaxed);
+        }
+        chunk
     }
 
     fn take_chunk_within(&self, owner: u32, more: u32) -> Option<&Chunk> {
@@ -262,14 +284,37 @@ impl Pool {
 
     /// Takes back the chunk with this index, which nobody writes or reads any more.
     pub(super) fn give_chunk(&self, index: u32) {
-        let Some(chunk) = self.chunk(index) else { return };
-        // Of two who give it back, as the reader of a dead process might, one does.
-        if chunk.owner.swap(0, Ordering::AcqRel) == 0 {
-            return;
+        if self.give_back(index) {
+            self.counters().in_use.fetch_sub(1, Ordering::Relaxed);
         }
-        let counters = self.counters();
-        counters.free_chunks.push(index, |index| self.chunk(index).map(|chunk| &chunk.free_next));
-        counters.in_use.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The chunk with this index was read to its end.
+    pub(super) fn was_read(&self, index: u32) {
+        if self.keeps() {
+            self.counters().in_use.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.give_chunk(index);
+        }
+    }
+
+    /// Puts a chunk on the list of the free ones. Of two who give it back, as the reader of a
+    /// dead process might, one does.
+    pub(super) fn give_back(&self, index: u32) -> bool {
+        let Some(chunk) = self.chunk(index) else { return false };
+        if chunk.owner.swap(0, Ordering::AcqRel) == 0 {
+            return false;
+        }
+        let link = |index| self.chunk(index).map(|chunk| &chunk.free_next);
+        self.counters().free_chunks.push(index, link);
+        true
+    }
+
+    /// Whether what was read is kept. Of memory that is read elsewhere it never is.
+    fn keeps(&self) -> bool {
+        self._arena.is_none()
+            && !self.shared.load(Ordering::Relaxed).is_null()
+            && super::arena().is_some_and(|arena| arena.kept() == Kept::All)
     }
 
     /// A lane for a new thread, or none when there are as many threads as chunks.
@@ -286,6 +331,11 @@ impl Pool {
 
     /// Takes back the lane with this index, whose thread ended and whose chunks were drained.
     pub(super) fn give_lane(&self, index: u32) {
+        let Some(lane) = self.lane(index) else { return };
+        if self.keeps() {
+            return lane.keep();
+        }
+        lane.reset();
         let link = |index| self.lane(index).map(|lane| &lane.free_next);
         self.counters().free_lanes.push(index, link);
     }
@@ -302,7 +352,7 @@ impl Pool {
     }
 
     /// All chunks ever handed out have an index below this.
-    fn chunks_used(&self) -> u32 {
+    pub(super) fn chunks_used(&self) -> u32 {
         let fresh = self.counters().fresh_chunks.load(Ordering::Acquire);
         fresh.min(self.size.load(Ordering::Acquire))
     }
@@ -327,10 +377,7 @@ impl Pool {
             }
         }
         for index in lanes {
-            if let Some(lane) = self.lane(index) {
-                lane.reset();
-                self.give_lane(index);
-            }
+            self.give_lane(index);
         }
     }
 
@@ -365,6 +412,28 @@ impl Pool {
     /// Counts events that were lost before they came here.
     pub fn lose(&self, events: u64) {
         self.counters().homeless.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// Records of a later time are not read yet: in ticks and in nanoseconds.
+    pub fn set_horizon(&self, ticks: u64, nanos: u64) {
+        self.horizon[0].store(ticks, Ordering::Relaxed);
+        self.horizon[1].store(nanos, Ordering::Relaxed);
+    }
+
+    pub(super) fn horizon(&self) -> [u64; 2] {
+        [0, 1].map(|which: usize| self.horizon[which].load(Ordering::Relaxed))
+    }
+
+    /// In a forked child, whose memory this is not: it has none, until it is given some.
+    pub(super) fn abandon(&self) {
+        self.size.store(0, Ordering::Release);
+        self.shared.store(std::ptr::null_mut(), Ordering::Release);
+        self.member.store(0, Ordering::Release);
+        for segment in 0..SEGMENTS {
+            self.chunks[segment].store(std::ptr::null_mut(), Ordering::Release);
+            self.lanes[segment].store(std::ptr::null_mut(), Ordering::Release);
+        }
+        self.reset_after_fork();
     }
 
     /// In a forked child, where no other thread exists: everything of its own is free again.

@@ -380,7 +380,7 @@ impl Producer {
     fn move_to(&self, lane: &Lane, next: &Chunk) {
         let chunk = self.chunk.get();
         if ptr::eq(chunk, &FULL) {
-            lane.first.store(number(next), Ordering::Release);
+            lane.begin_with(number(next));
         } else {
             // SAFETY: as in `room`.
             let chunk = unsafe { &*chunk };

@@ -133,32 +133,52 @@ impl Reader {
         while let Some(chunk) = self.current(pool) {
             // Read before `committed`: once there is a next chunk, this one is final.
             let next = chunk.next.load(Ordering::Acquire);
-            let end = chunk.committed().max(self.pos);
+            let committed = chunk.committed().max(self.pos);
+            let end = chunk.until(self.pos, committed, pool.horizon());
             chunk.copy(self.pos, end, out);
             self.pos = end;
-            if next == 0 {
+            if next == 0 || end < committed {
                 break;
             }
             let read = std::mem::replace(&mut self.chunk, next);
             self.pos = 0;
             lane.first.store(next, Ordering::Relaxed);
-            pool.give_chunk(read - 1);
+            pool.was_read(read - 1);
             if out.len() >= enough {
                 lane.read.store(0, Ordering::Relaxed);
                 return Drained::Alive;
             }
         }
-        if state == RETIRED {
+        if state == RETIRED && !self.is_held(pool) {
             if self.chunk != 0 {
                 // The thread that wrote it is gone.
-                pool.give_chunk(self.chunk - 1);
+                pool.was_read(self.chunk - 1);
             }
-            lane.reset();
             pool.give_lane(self.index);
             return Drained::Ended;
         }
         lane.read.store(self.pos, Ordering::Relaxed);
         Drained::Alive
+    }
+
+    /// Whether there is more, which the horizon holds back.
+    fn is_held(&self, pool: &Pool) -> bool {
+        self.current(pool).is_some_and(|chunk| {
+            chunk.committed() > self.pos || chunk.next.load(Ordering::Acquire) != 0
+        })
+    }
+
+    /// The time of the first record of a lane that was not read, in ticks or in nanoseconds.
+    pub fn next_time(pool: &Pool, index: u32) -> Option<(u64, bool)> {
+        let mut reader = Reader::open(pool, index)?;
+        reader.chunk = reader.lane().first.load(Ordering::Acquire);
+        let chunk = reader.current(pool)?;
+        if reader.pos < chunk.committed() {
+            return Some(chunk.time(reader.pos));
+        }
+        reader.chunk = chunk.next.load(Ordering::Acquire);
+        let chunk = reader.current(pool).filter(|chunk| chunk.committed() > 0)?;
+        Some(chunk.time(0))
     }
 
     /// The chunk that is read. One that is free belongs to nobody: memory that says so is

@@ -76,7 +76,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
     };
     let sink = sink::open_file(&config, path)?;
     let first = choose_clock(&config);
-    let shared = set_up(config, Window::closed())?;
+    let shared = set_up(config, Some(path), Window::closed())?;
     let facts = [
         ("trace_id", &request.trace_id),
         ("group_trace_id", &request.group_trace_id),
@@ -101,7 +101,7 @@ impl Prepared {
     /// window may open. Returns also when it opened and closed, in nanoseconds.
     pub fn run(self, ready: impl FnOnce(), attend: &mut dyn FnMut()) -> (Summary, (u64, u64)) {
         ready();
-        super::run(&self.shared, self.sink, None, self.first, attend);
+        super::run(&self.shared, self.sink, self.first, attend);
         (self.shared.total(), self.shared.window_nanos())
     }
 }

@@ -1,7 +1,7 @@
 //! The common ground of the engine and everybody else in a recording.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::host::Host;
@@ -9,9 +9,10 @@ use super::window::Window;
 use super::{Stats, Summary, ThreadStats};
 use crate::clock;
 use crate::config::Config;
-use crate::control::{LeftOut, Page, Patterns};
+use crate::control::LeftOut;
 use crate::error::Error;
 use crate::flight::{Order, Ordered};
+use crate::queue;
 
 /// How long the inbox may be held by others: not at all, unless a signal handler asks that
 /// interrupted the holder.
@@ -41,8 +42,6 @@ pub(crate) struct Shared {
     edges: Mutex<(u64, u64)>,
     /// Changes whenever the engine has emptied a queue or written something.
     moved: AtomicU64,
-    /// Of all processes of the recording.
-    pub(super) page: OnceLock<Arc<Page>>,
 }
 
 #[derive(Debug, Default)]
@@ -101,7 +100,6 @@ impl Shared {
             facts: Mutex::default(),
             edges: Mutex::default(),
             moved: AtomicU64::new(0),
-            page: OnceLock::new(),
         }
     }
 
@@ -232,13 +230,10 @@ impl Shared {
     /// Whether the options want a category. `kymo record` hears which of their names there are.
     pub(super) fn wants(&self, category: &[u8]) -> bool {
         let wanted = self.config.categories.matches(category);
-        if let Some(page) = self.page.get() {
+        if let Some(arena) = queue::arena() {
             match wanted {
-                true => {
-                    let bits = self.config.categories.matching(category);
-                    page.match_patterns(Patterns::Categories, bits);
-                }
-                false => page.leave_out(LeftOut::Category),
+                true => arena.matched(self.config.categories.matching(category)),
+                false => arena.leave_out(LeftOut::Category.bit()),
             }
         }
         wanted
@@ -289,8 +284,9 @@ impl Shared {
     /// Engine: it is over.
     pub(crate) fn ended(&self, total: Summary, edges: (u64, u64)) {
         *lock(&self.edges) = edges;
+        let written = total.failure.is_none() && total.unwritten == 0;
         self.publish(total, Vec::new);
-        self.host.over();
+        self.host.over(written);
         lock(&self.inbox).ended = true;
         self.answer.notify_all();
     }

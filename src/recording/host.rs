@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::active::deactivate;
+use super::kept;
 use crate::config::CategoryFilter;
 use crate::{category, control, recorder, sources};
 
@@ -13,15 +14,19 @@ pub(crate) trait Host: Send + Sync {
     /// Events of these categories are recorded from now on; without a filter, none.
     fn record(&self, wanted: Option<&CategoryFilter>);
 
-    /// Has sources push what they have finished, within `patience`.
-    fn flush_sources(&self, patience: Duration);
+    /// Has sources push what they have finished. Returns whether they have; if not, whoever
+    /// calls asks again until they have.
+    fn flush_sources(&self) -> bool;
 
     /// What the program called this thread before it was recorded.
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>>;
 
-    /// The recording is over: everything is written.
-    fn over(&self);
+    /// The recording is over; whether everything is written.
+    fn over(&self, written: bool);
 }
+
+/// How long sources of this process may take to push what they have.
+const SOURCES: Duration = Duration::from_millis(100);
 
 /// This process.
 #[derive(Debug)]
@@ -33,15 +38,19 @@ impl Host for ThisProcess {
         recorder::forget_categories();
     }
 
-    fn flush_sources(&self, patience: Duration) {
-        sources::flush(patience);
+    fn flush_sources(&self) -> bool {
+        sources::flush(SOURCES);
+        true
     }
 
     fn thread_name(&self, tid: u32) -> Option<Vec<u8>> {
         control::name_of(tid)
     }
 
-    fn over(&self) {
+    fn over(&self, written: bool) {
+        if written {
+            kept::end();
+        }
         deactivate();
     }
 }

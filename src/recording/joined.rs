@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use kymograph_backends::flushes;
+
 use super::active::{activate, active, deactivate};
 use super::host::ThisProcess;
 use super::{Changing, GENERATION, Recording, Shared, Summary, Window};
 use crate::config::{Config, DumpOn, ForkPolicy};
-use crate::control::Page;
 use crate::error::Error;
 use crate::flight::{Dump, Target};
 use crate::queue::{self, Life};
@@ -41,9 +42,6 @@ pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> 
     let limited = window.is_limited();
     let shared = Shared::new(config, window, std::process::id(), Box::new(ThisProcess));
     let shared = Arc::new(shared);
-    // Best effort: by it `kymo` hears why something is not recorded.
-    let page = shared.config.control.as_deref().and_then(|path| Page::open(path).ok());
-    page.into_iter().for_each(|page| _ = shared.page.set(Arc::new(page)));
     JOINED.store(true, Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Relaxed);
     activate(shared.clone());
@@ -51,6 +49,9 @@ pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> 
     category::switch(|name| shared.wants(name.as_bytes()));
     if limited {
         shared.set_paused(true);
+    }
+    if let Some(arena) = queue::arena() {
+        flushes::answer_to(arena.flushes());
     }
     sources::start(&shared.config);
     Ok(Recording { pid: std::process::id(), shared })
@@ -110,6 +111,7 @@ pub(super) fn process_ends(patience: Duration) {
 }
 
 /// The process is about to become another program.
+#[cfg(feature = "inject")]
 pub(super) fn before_exec(shared: &Shared, patience: Duration) {
     if shared.is_ours() {
         sources::flush(patience);

@@ -1,20 +1,14 @@
 //! Many processes, one file.
 //!
-//! Every process of `kymo record` appends whole batches to the one output by itself; no
-//! collector stands between that could fall behind or die. The [`Page`] says how much of
-//! the file is whole (`committed`), and a `flock` lets one process append at a time:
+//! The engines of all processes of a recording append whole batches to the one output. The
+//! [`Page`] says how much of the file is whole (`committed`), and lets one append at a time:
 //!
 //! ```text
-//! lock ─► file longer than committed? a writer died: cut ─► append to what is whole
+//! lock ─► file longer than committed? a write failed: cut ─► append to what is whole
 //!      ─► committed = length ─► unlock
 //! ```
 //!
-//! At every moment the first `committed` bytes are whole batches. A process that dies
-//! holds no lock; one that is *stopped* may, so that others wait for [`PATIENCE`] and
-//! then give the batch up, which the engine counts.
-//!
-//! The lock is on the control page's file, not on the output: the output may lie on a
-//! cluster file system that has no `flock`.
+//! At every moment the first `committed` bytes are whole batches.
 
 use super::Sink;
 use super::compress::{self, Batch};
@@ -27,18 +21,11 @@ use crate::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// How long to wait for the lock.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Appends to the output that the processes of `kymo record` share.
-///
-/// May be carried over `fork`: parent and child both go on appending.
+/// Appends to the output that the engines of `kymo record` share.
 #[derive(Debug)]
 pub struct SharedFile {
     output: Descriptor,
-    lock: Descriptor,
     page: Arc<Page>,
     how: Compress,
 }
@@ -47,7 +34,7 @@ impl SharedFile {
     /// Opens the output, which must exist.
     ///
     /// # Errors
-    /// The output cannot be opened or is no regular file, or the page's file is gone.
+    /// The output cannot be opened or is no regular file.
     #[doc(hidden)]
     pub fn open(path: &Path, page: Arc<Page>) -> Result<SharedFile, Error> {
         let failed = |source| Error::Output { path: path.to_owned(), source };
@@ -59,9 +46,7 @@ impl SharedFile {
                 why: "several processes can only share a regular file; choose another path",
             });
         }
-        let lock = Descriptor::open(page.path(), libc::O_RDWR, 0)
-            .map_err(|source| Error::Control { path: page.path().to_owned(), source })?;
-        Ok(SharedFile { output, lock, page, how: Compress::None })
+        Ok(SharedFile { output, page, how: Compress::None })
     }
 
     /// Compresses what it writes. All processes must do so in the same way.
@@ -82,24 +67,11 @@ impl SharedFile {
         })
     }
 
-    /// Runs `action` with the lock held and the file cut to `committed`.
+    /// Runs `action`, with the length of what is whole, while nobody else appends.
     fn locked<T>(&mut self, action: impl FnOnce(&mut Self, u64) -> io::Result<T>) -> io::Result<T> {
-        self.lock.ensure()?;
-        let deadline = Instant::now() + PATIENCE;
-        let mut pause = Duration::from_micros(100);
-        while !self.lock.try_lock()? {
-            if Instant::now() >= deadline {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "another process, perhaps a stopped one, holds the output",
-                ));
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(5));
-        }
-        let result = self.whole().and_then(|at| action(self, at));
-        self.lock.unlock();
-        result
+        let page = self.page.clone();
+        let _appending = page.append();
+        self.whole().and_then(|at| action(self, at))
     }
 
     /// Cuts off what a writer that died left, and returns where the next batch goes.

@@ -6,7 +6,7 @@
 //! | sink | for | how it stays valid |
 //! |---|---|---|
 //! | [`File`] | one process, one file | a write that fails is cut off again |
-//! | [`SharedFile`] | `kymo record`: many processes, one file | one appends at a time; what a dead process left half-written is cut off by the next |
+//! | [`SharedFile`] | `kymo record`: many processes, one file | one appends at a time; what a write that failed left is cut off by the next |
 //! | [`Compressed`] | `.gz`, `.zst`, around a pipe or any other | a frame per batch; gzip only once it is finished |
 //! | [`Fanout`] | several of these | one that fails is given up |
 //! | [`Memory`] | tests, embedders | |
@@ -84,23 +84,20 @@ impl Sink for Box<dyn Sink> {
     }
 }
 
-/// Opens what `config` asks for, and thereby tests it before anything is recorded: the
-/// shared output of `kymo record` when there is a control page, else a file of this
-/// process's own.
+/// Opens what `config` asks for, and thereby tests it before anything is recorded.
 ///
 /// # Errors
-/// The output or the control page cannot be used; the message says what to do.
+/// The output cannot be used; the message says what to do.
 pub fn open(config: &Config) -> Result<Box<dyn Sink>, Error> {
-    match &config.control {
-        Some(control) => open_shared(config, Arc::new(Page::open(control)?)),
-        None if config.rotate.is_some() && config.flight.is_none() => match config.also.first() {
-            Some(path) => {
-                let why = "ALSO sends one trace and ROTATE makes several; unset one of them";
-                Err(Error::Refused { path: path.clone(), why })
-            }
-            None => open_file(config, &config.numbered_path(1)),
-        },
-        None => open_all(config, &config.output_path(std::process::id(), false)),
+    if config.rotate.is_none() || config.flight.is_some() {
+        return open_all(config, &config.output_path(std::process::id(), false));
+    }
+    match config.also.first() {
+        Some(path) => {
+            let why = "ALSO sends one trace and ROTATE makes several; unset one of them";
+            Err(Error::Refused { path: path.clone(), why })
+        }
+        None => open_file(config, &config.numbered_path(1)),
     }
 }
 
@@ -117,7 +114,7 @@ fn open_all(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
     Ok(Box::new(Fanout::new(all)))
 }
 
-/// As [`open`] without a control page, at a path of the caller's choice (that of a forked
+/// As [`open`], at a path of the caller's choice (that of a forked
 /// child, from [`Config::output_path`]).
 ///
 /// # Errors
@@ -133,7 +130,7 @@ pub fn open_file(config: &Config, path: &Path) -> Result<Box<dyn Sink>, Error> {
     })
 }
 
-/// As [`open`] with a control page that the caller already has mapped.
+/// The output of `kymo record`, to which the engines of all processes append.
 ///
 /// # Errors
 /// As [`open`].
@@ -155,12 +152,6 @@ pub fn is_something_else(path: &Path) -> bool {
     let Some(Ok(length)) = read else { return false };
     let (gzip, zstd) = ([0x1f, 0x8b], [0x28, 0xb5, 0x2f, 0xfd]);
     length > 0 && head[0] != 0x0a && !head.starts_with(&gzip) && head != zstd
-}
-
-/// What numbered file `number` of a recording amounts to; `None` if nobody wrote to it.
-#[doc(hidden)]
-pub fn numbered(page: &Page, number: u32) -> Option<crate::control::Totals> {
-    Numbered::progress(page, number)
 }
 
 /// Ends the shared output of `kymo record`: cuts off what dead processes left, appends

@@ -47,8 +47,41 @@ pub(crate) enum Clock {
     /// That is what CUPTI has.
     Chosen,
     Default(Realtime),
-    /// One that another user of CUPTI chose: that, and how they compare.
-    Foreign(TimestampCallback, (u64, u64), Fit),
+    /// One that another user of CUPTI chose.
+    Foreign(Box<Foreign>),
+}
+
+/// How many comparisons are remembered.
+const FITS: usize = 64;
+
+/// A clock of somebody else's, and how it compares with ours.
+#[derive(Clone, Debug)]
+pub(crate) struct Foreign {
+    theirs: TimestampCallback,
+    first: (u64, u64),
+    /// From a time of theirs on: the least that it is in ours, and how to convert. The newest
+    /// is the last; what was converted by an older one stays as it is.
+    fits: Vec<(u64, u64, Fit)>,
+}
+
+impl Foreign {
+    fn look(&mut self) {
+        let now = at_once(self.theirs);
+        if self.fits.last().is_some_and(|(from, ..)| now.0 <= *from) {
+            return;
+        }
+        let least = self.nanos(now.0);
+        if self.fits.len() == FITS {
+            self.fits.remove(1);
+        }
+        self.fits.push((now.0, least, Fit::through(self.first, now)));
+    }
+
+    fn nanos(&self, time: u64) -> u64 {
+        let after = self.fits.partition_point(|(from, ..)| *from <= time);
+        let (_, least, fit) = &self.fits[after.saturating_sub(1)];
+        fit.at(time).max(*least)
+    }
 }
 
 impl Clock {
@@ -64,7 +97,8 @@ impl Clock {
     pub(crate) fn foreign(theirs: TimestampCallback) -> Clock {
         let first = at_once(theirs);
         std::thread::sleep(std::time::Duration::from_millis(5));
-        Clock::Foreign(theirs, first, Fit::through(first, at_once(theirs)))
+        let fits = vec![(0, 0, Fit::through(first, at_once(theirs)))];
+        Clock::Foreign(Box::new(Foreign { theirs, first, fits }))
     }
 
     /// Looks whether the clock was set.
@@ -72,7 +106,7 @@ impl Clock {
         match self {
             Clock::Chosen => {}
             Clock::Default(realtime) => realtime.look(),
-            Clock::Foreign(theirs, first, fit) => *fit = Fit::through(*first, at_once(*theirs)),
+            Clock::Foreign(foreign) => foreign.look(),
         }
     }
 
@@ -82,7 +116,7 @@ impl Clock {
         match self {
             Clock::Chosen => time,
             Clock::Default(realtime) => realtime.nanos(time),
-            Clock::Foreign(_, _, fit) => fit.at(time),
+            Clock::Foreign(foreign) => foreign.nanos(time),
         }
     }
 }

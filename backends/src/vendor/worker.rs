@@ -17,6 +17,7 @@ use kymograph_protos::Recorder;
 use super::remark;
 use super::thread::{wait, wait_while_it_moves, without_signals};
 use crate::annotate::guarded;
+use crate::flushes::{self, Flushes};
 
 const IDLE: u8 = 0;
 const STARTING: u8 = 1;
@@ -55,6 +56,10 @@ pub(crate) struct Worker {
     stop: AtomicBool,
     wanted: AtomicU64,
     done: AtomicU64,
+    /// The last flush that another process has asked for, as the thread has seen and answered
+    /// it.
+    seen: AtomicU64,
+    answered: AtomicU64,
     /// Held for a few instructions; who must not wait does not.
     thread: Mutex<Option<Thread>>,
     /// The pipeline, for who has no session at hand.
@@ -74,6 +79,8 @@ impl Worker {
             stop: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             done: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
             thread: Mutex::new(None),
             recorder: OnceLock::new(),
             said: AtomicBool::new(false),
@@ -144,10 +151,13 @@ impl Worker {
         // Sooner than the thread: it ends by going back to idle.
         self.state.store(RUNNING, Ordering::Release);
         let body = move || {
+            let asked = flushes::asked();
+            asked.into_iter().for_each(Flushes::source_starts);
             let next = guarded(DEAD, || {
                 body(self);
                 IDLE
             });
+            asked.into_iter().for_each(Flushes::source_ends);
             let (order, failed) = (Ordering::AcqRel, Ordering::Acquire);
             let _ = self.state.compare_exchange(RUNNING, next, order, failed);
         };
@@ -258,12 +268,21 @@ impl Worker {
     /// [`Worker::flushed`].
     pub(crate) fn wanted(&self) -> Option<u64> {
         let wanted = self.wanted.load(Ordering::Acquire);
-        (wanted > self.done.load(Ordering::Relaxed)).then_some(wanted)
+        let seen = flushes::asked().map_or(0, Flushes::round);
+        self.seen.store(seen, Ordering::Relaxed);
+        let elsewhere = seen > self.answered.load(Ordering::Relaxed);
+        (elsewhere || wanted > self.done.load(Ordering::Relaxed)).then_some(wanted)
     }
 
     /// In the thread: what was wanted is done.
     pub(crate) fn flushed(&self, ticket: u64) {
         self.done.store(ticket, Ordering::Release);
+        let seen = self.seen.load(Ordering::Relaxed);
+        if self.answered.swap(seen, Ordering::Relaxed) < seen
+            && let Some(asked) = flushes::asked()
+        {
+            asked.answer(seen);
+        }
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) fn sides(
     options: &Options,
     ranks: &[i64],
 ) -> Result<Vec<Vec<Part>>, Refusal> {
-    if words.len() < 2 || words.len() % 2 != 0 {
+    if words.len() < 2 || !words.len().is_multiple_of(2) {
         return Err(Refusal(format!(
             "{} compares BASE and TEST: as many words for one as for the other, each a file, a \
              folder, or a pattern in quotes, not {} in all",

@@ -18,8 +18,8 @@ use crate::sink::{self, Numbered, Sink};
 
 /// Bytes of packets written to a dump before the queues get their turn again.
 const STEP: u64 = 4 << 20;
-/// How long sources may take to push what they have, when nobody else has told them to.
-const SOURCES: Duration = Duration::from_millis(100);
+/// How long sources may take to push what they have.
+const SOURCES: Duration = Duration::from_secs(2);
 
 /// A file for a dump, and this process's part in it if others have one, too.
 type Opened = (PathBuf, Box<dyn Sink>, Option<Numbered>);
@@ -68,9 +68,10 @@ impl Flight {
 }
 
 impl Engine {
-    /// Whether a dump is being written: then there is no time for a nap.
+    /// Whether a dump is being written, or could be: then there is no time for a nap.
     pub(in crate::engine) fn is_dumping(&self) -> bool {
-        self.flight.as_ref().is_some_and(|f| f.under_way.is_some() || !f.orders.is_empty())
+        let ready = |f: &Flight| !f.orders.is_empty() && f.flushing.is_none();
+        self.flight.as_ref().is_some_and(|f| f.under_way.is_some() || ready(f))
     }
 
     /// Begins and continues dumps.
@@ -89,8 +90,12 @@ impl Engine {
         }
         // It stays in its place meanwhile: that keeps what it is to hold.
         let Some(order) = flight.orders.front() else { return };
-        if !order.flushed {
-            self.shared.host.flush_sources(SOURCES);
+        if !order.flushed && !flight.ends {
+            let since = *flight.flushing.get_or_insert_with(Instant::now);
+            if !self.shared.host.flush_sources() && since.elapsed() < SOURCES {
+                return;
+            }
+            flight.flushing = None;
         }
         self.pass_all();
         self.leaves(Pass::Flush);
@@ -281,6 +286,9 @@ impl Engine {
     /// what is left goes into the output, if it is `wanted`.
     pub(in crate::engine) fn keep_last(&mut self, wanted: bool) {
         self.take_orders();
+        if let Some(flight) = &mut self.flight {
+            (flight.ends, flight.flushing) = (true, None);
+        }
         while self.is_dumping() {
             self.dump();
         }

@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use crate::config::{Config, PyTorch};
-use crate::control::{LeftOut, Page};
+use crate::control::LeftOut;
 use crate::guard::guard;
+use crate::queue;
 use crate::recorder;
 use crate::recording::Recording;
 
@@ -387,9 +388,8 @@ impl Drop for Owned<'_> {
 fn leave_out_daemons() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
-        let control = super::WANTED.get().and_then(|config| config.control.as_deref());
-        if let Some(Ok(page)) = control.map(Page::open) {
-            page.leave_out(LeftOut::DaemonThread);
+        if let Some(arena) = queue::arena() {
+            arena.leave_out(LeftOut::DaemonThread.bit());
         }
     });
 }

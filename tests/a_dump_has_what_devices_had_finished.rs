@@ -1,0 +1,61 @@
+//! `kymo trigger --dump`: what devices had finished is in the dump, though it was still in a
+//! vendor's buffers when somebody asked.
+#![cfg(feature = "inject")]
+
+mod cuda;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cuda::fakes::Machine;
+use cuda::kymo;
+use judge::Trace;
+
+const KERNELS: i64 = 40;
+
+fn in_folder(command: &mut Command, folder: &Path) {
+    command.env("KYMOGRAPH_SOCKETS", folder.join("sockets"));
+}
+
+/// A dump, if there is anything yet.
+fn dump(folder: &Path) -> Option<PathBuf> {
+    let mut command = kymo::kymo();
+    in_folder(&mut command, folder);
+    let output = command.args(["trigger", "--dump"]).output().unwrap();
+    let path = String::from_utf8(output.stdout).unwrap();
+    output.status.success().then(|| path.trim().into())
+}
+
+#[test]
+fn of_cuda() {
+    let machine = Machine::with("12.9");
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut command = cuda::kymo_record(&machine, &folder.join("t.pftrace"));
+    in_folder(&mut command, folder);
+    command.args(["--quiet", "--flight", "1h", "--dump-on", "none", "--"]).arg(machine.program());
+    // After each wait everything is finished, and more comes: no buffer is ever full, and who
+    // asks at any time finds some in them.
+    let script = format!("repeat {KERNELS}\nkernel k dur=1us\nsync\nend\n");
+    command.arg("--hold").arg(machine.script(&script));
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut recorded = command.spawn().unwrap();
+    let began = Instant::now();
+    loop {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is recorded");
+        let Some(path) = dump(folder) else { continue };
+        let trace = Trace::open(&path);
+        trace.assert_clean();
+        let count = |what: &str| trace.one_i64(&format!("SELECT count(*) FROM {what}"));
+        let waited = count("slice WHERE name = 'cudaDeviceSynchronize' AND dur >= 0");
+        let worked = count("gpu_slice WHERE name = 'k'");
+        assert!(worked >= waited, "{worked} kernels after {waited} waits");
+        if waited == KERNELS {
+            break;
+        }
+    }
+    drop(recorded.stdin.take());
+    let output = recorded.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
