@@ -1,4 +1,9 @@
-//! What people see in Perfetto's UI: names and order of rows, asked of trace_processor.
+//! What people see in Perfetto's UI, asked of trace_processor: names and order of rows, and what
+//! is said of work. Further parts have tests of their own: `a_long_call_stays_on_its_thread`,
+//! `devices_show_the_ranges_they_worked_for`, `gradients_belong_to_the_ranges_around_backward`,
+//! `there_is_one_numbering_of_steps`, `threads_have_the_names_that_python_gives_them`,
+//! `a_trace_opens_in_the_ui_and_nowhere_else`, and of converted traces
+//! `kinetos_traces_read_at_a_glance`. `tests/ui/pictures.mjs` shows it all.
 
 mod cuda;
 
@@ -78,12 +83,18 @@ fn ranks_in_their_order() {
         [
             "Stream 007 default · rank 0",
             "Stream 007 default · rank 1",
+            "Stream 007 · rank 0 · annotations",
+            "Stream 007 · rank 1 · annotations",
             "Stream 013 · rank 0",
+            "Stream 013 · rank 0 · annotations",
             "Stream 013 · rank 1",
+            "Stream 013 · rank 1 · annotations",
         ]
     );
-    let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
-    assert_eq!(trace.one_i64(tracks), 4, "no two processes share one");
+    let shared = "SELECT count(*) FROM (SELECT t.name FROM gpu_slice s
+                  JOIN gpu_track t ON t.id = s.track_id
+                  GROUP BY 1 HAVING count(DISTINCT s.upid) > 1)";
+    assert_eq!(trace.one_i64(shared), 0, "no two processes share one");
     let names = "SELECT name || ' / ' || model FROM gpu ORDER BY 1";
     assert_eq!(
         trace.strings(names),
@@ -115,7 +126,15 @@ fn what_tells_about_streams_is_folded() {
     assert_eq!(recorded.trace.one_i64(loose), 0);
     // One process: nothing has to be told apart.
     let streams = "SELECT DISTINCT name FROM gpu_track ORDER BY 1";
-    assert_eq!(recorded.trace.strings(streams), ["Stream 007 default", "Stream 013"]);
+    assert_eq!(
+        recorded.trace.strings(streams),
+        [
+            "Stream 007 default",
+            "Stream 007 · annotations",
+            "Stream 013",
+            "Stream 013 · annotations",
+        ]
+    );
 }
 
 /// What the plugins for GPUs show: each launch knows where it ran, for whom and how large it
@@ -192,4 +211,48 @@ fn sizes_are_those_of_each_launch() {
         recorded.trace.rows(sizes).iter().map(|row| row[0].as_i64().unwrap()).collect();
     assert_eq!(found, (1..=40).collect::<Vec<_>>());
     assert_eq!(recorded.json_lines(&["\"grid\": [40, 1, 1]"]).len(), 1);
+}
+
+/// XLA puts arguments into names: ever new ones would be neither found nor summed up.
+#[test]
+fn names_of_xla_have_arguments() {
+    let script = "push XlaModule:#hlo_module=jit_step,program_id=7#\n\
+                  push Thunk:#hlo_op=fusion.3#\nkernel a\npop\n\
+                  push Thunk:#hlo_op=fusion.4#\nkernel b\npop\npop\n\
+                  push ## forward ##\nkernel c\npop\nsync\n";
+    let recorded = record(&Machine::with("12.6"), script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    let ranges = "SELECT s.name,
+                      (SELECT group_concat(replace(a.key, 'debug.', '') || '=' || a.display_value)
+                       FROM args a WHERE a.arg_set_id = s.arg_set_id) AS args
+                  FROM slice s JOIN thread_track t ON t.id = s.track_id
+                  WHERE s.category = 'nvtx' OR s.name IN ('XlaModule', 'Thunk', '## forward ##')
+                  ORDER BY s.ts";
+    assert_eq!(
+        recorded.trace.table(ranges),
+        "name           args\n\
+         XlaModule      hlo_module=jit_step,program_id=7\n\
+         Thunk          hlo_op=fusion.3\n\
+         Thunk          hlo_op=fusion.4\n\
+         ## forward ##  NULL\n"
+    );
+    let beside = "SELECT s.name || ' ' || count(*) FROM gpu_slice s
+                  JOIN gpu_track t ON t.id = s.track_id
+                  WHERE t.name LIKE '%annotations' GROUP BY s.name ORDER BY 1";
+    assert_eq!(recorded.trace.strings(beside), ["## forward ## 1", "Thunk 2", "XlaModule 1"]);
+}
+
+/// Which trace it is, and where it was made.
+#[test]
+fn a_trace_names_itself_and_its_machine() {
+    let recorded = record(&Machine::with("12.6"), WORK, &[]);
+    recorded.ended(0);
+    let said = "SELECT name FROM metadata WHERE str_value != '' AND name IN ('trace_uuid',
+                    'system_name', 'system_machine', 'system_release', 'system_version')
+                ORDER BY 1";
+    assert_eq!(
+        recorded.trace.strings(said),
+        ["system_machine", "system_name", "system_release", "system_version", "trace_uuid"]
+    );
 }

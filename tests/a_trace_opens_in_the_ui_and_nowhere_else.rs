@@ -128,6 +128,11 @@ fn the_ui_gets_the_trace_once() {
     assert!(server.link.starts_with("https://ui.perfetto.dev/#!/?url="), "{}", server.link);
     let plugins = "&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute";
     assert!(server.link.ends_with(plugins), "{}", server.link);
+    // Rows of GPUs are opened, and steps stay in sight.
+    for command in ["startupCommands=%5B%7B", "ExpandTracksByRegex", "Hardware", "PinTracksByRegex"]
+    {
+        assert!(server.link.contains(command), "{command}: {}", server.link);
+    }
 
     // The UI looks for a trace_processor first, and browsers ask whether they may.
     let probe = server.ui("POST", "/status", "Content-Length: 2\r\n");

@@ -4,17 +4,20 @@
 mod cuda;
 
 use cuda::fakes::Machine;
-use cuda::record;
+use cuda::{WORK, record};
 
 /// Ranges on devices, with what lies around them, and the kernels that begin and end with
 /// them.
-const RANGES: &str = "
-    SELECT t.name AS track, s.depth, s.name, p.name AS around,
-           group_concat(DISTINCT g.name) AS begins, group_concat(DISTINCT h.name) AS ends
-    FROM slice s JOIN track t ON t.id = s.track_id LEFT JOIN slice p ON p.id = s.parent_id
-    LEFT JOIN gpu_slice g ON g.ts = s.ts LEFT JOIN gpu_slice h ON h.ts + h.dur = s.ts + s.dur
-    WHERE s.category = 'gpu_user_annotation'
-    GROUP BY s.id ORDER BY 1, s.ts, s.depth";
+fn ranges() -> String {
+    format!(
+        "SELECT t.name AS track, s.depth, s.name, p.name AS around,
+                group_concat(DISTINCT g.name) AS begins, group_concat(DISTINCT h.name) AS ends
+         FROM slice s JOIN track t ON t.id = s.track_id LEFT JOIN slice p ON p.id = s.parent_id
+         LEFT JOIN {WORK} g ON g.ts = s.ts LEFT JOIN {WORK} h ON h.ts + h.dur = s.ts + s.dur
+         WHERE s.category = 'gpu_user_annotation'
+         GROUP BY s.id ORDER BY 1, s.ts, s.depth"
+    )
+}
 
 const STEP: &str = "\
     push step\n\
@@ -45,7 +48,7 @@ fn ranges_lie_in_ranges_on_every_stream() {
         recorded.ended(0);
         recorded.trace.assert_clean();
         assert_eq!(
-            recorded.trace.table(RANGES),
+            recorded.trace.table(&ranges()),
             "track       depth  name       around   begins  ends\n\
              Stream 007  0      step       NULL     a       d\n\
              Stream 007  1      forward    step     a       c\n\
@@ -55,6 +58,72 @@ fn ranges_lie_in_ranges_on_every_stream() {
             "{version}"
         );
     }
+}
+
+/// In a row of its own behind the stream's, in the group of the GPU; who sums up what kernels and
+/// copies took leaves it out by its stage, and none of it is a compute kernel.
+#[test]
+fn they_lie_beside_the_kernels() {
+    let recorded = record(&Machine::with("12.6"), STEP, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    // The viewer's order of rows, and in each the depth at which it draws.
+    let rows = "SELECT DISTINCT name FROM gpu_track ORDER BY lower(name)";
+    assert_eq!(
+        recorded.trace.strings(rows),
+        [
+            "Stream 007 default",
+            "Stream 007 · annotations",
+            "Stream 013",
+            "Stream 013 · annotations",
+        ]
+    );
+    let drawn = "
+        SELECT t.name AS row, l.layout_depth AS depth, s.name,
+               extract_arg(s.arg_set_id, 'description') AS stage,
+               s.render_stage_category AS category
+        FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
+        JOIN experimental_slice_layout((SELECT group_concat(id) FROM gpu_track
+            WHERE name = 'Stream 007 · annotations')) l ON l.id = s.id
+        ORDER BY s.ts, l.layout_depth";
+    let said = "A range of the program, while the device worked for it";
+    assert_eq!(recorded.trace.rows(drawn).len(), 3, "{}", recorded.trace.table(drawn));
+    for (row, (depth, name)) in
+        recorded.trace.rows(drawn).iter().zip([(0, "step"), (1, "forward"), (2, "attention")])
+    {
+        assert_eq!(row[1].as_i64(), Some(depth));
+        assert_eq!((row[2].as_str(), row[3].as_str()), (Some(name), Some(said)));
+        assert_eq!(row[4].as_i64(), Some(0));
+    }
+    // The same ranges at the same times as on the tracks of the process.
+    let apart = "
+        SELECT count(*) FROM slice s WHERE s.category = 'gpu_user_annotation' AND NOT EXISTS
+            (SELECT 1 FROM gpu_slice g WHERE (g.name, g.ts, g.dur) = (s.name, s.ts, s.dur))";
+    assert_eq!(recorded.trace.one_i64(apart), 0);
+    // Sums of kernels are what they are without ranges.
+    let sums = "SELECT name, count(*) AS n, sum(dur) AS dur FROM gpu_slice
+                WHERE render_stage_category = 2 GROUP BY 1 ORDER BY 1";
+    let types = ["--", "--set", "ACTIVITY_TYPES=kernel,cuda_runtime"];
+    let plain = record(&Machine::with("12.6"), STEP, &types);
+    assert_eq!(recorded.trace.table(sums), plain.trace.table(sums));
+}
+
+/// Through the hub as well, which knows them once.
+#[test]
+fn they_survive_a_conversion() {
+    let recorded = record(&Machine::with("12.6"), STEP, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let again = folder.path().join("again.pftrace");
+    let mut command = cuda::kymo::kymo();
+    command.arg("convert").arg(recorded.path()).arg(&again);
+    assert!(command.output().unwrap().status.success());
+    let again = judge::Trace::open(&again);
+    again.assert_clean();
+    let work = "SELECT t.name AS row, s.name, s.ts, s.dur, s.render_stage_category AS category,
+                       extract_arg(s.arg_set_id, 'description') AS stage, p.pid
+                FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
+                JOIN process p USING (upid) ORDER BY s.ts, t.name, s.dur DESC, s.name";
+    assert_eq!(again.table(work), recorded.trace.table(work));
 }
 
 /// Where Kineto writes them: on the rows of the streams.

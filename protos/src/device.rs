@@ -33,6 +33,8 @@ pub enum Stage {
     Graph = 5,
     /// Anything else.
     Other = 6,
+    /// A range of the program, in a row beside the queue that worked for it.
+    Annotation = 7,
 }
 
 impl Stage {
@@ -44,6 +46,7 @@ impl Stage {
             3 => Stage::MemorySet,
             4 => Stage::Communication,
             5 => Stage::Graph,
+            7 => Stage::Annotation,
             _ => Stage::Other,
         }
     }
@@ -57,6 +60,7 @@ impl Stage {
             Stage::Communication => "Communication",
             Stage::Graph => "Graph",
             Stage::Other => "Other",
+            Stage::Annotation => "Annotation",
         }
     }
 
@@ -69,6 +73,7 @@ impl Stage {
             Stage::Communication => "A collective or point-to-point operation between devices",
             Stage::Graph => "A graph of kernels, copies and fills, as a whole",
             Stage::Other => "Other work of the device",
+            Stage::Annotation => "A range of the program, while the device worked for it",
         }
     }
 }

@@ -6,7 +6,9 @@
 //! | process | `rank 3 · python train.py` | by rank, else as it started |
 //! | thread | as it is | the main thread, those of autograd, others |
 //! | device | `GPU 0 · NVIDIA H200` | by number |
+//! | steps | `Steps · rank 3` | before the threads |
 //! | stream | `Stream 007 default · rank 3` | by its name |
+//! | ranges that a stream worked for | `Stream 007 · rank 3 · annotations` | behind the stream |
 //! | beside a stream, in a group of its process | `GPU 0 synchronization` › `Stream 007 waits for events` | by stream |
 
 /// What joins the parts of a name.
@@ -30,6 +32,11 @@ pub fn process(rank: Option<i64>, name: &str) -> String {
 pub fn process_name(rank: i64, row: &str) -> Option<&str> {
     let (first, name) = row.split_once(AND).unwrap_or((row, ""));
     (first.strip_prefix("rank ")?.parse() == Ok(rank)).then_some(name)
+}
+
+/// What the row of a process's steps is called: it may be looked at without its process.
+pub fn steps(rank: Option<i64>) -> String {
+    rank.map_or("Steps".to_owned(), |rank| format!("Steps{AND}rank {rank}"))
 }
 
 /// The place of a process: by rank, and behind those that have one, by the time of its start
@@ -79,6 +86,15 @@ pub fn stream(number: i64) -> String {
 pub fn queue(name: &str, of: &str) -> String {
     let name = padded(name).unwrap_or_else(|| name.to_owned());
     if of.is_empty() { name } else { format!("{name}{AND}{of}") }
+}
+
+/// What the row beside a [`queue`] is called that shows the ranges which it worked for.
+pub fn annotations(queue: &str) -> String {
+    // Viewers sort by the letters: without what tells the default stream, as with it, the row
+    // comes behind that of the stream.
+    let stream = queue.replacen(" default", "", 1);
+    let queue = if queue.starts_with("Stream ") { &stream } else { queue };
+    if queue.is_empty() { "annotations".to_owned() } else { format!("{queue}{AND}annotations") }
 }
 
 /// A name that begins like a stream's, with its number in three digits.
@@ -230,6 +246,19 @@ mod tests {
         assert_eq!(queue("Stream 1234", ""), "Stream 1234");
         assert_eq!(queue("Queue 3", ""), "Queue 3");
         assert_eq!(queue("Stream x", "pid 7"), "Stream x · pid 7");
+        let rows = ["Stream 007 default", "Stream 013", "Queue 3"].map(|name| queue(name, ""));
+        let beside = rows.each_ref().map(|row| annotations(row));
+        assert_eq!(
+            beside,
+            ["Stream 007 · annotations", "Stream 013 · annotations", "Queue 3 · annotations"]
+        );
+        for rank in ["", "rank 3"] {
+            let row = |name| queue(name, rank).to_lowercase();
+            let beside = |name| annotations(&queue(name, rank)).to_lowercase();
+            let (default, other) = ("Stream 007 default", "Stream 013");
+            let sorted = [row(default), beside(default), row(other), beside(other)];
+            assert!(sorted.is_sorted(), "{sorted:?}");
+        }
     }
 
     #[test]

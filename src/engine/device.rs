@@ -2,9 +2,10 @@
 
 use kymograph_protos::device::{GpuApi, GpuUnit, Stage, Vendor};
 use kymograph_protos::packet::{
-    self, Activity, Correlation, Event, EventType, Fact, Kernel, Launch, Queue, Sequence, Strings,
+    self, Activity, Annotation, Correlation, Event, EventType, Fact, Kernel, Launch, Queue,
+    Sequence, Strings,
 };
-use kymograph_protos::record::{ArgType, Record, TYPE_BITS};
+use kymograph_protos::record::{ArgType, Record, StrId, TYPE_BITS};
 use kymograph_protos::rows::{self, Beside, Of};
 
 use super::context::Context;
@@ -12,7 +13,7 @@ use super::identity::mix;
 use super::inventory::Inventory;
 use super::process::{Process, value};
 use super::record::Decoded;
-use super::spans::{Edge, Spans};
+use super::spans::{Edge, Spans, Told, Whole};
 use crate::intern::Interner;
 
 /// A queue, as its record described it.
@@ -21,6 +22,8 @@ struct Described {
     /// What it is called in the trace: those of all vendors, dense from 1.
     number: u32,
     name: Vec<u8>,
+    /// What the row beside it is called.
+    beside: Vec<u8>,
     description: Vec<u8>,
     context: u32,
     api: GpuApi,
@@ -60,11 +63,15 @@ pub struct Devices {
     waited: Vec<u64>,
 }
 
+/// What the row beside a queue shows.
+const ROW_BESIDE: &[u8] = b"The program's ranges, while the queue worked for them";
 /// Contexts that a process may have before their numbers meet the next one's.
 const CONTEXTS: u32 = 256;
 /// Processes, and queues of each, that have numbers of their own.
 const PROCESSES: u32 = 256;
 const QUEUES: u32 = 64;
+/// What is added to a queue's number for the row beside it.
+const BESIDE: u32 = PROCESSES * QUEUES;
 
 impl Devices {
     pub fn new(salt: u32) -> Devices {
@@ -139,9 +146,11 @@ impl Devices {
         let priority = decoded.number(b"priority", strings).filter(|priority| *priority != 0);
         let priority = priority.map_or_else(String::new, |p| format!(", priority {}", p as i64));
         let queue = &mut self.queues[vendor][number];
+        let name = rows::queue(&name, &of);
         *queue = Described {
             number: queue.number,
-            name: rows::queue(&name, &of).into_bytes(),
+            beside: rows::annotations(&name).into_bytes(),
+            name: name.into_bytes(),
             description: format!(
                 "stream {stream} of context {context}, device {device}, process {pid}{priority}"
             )
@@ -151,6 +160,12 @@ impl Devices {
             gpu: queue.gpu,
             stream,
         };
+    }
+
+    /// The queue with this number in records.
+    fn described(&self, queue: u32) -> Option<&Described> {
+        let (vendor, number) = Vendor::of_queue(queue);
+        self.queues[vendor].get(number)
     }
 }
 
@@ -167,7 +182,7 @@ impl Context<'_> {
             queue.gpu = gpu;
         }
         let devices = &self.process.devices;
-        let queue = devices.queues[vendor].get(number).unwrap_or(&none);
+        let queue = devices.described(decoded.device.queue).unwrap_or(&none);
         let kernel = decoded.launch.map(|launch| Kernel {
             name: if decoded.device.kernel.is_none() { head.site } else { decoded.device.kernel },
             symbol: decoded.device.symbol,
@@ -221,32 +236,52 @@ impl Context<'_> {
 
     /// Writes those that are open once more.
     pub fn restate_spans(&mut self) {
-        self.write_spans(|spans, write| spans.restate(write));
+        self.write_spans(|spans, write| spans.restate(|edge| write(Told::Edge(edge))));
     }
 
-    fn write_spans(&mut self, edges: impl FnOnce(&mut Spans, &mut dyn FnMut(Edge<'_>))) {
-        let Process { uuid: process, sequence, devices, spans, groups, .. } = &mut *self.process;
+    fn write_spans(&mut self, told: impl FnOnce(&mut Spans, &mut dyn FnMut(Told<'_>))) {
+        let mut spans = std::mem::take(&mut self.process.spans);
         let category = spans.category();
-        edges(spans, &mut |edge| {
-            let track = mix(&[
-                *process,
-                0x7370_616e,
-                edge.line.into(),
-                edge.queue.into(),
-                edge.side.0.into(),
-            ]);
-            if edge.is_new_track {
-                let none = Described::default();
-                let (vendor, number) = Vendor::of_queue(edge.queue);
-                let queue = devices.queues[vendor].get(number).unwrap_or(&none);
-                let (device, stream) = (queue.gpu.into(), queue.stream as i64);
-                let row = Beside { device, stream, of: Of::Annotations };
-                groups.write(self.out, *process, (track, row), sequence.id());
-            }
-            let ty = if edge.begins { EventType::Begin } else { EventType::End };
-            let event = Event { track, category, name: edge.name, ..Event::new(ty, edge.time) };
-            sequence.event(self.out, self.strings, &event);
+        told(&mut spans, &mut |told| match told {
+            Told::Edge(edge) => self.write_edge(&edge, category),
+            Told::Whole(whole) => self.write_whole(whole),
         });
+        self.process.spans = spans;
+    }
+
+    fn write_edge(&mut self, edge: &Edge<'_>, category: StrId) {
+        let Process { uuid: process, sequence, devices, groups, .. } = &mut *self.process;
+        let track =
+            mix(&[*process, 0x7370_616e, edge.line.into(), edge.queue.into(), edge.side.0.into()]);
+        if edge.is_new_track {
+            let none = Described::default();
+            let queue = devices.described(edge.queue).unwrap_or(&none);
+            let (device, stream) = (queue.gpu.into(), queue.stream as i64);
+            let row = Beside { device, stream, of: Of::Annotations };
+            groups.write(self.out, *process, (track, row), sequence.id());
+        }
+        let ty = if edge.begins { EventType::Begin } else { EventType::End };
+        let event = Event { track, category, name: edge.name, ..Event::new(ty, edge.time) };
+        sequence.event(self.out, self.strings, &event);
+    }
+
+    /// A range in the row beside a queue.
+    fn write_whole(&mut self, whole: &Whole) {
+        let Process { sequence, devices, pid, .. } = &mut *self.process;
+        let Some(queue) = devices.described(whole.queue) else { return };
+        let row = Queue {
+            number: BESIDE + queue.number,
+            name: &queue.beside,
+            description: ROW_BESIDE,
+            context: queue.context,
+            pid: *pid,
+            process: &[],
+            stream: queue.stream,
+            api: queue.api,
+        };
+        let (time, duration) = (whole.since, whole.until - whole.since);
+        let annotation = Annotation { time, duration, gpu: queue.gpu, row, name: whole.name() };
+        sequence.gpu_annotation(self.out, self.strings, &annotation);
     }
 
     /// A counter of a device has a value.
@@ -282,7 +317,7 @@ impl Context<'_> {
         let key = String::from_utf8_lossy(self.strings.text(head.site).bytes);
         let fact = match ArgType::from_u8(head.tag & TYPE_BITS) {
             Some(ArgType::Str) => {
-                let id = kymograph_protos::StrId(head.arg as u32);
+                let id = StrId(head.arg as u32);
                 OwnFact::Text(String::from_utf8_lossy(self.strings.text(id).bytes).into_owned())
             }
             Some(ArgType::None) | None => {

@@ -23,7 +23,7 @@ use super::origin::Origin;
 use super::ranges::{Ranges, Running};
 use super::record::{Decoded, category};
 use super::spans::Spans;
-use super::steps::{ROW, STEP, Steps};
+use super::steps::{STEP, Steps};
 
 /// A named track.
 #[derive(Clone, Debug)]
@@ -436,7 +436,10 @@ impl Context<'_> {
             None => {
                 match self.strings.text(called).bytes {
                     // In front of all others.
-                    STEP => Named { name: ROW.into(), parent: 0, rank: Some(-1) },
+                    STEP => {
+                        let name = rows::steps(self.process.rank()).into_bytes().into();
+                        Named { name, parent: 0, rank: Some(-1) }
+                    }
                     name => Named { name: name.into(), parent: 0, rank: None },
                 }
             }

@@ -32,6 +32,11 @@ use std::collections::{HashMap, VecDeque};
 use kymograph_protos::StrId;
 use kymograph_protos::packet::Name;
 
+mod whole;
+
+pub use whole::Whole;
+use whole::Wholes;
+
 /// Launches that may wait, in all lines.
 const MOST_WAITING: usize = 1 << 17;
 /// Activities whose launch is still in its thread's queue, for each half of [`EARLY_NANOS`].
@@ -71,6 +76,7 @@ pub struct Spans {
     /// Work without a known launch, the newer half first.
     early: [HashMap<u64, Work>; 2],
     early_since: u64,
+    ended: Wholes,
     /// Launches in ranges of which nothing was seen.
     pub without_work: u64,
     /// Beginnings that were moved.
@@ -157,6 +163,15 @@ impl Work {
 }
 
 /// What is to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told<'a> {
+    /// On a track of the queue and the thread.
+    Edge(Edge<'a>),
+    /// In the row beside the queue.
+    Whole(&'a Whole),
+}
+
+/// A range begins or ends on a track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge<'a> {
     pub begins: bool,
@@ -321,7 +336,7 @@ impl Spans {
     }
 
     /// Goes over what needs to wait no longer; `all`: over everything.
-    pub fn settle(&mut self, now: u64, all: bool, mut write: impl FnMut(Edge<'_>)) {
+    pub fn settle(&mut self, now: u64, all: bool, mut write: impl FnMut(Told<'_>)) {
         if !self.active {
             return;
         }
@@ -342,11 +357,12 @@ impl Spans {
                     line.steps.push_front((time, step));
                     break;
                 }
-                self.step(line, step, &mut write);
+                self.step(line, (time, step), &mut write);
             }
             if all || line.ended {
                 let left = if line.steps.is_empty() { line.open.len() } else { 0 };
-                (0..left).for_each(|_| line.close(None, &mut write));
+                let ended = &mut self.ended;
+                (0..left).for_each(|_| line.close(None, (now, ended), &mut write));
             }
             if line.ended && line.steps.is_empty() {
                 *line = Line::default();
@@ -354,7 +370,9 @@ impl Spans {
                 self.free.push(number);
             }
         }
+        self.ended.settle(&lines, all, |whole| write(Told::Whole(whole)));
         self.active = lines.iter().any(|line| line.depth > 0 || !line.steps.is_empty());
+        self.active |= !self.ended.is_empty();
         self.lines = lines;
     }
 
@@ -371,10 +389,15 @@ impl Spans {
         })
     }
 
-    fn step(&mut self, line: &mut Line, step: Step, write: &mut impl FnMut(Edge<'_>)) {
+    fn step(
+        &mut self,
+        line: &mut Line,
+        (time, step): (u64, Step),
+        write: &mut impl FnMut(Told<'_>),
+    ) {
         match step {
             Step::Begin(range) => line.open.push(range),
-            Step::End(side) => line.close(Some(side), write),
+            Step::End(side) => line.close(Some(side), (time, &mut self.ended), write),
             Step::Launch(correlation) => {
                 let work = self.waiting.remove(&correlation).map(|l| l.work).unwrap_or_default();
                 self.without_work += u64::from(work.first.is_none());
@@ -394,7 +417,7 @@ impl Line {
     fn worked(
         &mut self,
         (queue, start, end): (u32, u64, u64),
-        write: &mut impl FnMut(Edge<'_>),
+        write: &mut impl FnMut(Told<'_>),
     ) -> u64 {
         let mut moved = 0;
         for range in &mut self.open {
@@ -405,7 +428,7 @@ impl Line {
                     moved += u64::from(start < track.time);
                     track.time = start.max(track.time);
                     range.queues.push((queue, track.time, end.max(track.time)));
-                    write(range.edge(true, self.serial, track, is_new_track));
+                    write(Told::Edge(range.edge(true, self.serial, track, is_new_track)));
                 }
             }
         }
@@ -413,14 +436,21 @@ impl Line {
     }
 
     /// The innermost range (of a side) ends: on every queue after those inside of it.
-    fn close(&mut self, side: Option<StrId>, write: &mut impl FnMut(Edge<'_>)) {
+    fn close(
+        &mut self,
+        side: Option<StrId>,
+        (closed, ended): (u64, &mut Wholes),
+        write: &mut impl FnMut(Told<'_>),
+    ) {
         let is_meant = |range: &Range| side.is_none_or(|side| side == range.side);
         let Some(at) = self.open.iter().rposition(is_meant) else { return };
         let range = self.open.remove(at);
-        for (queue, _, until) in &range.queues {
-            let (track, is_new_track) = track(&mut self.tracks, *queue, range.side);
-            track.time = track.time.max(*until);
-            write(range.edge(false, self.serial, track, is_new_track));
+        for &(queue, since, until) in &range.queues {
+            let (track, is_new_track) = track(&mut self.tracks, queue, range.side);
+            track.time = track.time.max(until);
+            write(Told::Edge(range.edge(false, self.serial, track, is_new_track)));
+            let (until, site, bytes) = (track.time, range.site, range.bytes.clone());
+            ended.push(Whole { queue, since, until, closed, site, bytes });
         }
     }
 }

@@ -13,8 +13,6 @@ use super::record::{Decoded, category};
 
 /// The category of our steps, and what the names of all steps begin with.
 pub const STEP: &[u8] = b"ProfilerStep";
-/// What the row is called.
-pub const ROW: &[u8] = b"Steps";
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -26,6 +26,11 @@ const OF_THREADS: &str = "(
     SELECT s.*, t.tid FROM slice s
     LEFT JOIN thread_track tt ON tt.id = s.track_id LEFT JOIN thread t USING (utid))";
 
+/// The work of devices: without the program's ranges beside it.
+pub(crate) const WORK: &str = "(
+    SELECT s.* FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
+    WHERE t.name NOT LIKE '%annotations')";
+
 /// What became of a recording.
 pub(crate) struct Recorded {
     pub(crate) output: Output,
@@ -214,13 +219,14 @@ impl Recorded {
 
     /// What devices did: name, how often, how long in all.
     pub(crate) fn device_work(&self) -> String {
-        self.trace.table(
-            "SELECT name, count(*) AS n, sum(dur) AS dur FROM gpu_slice GROUP BY 1 ORDER BY 1",
-        )
+        self.trace.table(&format!(
+            "SELECT name, count(*) AS n, sum(dur) AS dur FROM {WORK} GROUP BY 1 ORDER BY 1"
+        ))
     }
 
     pub(crate) fn kernels(&self) -> i64 {
-        self.trace.one_i64("SELECT count(*) FROM gpu_slice WHERE name NOT LIKE 'Mem%'")
+        let kernels = format!("SELECT count(*) FROM {WORK} WHERE name NOT LIKE 'Mem%'");
+        self.trace.one_i64(&kernels)
     }
 
     /// How many kernels come from calls of each thread.
@@ -265,7 +271,7 @@ impl Recorded {
                       AND c.ts <= g.ts";
         let targets = "SELECT count(DISTINCT slice_in) FROM flow
                        JOIN gpu_slice g ON g.id = slice_in";
-        let work = self.trace.one_i64("SELECT count(*) FROM gpu_slice");
+        let work = self.trace.one_i64(&format!("SELECT count(*) FROM {WORK}"));
         assert_eq!(self.trace.one_i64(arrows), work, "arrows from calls");
         let all = "SELECT count(*) FROM flow JOIN gpu_slice g ON g.id = slice_in";
         assert_eq!(self.trace.one_i64(all), work, "arrows");

@@ -257,6 +257,7 @@ impl Append<'_> {
 
     /// What activities refer to.
     fn references(&mut self, devices: &[Option<DeviceId>]) {
+        self.to.annotated |= self.from.annotated;
         for (_, queue) in self.from.queues.iter() {
             let Some(device) = devices[queue.device.index()] else { continue };
             let (name, description) = (self.text(queue.name), self.text(queue.description));

@@ -128,6 +128,8 @@ pub struct Trace {
     pub facts: Facts,
     /// Events of the file that no other table can hold.
     pub leftovers: Vec<Leftover>,
+    /// Whether the ranges that queues worked for stood beside these, too, as in recordings.
+    pub annotated: bool,
 }
 
 impl Trace {

@@ -101,6 +101,21 @@ pub struct Activity<'a> {
     pub args: &'a [Arg<'a>],
 }
 
+/// A range of the program, while a queue worked for it: in a row beside that of the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Annotation<'a> {
+    /// When the queue began, in nanoseconds of `CLOCK_BOOTTIME`.
+    pub time: u64,
+    /// How long it worked, in nanoseconds.
+    pub duration: u64,
+    /// Index of the device in the inventory.
+    pub gpu: u32,
+    /// The row, which has a number of its own.
+    pub row: Queue<'a>,
+    /// What viewers show.
+    pub name: Name<'a>,
+}
+
 /// What a sequence has said about devices.
 #[derive(Debug, Default)]
 pub(super) struct GpuTables {
@@ -160,6 +175,29 @@ impl Sequence {
         self.gpu.args = told.args;
     }
 
+    /// Appends an annotation. The sequence must have been started. It has no arguments: those
+    /// that say a device and a stream would put it among the work of that.
+    pub fn gpu_annotation(
+        &mut self,
+        out: &mut Vec<u8>,
+        strings: &impl Strings,
+        annotation: &Annotation<'_>,
+    ) {
+        let Annotation { time, duration, gpu, row, name } = *annotation;
+        self.introduce_queue(&row, Stage::Annotation);
+        let stage = RenderStage {
+            time,
+            duration,
+            gpu: gpu.into(),
+            context: Some(row.context.into()),
+            queue: (FIRST_QUEUE + row.number).into(),
+            stage: Some(Stage::Annotation as u64),
+            name,
+            ..RenderStage::default()
+        };
+        self.render_stage(out, strings, &stage);
+    }
+
     fn introduce_queue(&mut self, queue: &Queue<'_>, stage: Stage) {
         if self.gpu.is_new(stage as u32) {
             let computes = matches!(stage, Stage::Kernel | Stage::Graph);
@@ -177,7 +215,7 @@ impl Sequence {
                 number: number.into(),
                 name: queue.name,
                 description: queue.description,
-                category: COMPUTE,
+                category: if stage == Stage::Annotation { 0 } else { COMPUTE },
             };
             entry.write(&mut self.fresh);
         }

@@ -42,7 +42,7 @@ pub use descriptor::{
     trace_attributes, trace_stats, trace_uuid,
 };
 pub use event::{Arg, CounterValue, Event, EventType, Name, Value};
-pub use gpu::{Activity, Correlation, Gpu, Kernel, Launch, Queue, gpu_info};
+pub use gpu::{Activity, Annotation, Correlation, Gpu, Kernel, Launch, Queue, gpu_info};
 pub use inventory::{CounterSpec, Device, device_frequency, device_memory, devices};
 pub use message::Message;
 pub use sequence::{Sequence, Snapshot};

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Groups that are opened, and rows that stay in sight: expressions over their names.
 const OPENED: &str = "^(GPU|Hardware Queues|GPU [0-9]+.* Hardware Queues)$";
-const PINNED: &str = "^Steps$";
+const PINNED: &str = "^Steps( · .*)?$";
 
 /// Traces are read for their first step up to this size: what is larger takes too long.
 const MOST_BYTES: u64 = 64 << 20;

@@ -10,13 +10,29 @@ fn begin(spans: &mut Spans, line: &mut u32, name: u32) {
     assert!(spans.begin(line, StrId(name), None, StrId::NONE, (0, false)));
 }
 
-/// What is written: `+name time queue` and `-name time queue`.
+fn number(name: Name<'_>) -> u32 {
+    let Name::Id(StrId(name)) = name else { panic!("no bytes here") };
+    name
+}
+
+/// What is written on tracks: `+name time queue` and `-name time queue`.
 fn settle(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
     let mut written = Vec::new();
-    spans.settle(now, all, |edge| {
-        let Name::Id(StrId(name)) = edge.name else { panic!("no bytes here") };
+    spans.settle(now, all, |told| {
+        let Told::Edge(edge) = told else { return };
         let sign = if edge.begins { '+' } else { '-' };
-        written.push(format!("{sign}{name} {} q{}", edge.time, edge.queue));
+        written.push(format!("{sign}{} {} q{}", number(edge.name), edge.time, edge.queue));
+    });
+    written
+}
+
+/// What is written beside queues: `name since-until queue`.
+fn wholes(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
+    let mut written = Vec::new();
+    spans.settle(now, all, |told| {
+        let Told::Whole(whole) = told else { return };
+        let Whole { since, until, queue, .. } = whole;
+        written.push(format!("{} {since}-{until} q{queue}", number(whole.name())));
     });
     written
 }
@@ -122,7 +138,11 @@ fn ranges_that_cross_have_tracks_of_their_own() {
     spans.work(1, 7, (10, 20), 0);
     spans.work(2, 7, (20, 30), 0);
     let mut sides = Vec::new();
-    spans.settle(0, true, |edge| sides.push((edge.begins, edge.side.0, edge.time)));
+    spans.settle(0, true, |told| {
+        if let Told::Edge(edge) = told {
+            sides.push((edge.begins, edge.side.0, edge.time));
+        }
+    });
     let expected = [(true, 0, 10), (true, 5, 10), (false, 0, 20), (false, 5, 30)];
     assert_eq!(sides, expected);
 }
@@ -222,4 +242,67 @@ fn work_for_another_thread() {
     let main = ["+1 100 q5", "+3 100 q5", "-3 300 q5", "-1 300 q5"];
     let other = ["+4 100 q5", "-4 200 q5"];
     assert_eq!(written, [&main[..], &other[..]].concat());
+}
+
+/// What begins at one time is shown in the order of the file: what lies around comes first.
+#[test]
+fn wholes_come_after_what_lies_around_them() {
+    let (mut spans, mut line) = (spans(), 0);
+    let mut launch = 0;
+    let mut worked = |spans: &mut Spans, line, times| {
+        launch += 1;
+        spans.launch(line, launch, (0, false), 0);
+        spans.work(launch, 7, times, 0);
+    };
+    begin(&mut spans, &mut line, 1);
+    for n in 0..3 {
+        begin(&mut spans, &mut line, 2);
+        begin(&mut spans, &mut line, 3);
+        worked(&mut spans, line, (n * 100 + 10, n * 100 + 20));
+        spans.end(line, StrId::NONE, 0);
+        begin(&mut spans, &mut line, 4);
+        worked(&mut spans, line, (n * 100 + 30, n * 100 + 40));
+        spans.end(line, StrId::NONE, 0);
+        spans.end(line, StrId::NONE, 0);
+    }
+    // The first step began with the range around them all, which is open.
+    let settled = wholes(&mut spans, SECOND, false);
+    let later = ["2 110-140 q7", "3 110-120 q7", "4 130-140 q7", "2 210-240 q7", "3 210-220 q7"];
+    assert_eq!(settled, [&["4 30-40 q7"], &later[..], &["4 230-240 q7"]].concat());
+    assert!(spans.active);
+    spans.end(line, StrId::NONE, 0);
+    let rest = ["1 10-240 q7", "2 10-40 q7", "3 10-20 q7"];
+    assert_eq!(wholes(&mut spans, SECOND, false), rest);
+    assert!(spans.ended.is_empty() && !spans.active);
+}
+
+/// Also around those of threads that compute gradients, which are gone over first.
+#[test]
+fn wholes_wait_for_the_main_thread() {
+    let (mut spans, mut main, mut other) = (spans(), 0, 0);
+    let none = StrId::NONE;
+    assert!(spans.begin(&mut other, StrId(2), None, none, (41, false)));
+    assert!(spans.begin(&mut main, StrId(1), None, none, (40, true)));
+    spans.launch(other, 7, (42, true), 50);
+    spans.end(other, none, 43);
+    spans.end(main, none, 60);
+    spans.work(7, 5, (100, 200), 60);
+    assert!(wholes(&mut spans, SECOND / 2, false).is_empty());
+    assert_eq!(wholes(&mut spans, 2 * SECOND, false), ["1 100-200 q5", "2 100-200 q5"]);
+}
+
+/// And when so many wait that they no longer do.
+#[test]
+fn wholes_have_a_bound() {
+    let (mut spans, mut line) = (spans(), 0);
+    begin(&mut spans, &mut line, 1);
+    for n in 0..20_000 {
+        begin(&mut spans, &mut line, 2);
+        spans.launch(line, n, (0, false), 0);
+        // No time passes.
+        spans.work(n, 7, (10, 10), 0);
+        spans.end(line, StrId::NONE, 0);
+    }
+    assert_eq!(wholes(&mut spans, SECOND, false).len(), 20_000);
+    assert!(spans.ended.is_empty());
 }

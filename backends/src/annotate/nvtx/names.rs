@@ -185,7 +185,9 @@ fn name_thread(thread: u64, name: &Text<'_>) {
         kind: Kind::ThreadName as u8,
         ..Record::default()
     };
-    session.send_head(head, session.key(&NVTX), name, &mut Args::new(), None);
+    let row = traceme::row(name.bytes());
+    let name = row.as_ref().map_or(Text::Borrowed(name.bytes()), |row| Text::Borrowed(row));
+    session.send_head(head, session.key(&NVTX), &name, &mut Args::new(), None);
 }
 
 pub(crate) unsafe extern "C" fn name_os_thread_a(thread: u32, name: CText) {

@@ -59,6 +59,18 @@ fn begins_with_a_key(text: &[u8]) -> bool {
     length > 0 && text.get(length) == Some(&b'=')
 }
 
+/// What a thread is called that has such a name: one without marks, with all that tells it from
+/// others. None if the name is not of this form.
+pub(crate) fn row(text: &[u8]) -> Option<Vec<u8>> {
+    let (name, rest) = parse(text)?;
+    let mut row = name.to_vec();
+    for (at, (key, value)) in members(rest).enumerate() {
+        row.extend_from_slice(if at == 0 { " · ".as_bytes() } else { b", " });
+        [key, b" ", value].into_iter().for_each(|part| row.extend_from_slice(part));
+    }
+    Some(row)
+}
+
 /// Adds the arguments of a message, and returns its name.
 #[cold]
 pub(crate) fn take_apart<'a>(session: &Session, args: &mut Args, text: Text<'a>) -> Text<'a> {
@@ -100,6 +112,13 @@ mod tests {
         expect("a::b:#shape=(2,3),n=-1#", "a::b", &[("shape", "(2,3)"), ("n", "-1")]);
         expect("x:#text=one, two,m=)#", "x", &[("text", "one, two"), ("m", ")")]);
         expect("x:#empty=,n=1#", "x", &[("empty", ""), ("n", "1")]);
+    }
+
+    #[test]
+    fn names_of_threads() {
+        let name = row(b"XlaLauncher:#global=0,local=1,process=0#").unwrap();
+        assert_eq!(String::from_utf8(name).unwrap(), "XlaLauncher · global 0, local 1, process 0");
+        assert_eq!(row(b"scheduler"), None);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Device activity and inventory.
 
 use hashbrown::HashMap;
+use kymograph_protos::device::Stage as Known;
 
 use super::Reader;
 use super::gpu_counters::descriptor_series;
-use super::launch;
+use super::launch::{self, Maker};
 use super::origin::Origin;
 use super::property::{extra_fact, property};
 use super::sequence::{Tables, iid, intern_text};
@@ -70,6 +71,9 @@ struct Refs {
     waits: Vec<u64>,
 }
 
+/// The stage of ranges that our writers put beside queues.
+const OURS: Known = Known::Annotation;
+
 /// Numbers that only graphics has, kept as arguments under trace_processor's names.
 pub const GRAPHICS: [(u32, &str); 5] = [
     (8, "render_target"),
@@ -125,6 +129,12 @@ impl Reader {
                     _ => {}
                 },
             }
+        }
+        // For viewers only: they are read from tracks of their own.
+        if refs.stage.is_some() && refs.stage == sequence.tables.annotation {
+            self.trace.annotated = true;
+            self.entries = entries;
+            return;
         }
         launch::of_activity(&mut entries, &self.trace.strings, self.maker, correlation);
         let trace = &mut self.trace;
@@ -224,6 +234,10 @@ impl Reader {
                         }
                         _ => {}
                     }
+                }
+                let said = (strings.get(stage.name), strings.get(stage.description));
+                if said == (OURS.name(), OURS.description()) && self.maker != Maker::Other {
+                    tables.annotation = Some(iid(field));
                 }
                 tables.stages.insert(iid(field), stage);
             }

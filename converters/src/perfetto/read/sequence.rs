@@ -49,6 +49,8 @@ pub struct Tables {
     pub callstacks: Table<Box<[u64]>>,
     pub contexts: Table<Context>,
     pub stages: Table<Stage>,
+    /// The stage of ranges beside queues.
+    pub annotation: Option<u64>,
     /// Rows of the hub that were made of entries.
     pub kernels: Table<(KernelId, Option<LaunchId>)>,
     pub stage_rows: Table<StageId>,

@@ -13,7 +13,7 @@ use super::launch::{About, Variant, Variants, theirs};
 use super::{FACTS, FULL, Writer, wire};
 use crate::perfetto::read::{GRAPHICS, is_text};
 use crate::trace::{
-    Activity, ActivityId, ContextId, Dim3, EventRef, StageKind, StrId, Trace, Value,
+    Activity, ActivityId, ContextId, Dim3, EventRef, QueueId, StageKind, StrId, Trace, Value,
 };
 
 /// Devices with larger numbers are not described: their list has no gaps.
@@ -24,10 +24,13 @@ const SUBMISSION: u32 = 10;
 /// The numbers under which a sequence knows rows of the hub, by row, and which of them it
 /// was told.
 #[derive(Default)]
-struct Numbers {
+pub(super) struct Numbers {
     queues: Vec<u64>,
     stages: Vec<u64>,
-    contexts: Vec<u64>,
+    pub(super) contexts: Vec<u64>,
+    /// Those of the rows beside queues, and of what stands there.
+    pub(super) beside: Vec<u64>,
+    pub(super) annotation: u64,
     told: Told,
     /// Names of arguments that are fields of the event.
     graphics: Vec<(StrId, u32)>,
@@ -40,6 +43,8 @@ struct Told {
     queues: Vec<bool>,
     stages: Vec<bool>,
     contexts: Vec<bool>,
+    beside: Vec<bool>,
+    annotation: bool,
     kernels: Variants,
 }
 
@@ -50,6 +55,9 @@ impl Numbers {
         let queues = trace.queues.iter().map(|(_, queue)| free(&mut taken, queue.number)).collect();
         let stages = trace.stages.iter().map(|(id, _)| free(&mut taken, id.index() as u64 + 1));
         let stages = stages.collect();
+        let mut rest = (1..).filter(|number| !taken.contains(number));
+        let annotation = rest.next().unwrap_or_default();
+        let beside = rest.take(trace.queues.len()).collect();
         let mut taken = HashSet::new();
         let contexts = trace.contexts.iter();
         let contexts = contexts.map(|(_, context)| free(&mut taken, context.number)).collect();
@@ -57,11 +65,18 @@ impl Numbers {
         let graphics =
             graphics.filter_map(|(field, name)| Some((trace.strings.find(name)?, *field)));
         let graphics = graphics.collect();
-        Numbers { queues, stages, contexts, told: Told::default(), graphics, theirs: theirs(trace) }
+        let (told, theirs) = (Told::default(), theirs(trace));
+        Numbers { queues, stages, contexts, beside, annotation, told, graphics, theirs }
     }
 
-    fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.told = Told::default();
+    }
+
+    /// An annotation beside this queue is written: whether it is the first of all, and there.
+    pub(super) fn tell_annotation(&mut self, queue: QueueId) -> (bool, bool) {
+        let is_first = !std::mem::replace(&mut self.told.annotation, true);
+        (is_first, is_new(&mut self.told.beside, queue.index()))
     }
 }
 
@@ -145,8 +160,12 @@ impl<W: Write> Writer<'_, W> {
         }
         let mut sequence = self.sequence();
         let mut numbers = Numbers::new(self.trace);
+        let mut contexts = HashMap::new();
         for id in self.trace.activities.by_queue() {
             let activity = self.trace.activities.get(id);
+            if let Some(context) = activity.context {
+                contexts.entry(activity.queue).or_insert(context);
+            }
             if let Some(time) = self.time(activity.start) {
                 if self.ready(&mut sequence, 0, time) {
                     numbers.forget();
@@ -155,7 +174,7 @@ impl<W: Write> Writer<'_, W> {
                 self.flush(FULL)?;
             }
         }
-        Ok(())
+        self.annotations(&mut sequence, &mut numbers, &contexts)
     }
 
     fn activity(
@@ -260,7 +279,7 @@ fn new_stages<'a>(
     entries
 }
 
-fn new_context(
+pub(super) fn new_context(
     trace: &Trace,
     numbers: &mut Numbers,
     id: Option<ContextId>,

@@ -7,6 +7,7 @@
 //! Packets are by far smaller when they are packed ([`Packets::Deflated`]): what a packet
 //! repeats of the one before it nearly vanishes.
 
+mod annotations;
 mod counters;
 mod deflate;
 mod device;
