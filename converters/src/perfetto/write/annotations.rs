@@ -15,7 +15,6 @@ use kymograph_protos::rows::{self, Beside, Of};
 
 use super::device::{Numbers, new_context};
 use super::{FULL, Writer};
-use crate::chrome::stream;
 use crate::trace::{ContextId, QueueId, Slice, SliceId, Trace, Track};
 
 impl<W: Write> Writer<'_, W> {
@@ -121,7 +120,7 @@ fn queue(trace: &Trace, track: &Track) -> Option<QueueId> {
     }
     let is_its = |id: &QueueId| {
         let device = trace.devices[trace.queues[*id].device].number;
-        device == beside.device && stream(trace, *id) == beside.stream
+        device == beside.device && trace.stream(*id) == beside.stream
     };
     if track.queue.is_some() {
         return track.queue;
