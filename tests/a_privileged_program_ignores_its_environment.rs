@@ -6,11 +6,14 @@ mod kymo;
 mod native;
 mod users;
 
-use kymograph::control::Place;
+use kymograph::Config;
+use kymograph::collect::Collector;
+use kymograph::control::{Page, Place};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 /// A setuid program of root's, the library that it loads, and a folder that is everybody's.
 struct Program {
@@ -69,18 +72,22 @@ fn it_writes_where_it_was_made_to() {
     let Some(program) = Program::new() else { return };
     let roots = program.folder.path().join("roots");
     let place = Place::create().unwrap();
+    let page = Arc::new(Page::new());
+    let mut collector = Collector::create(place.folder()).unwrap();
+    collector.start(&Config::to_file(roots.with_file_name("joined")), &page, 0).unwrap();
     program.run(
         &["start"],
         &[
             ("KYMOGRAPH_OUTPUT", roots.as_path()),
-            ("KYMOGRAPH_CONTROL", place.page().path()),
+            ("KYMOGRAPH_CONTROL", &place.control()),
             ("KYMOGRAPH_SAFE", Path::new("0")),
             ("KYMOGRAPH_FLUSH", Path::new("nonsense")),
         ],
     );
     assert!(!roots.exists(), "the environment chose the output");
     assert_eq!(program.files(), ["trace.pftrace"]);
-    assert_eq!(place.page().totals().processes, 0, "it took part in a recording");
+    collector.finish();
+    assert_eq!(page.totals().processes, 0, "it took part in a recording");
     let trace = program.users().join("trace.pftrace");
     assert_eq!(judge::Trace::open(&trace).strings("SELECT name FROM slice"), ["x"]);
     assert_eq!(trace.metadata().unwrap().uid(), 0);
@@ -103,7 +110,7 @@ fn it_is_no_tools_because_a_variable_says_so() {
     let variables = [
         ("NVTX_INJECTION64_PATH", library.as_path()),
         ("INTEL_LIBITTNOTIFY64", &library),
-        ("KYMOGRAPH_CONTROL", place.page().path()),
+        ("KYMOGRAPH_CONTROL", &place.control()),
         ("KYMOGRAPH_OUTPUT", Path::new("t.pftrace")),
     ];
     for (tool, answer) in [("nvtx", "0\n"), ("itt", "")] {

@@ -217,8 +217,7 @@ mod tests {
 
     #[test]
     fn processes_agree_on_the_devices_that_both_see() {
-        let folder = tempfile::tempdir().unwrap();
-        let page = Arc::new(Page::create(&folder.path().join("page")).unwrap());
+        let page = Arc::new(Page::new());
         let process = || {
             let mut inventory = Inventory::default();
             inventory.share(Some(Arc::clone(&page)));
