@@ -1,5 +1,5 @@
-//! Flushes that another process asks for, which reads what this one records: it must not wait
-//! for us, nor we for it.
+//! Flushes that another process asks for, which reads what this one records, and the end of all
+//! sources: it must not wait for us, nor we for it.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -16,7 +16,8 @@ pub struct Flushes {
     round: AtomicU64,
     /// Sources that run.
     running: AtomicU32,
-    zero: AtomicU32,
+    /// Not 0: they are to end.
+    stop: AtomicU32,
 }
 
 impl Flushes {
@@ -33,6 +34,21 @@ impl Flushes {
         let word = self.round.load(Ordering::Acquire);
         let running = u64::from(self.running.load(Ordering::Acquire));
         word >> 8 != round || word & MOST >= running.min(MOST)
+    }
+
+    /// Who reads: has all sources push what they have, and end, for good.
+    pub fn stop(&self) {
+        self.stop.store(1, Ordering::Release);
+    }
+
+    /// Who reads: whether no source runs.
+    pub fn is_idle(&self) -> bool {
+        self.running.load(Ordering::Acquire) == 0
+    }
+
+    /// A source: whether it is to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire) != 0
     }
 
     /// A source: the last round that was asked for.

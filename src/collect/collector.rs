@@ -189,7 +189,6 @@ struct Work {
 
 impl Work {
     fn run(mut self) {
-        let mut closed = false;
         loop {
             // Read before anything is looked at: what came before it is seen.
             let finish = self.shared.finish.load(Ordering::Acquire);
@@ -198,9 +197,10 @@ impl Work {
             self.answer();
             let alive = self.homes.iter().any(Home::is_alive);
             self.shared.alive.store(alive, Ordering::Release);
-            if !closed && self.page.state() != State::Recording {
-                closed = true;
-                self.homes.iter().for_each(|home| home.arena.close());
+            if self.page.state() != State::Recording {
+                // Where there is an engine, only once that has had the sources end.
+                let unread = self.homes.iter().filter(|home| !home.is_read());
+                unread.for_each(|home| home.arena.close());
             }
             if finish {
                 return self.finish();
@@ -328,6 +328,7 @@ impl Work {
         self.homes.retain(|home| {
             let stays = !home.residents.iter().all(|resident| resident.over);
             if !stays {
+                home.arena.close();
                 home.report(&self.page);
             }
             stays
@@ -483,6 +484,11 @@ impl Home {
         let (matched, left_out) = self.arena.observed();
         page.match_patterns(Patterns::Categories, matched);
         page.leave_out(left_out);
+    }
+
+    /// Whether an engine reads what any of its processes records.
+    fn is_read(&self) -> bool {
+        self.residents.iter().any(|resident| resident.member.is_some())
     }
 
     fn is_alive(&self) -> bool {

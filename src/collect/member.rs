@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::death::Process;
 use super::names::Names;
@@ -35,6 +35,8 @@ pub(super) struct Subject {
     pub is_command: Arc<AtomicBool>,
 }
 
+/// How long sources that are to end are waited for.
+const SOURCES: Duration = Duration::from_secs(2);
 /// How long a dump may take to be ordered.
 const ORDER: Duration = Duration::from_secs(1);
 
@@ -114,6 +116,7 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
         }
         let over = page.state() != State::Recording;
         if over || matches!(request, Request::Stop | Request::Close) {
+            subject.end_sources(&mut engine, &shared);
             break (Ending::Stopped, None);
         }
         let wish = arena.wanted_flush(*number);
@@ -138,6 +141,21 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
 }
 
 impl Subject {
+    /// Has the sources of the process end, which goes on, and reads what they push meanwhile.
+    fn end_sources(&self, engine: &mut Engine, shared: &Shared) {
+        let flushes = self.arena.flushes();
+        flushes.stop();
+        let since = Instant::now();
+        while !flushes.is_idle() && self.ending().is_none() {
+            if since.elapsed() >= SOURCES {
+                let why = "what devices did last is missing: it was not told within 2 s of the end";
+                return shared.state("sources", why);
+            }
+            engine.tick(Request::None);
+            std::thread::sleep(engine.nap());
+        }
+    }
+
     /// Why what the flight recorders hold is to be written, if this ending is a reason.
     fn dump_for(&self, ending: Ending, config: &Config) -> Option<Cow<'static, str>> {
         let on = config.flight.and(Some(&config.dump_on))?;

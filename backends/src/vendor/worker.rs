@@ -120,6 +120,9 @@ impl Worker {
     /// Whether the caller may start it: it is idle. Must be followed by [`Worker::run`] or
     /// [`Worker::cancel`].
     pub(crate) fn begin(&self, recorder: &'static dyn Recorder) -> bool {
+        if flushes::asked().is_some_and(Flushes::is_stopped) {
+            return false;
+        }
         let (order, failed) = (Ordering::AcqRel, Ordering::Acquire);
         let free = self.state.compare_exchange(IDLE, STARTING, order, failed).is_ok();
         if free {
@@ -261,7 +264,7 @@ impl Worker {
 
     /// In the thread: whether it shall end.
     pub(crate) fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
+        self.stop.load(Ordering::Acquire) || flushes::asked().is_some_and(Flushes::is_stopped)
     }
 
     /// In the thread: the flush that is wanted, if one is. To be answered with
