@@ -30,7 +30,8 @@
 //! interrupted: it lies within one page, for which batches are padded with empty blocks.
 
 use super::descriptor::Descriptor;
-use std::io::{self, Write as _};
+use flate2::{Compression, FlushCompress};
+use std::io;
 
 /// Fast enough for the writer thread to keep up with millions of events a second.
 const LEVEL: u32 = 3;
@@ -56,12 +57,7 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Compresses `packets`.
     pub(super) fn of(packets: &[u8]) -> io::Result<Blocks> {
-        let space = Vec::with_capacity(packets.len() / 4 + 64);
-        let level = flate2::Compression::new(LEVEL);
-        let mut encoder = flate2::write::DeflateEncoder::new(space, level);
-        encoder.write_all(packets)?;
-        encoder.flush()?;
-        let bytes = std::mem::take(encoder.get_mut());
+        let bytes = deflate(packets, Vec::with_capacity(packets.len() / 4 + 64))?;
         let mut sum = crc32fast::Hasher::new();
         sum.update(packets);
         Ok(Blocks { bytes, sum, size: packets.len() as u32 })
@@ -81,6 +77,29 @@ impl Blocks {
             len >= TAIL && start + TAIL as u64 <= PAGE
         };
         (0..8).find(fits).unwrap_or(0)
+    }
+}
+
+/// Compresses `packets` up to a byte boundary, into `bytes`, which is empty and grows.
+///
+/// A flush that fills its room is not over, and has to be asked for again. The encoders of
+/// flate2 do not: a few large batches in a thousand lack their end then, and everything
+/// after it in the member cannot be read.
+fn deflate(packets: &[u8], mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    /// Enough for a flush: with less, zlib flushes once more.
+    const ROOM: usize = 64;
+    let mut state = flate2::Compress::new(Compression::new(LEVEL), false);
+    let mut full = false;
+    loop {
+        let rest = &packets[state.total_in() as usize..];
+        state.compress_vec(rest, &mut bytes, FlushCompress::Sync)?;
+        let was_full = std::mem::replace(&mut full, bytes.len() == bytes.capacity());
+        // miniz_oxide may spend the call after a full one on what it held back, and flush
+        // with the next. At worst that is an empty block too many.
+        if !full && !was_full {
+            return Ok(bytes);
+        }
+        bytes.reserve(ROOM);
     }
 }
 
@@ -236,6 +255,49 @@ mod tests {
             assert_eq!(Member::read(&file, length).unwrap(), member);
             assert_eq!(path.metadata().unwrap().len(), length);
             assert!(n % 9 != 0 || unpacked(&path) == all, "after batch {n}");
+        }
+    }
+
+    /// A batch by itself, with an end.
+    fn inflated(mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes.extend(LAST);
+        let mut content = Vec::new();
+        flate2::bufread::DeflateDecoder::new(&bytes[..]).read_to_end(&mut content).unwrap();
+        content
+    }
+
+    #[test]
+    fn a_batch_is_whole_where_an_encoder_of_flate2_leaves_out_its_end() {
+        let packets = batch(7, 308_076);
+        for size in [246_262, 308_076] {
+            let blocks = Blocks::of(&packets[..size]).unwrap();
+            assert!(blocks.bytes.ends_with(&EMPTY[1..]), "of {size} bytes");
+            assert!(inflated(blocks.bytes) == packets[..size], "of {size} bytes");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_whole_wherever_its_room_ends() {
+        for size in [0, 1, 600, 40_000] {
+            let packets = batch(3, size);
+            let length = deflate(&packets, Vec::with_capacity(2 * size + 64)).unwrap().len();
+            // To the byte around the end, and some on the way.
+            for room in (0..length).step_by(1 + size / 20).chain(length - 5..length + 6) {
+                let bytes = deflate(&packets, Vec::with_capacity(room)).unwrap();
+                assert!(bytes.ends_with(&EMPTY[1..]), "{size} bytes in {room}");
+                assert!(inflated(bytes) == packets, "{size} bytes in {room}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_is_whole_that_ends_just_after_a_block_does() {
+        // miniz_oxide ends a block after some 61 230 of these bytes.
+        let packets = batch(7, 61_600);
+        for size in (61_000..packets.len()).step_by(50) {
+            let bytes = deflate(&packets[..size], Vec::with_capacity(100)).unwrap();
+            assert!(bytes.ends_with(&EMPTY[1..]), "{size} bytes");
+            assert!(inflated(bytes) == packets[..size], "{size} bytes");
         }
     }
 
