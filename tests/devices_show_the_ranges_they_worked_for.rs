@@ -171,7 +171,10 @@ fn a_thousand_steps_in_a_run() {
          step  run     1000  1000\n"
     );
     let fact = |key: &str| recorded.facts.iter().find(|(name, _)| name.ends_with(key)).unwrap().1;
-    assert_eq!((&**fact("launches_without_work"), &**fact("device_ranges_moved")), ("0", "0"));
+    let keys = ["launches_without_work", "launches_unfollowed"];
+    assert_eq!(keys.map(|key| &**fact(key)), ["0"; 2]);
+    let keys = ["device_ranges_too_deep", "device_ranges_moved"];
+    assert_eq!(keys.map(|key| &**fact(key)), ["0"; 2]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::identity::mix;
 use super::inventory::Inventory;
 use super::process::{Process, value};
 use super::record::Decoded;
-use super::spans::{Edge, Spans, Told, Whole};
+use super::spans::{Edge, Known, Spans, Told, Whole};
 use crate::intern::Interner;
 
 /// A queue, as its record described it.
@@ -228,10 +228,10 @@ impl Context<'_> {
         self.took(decoded.name(head.site), duration);
     }
 
-    /// Writes the ranges that devices are known to have worked for; at the end, `all`.
-    pub fn settle_spans(&mut self, all: bool) {
+    /// Writes the ranges that devices are known to have worked for.
+    pub fn settle_spans(&mut self, known: Known) {
         let now = self.clocks.boottime;
-        self.write_spans(|spans, write| spans.settle(now, all, write));
+        self.write_spans(|spans, write| spans.settle(now, known, write));
     }
 
     /// Writes those that are open once more.

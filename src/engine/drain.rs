@@ -7,6 +7,7 @@ use kymograph_protos::record::Slot;
 
 use super::keep::Flight;
 use super::nesting::Pass;
+use super::spans::Known;
 use super::thread::Thread;
 use super::{BATCH, Engine, FULL};
 use crate::clock::{self, Anchor};
@@ -56,10 +57,11 @@ impl Engine {
         }
         // A chapter may have turned meanwhile, and its sequence with it.
         self.describe();
+        let known = if self.behind { Known::Part } else { Known::UntilNow };
         let mut context = self.context();
         context.write_gpu_counters();
         if matches!(pass, Pass::Due | Pass::Flush) {
-            context.settle_spans(false);
+            context.settle_spans(known);
         }
         self.converter.use_up(clock::ticks_of(self.origin.counter));
     }

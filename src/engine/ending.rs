@@ -7,6 +7,7 @@ use kymograph_protos::packet::{self, Event, EventType, Fact, Name, Sequence};
 use super::Engine;
 use super::nesting::Pass;
 use super::record::Decoded;
+use super::spans::Known;
 use crate::recording::Summary;
 
 /// How a recording comes to its end.
@@ -100,7 +101,7 @@ impl Engine {
         if let Some(what) = ending.cut_short() {
             self.cut_short(&what, at.unwrap_or(self.clocks.boottime));
         }
-        self.context().settle_spans(true);
+        self.context().settle_spans(Known::All);
         self.context().end_steps();
         self.state_the_rest();
         self.shared.moves();

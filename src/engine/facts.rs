@@ -57,6 +57,8 @@ impl Engine {
             ("clamped_times", summary.clamped),
             ("unknown_records", summary.unknown),
             ("launches_without_work", self.process.spans.without_work),
+            ("launches_unfollowed", self.process.spans.unfollowed),
+            ("device_ranges_too_deep", self.process.spans.too_deep),
             ("device_ranges_moved", self.process.spans.moved),
             ("gpu_counters_lost", self.process.gpu_counters.lost),
         ];

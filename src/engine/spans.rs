@@ -18,12 +18,14 @@
 //!
 //! A thread that computes gradients works for the main thread, which waits for it: what it
 //! launches belongs to the ranges that are open there at that time as well as to its own. The
-//! threads' queues are read one after the other, so the main thread's line is gone over a
-//! moment later than others.
+//! threads' queues are read one after the other: a launch may be read long before or after the
+//! ranges around it, so it takes its place in the main thread's line by its time, and that line
+//! is gone over a moment later than others, once all queues are read up to it ([`Known`]).
 //!
 //! Memory is bounded: when too many launches wait, the oldest are gone over with what is
-//! known of them. Launches of which nothing was ever seen, and beginnings that were moved to
-//! the end of the range before (kernels of one queue may overlap), are counted.
+//! known of them. What is not shown as it was is counted, by reason: launches of which nothing
+//! was ever seen, launches that were not waited for, ranges that are too deep, and beginnings
+//! that were moved to the end of the range before (kernels of one queue may overlap).
 //!
 //! [`OPERATOR`]: kymograph_protos::record::OPERATOR
 
@@ -79,6 +81,11 @@ pub struct Spans {
     ended: Wholes,
     /// Launches in ranges of which nothing was seen.
     pub without_work: u64,
+    /// Launches that were not waited for, since too many wait or since ranges that may lie
+    /// around them were gone over before the launch was read.
+    pub unfollowed: u64,
+    /// Ranges in so many others that they are not shown.
+    pub too_deep: u64,
     /// Beginnings that were moved.
     pub moved: u64,
 }
@@ -90,6 +97,9 @@ struct Line {
     serial: u32,
     /// In the order of time.
     steps: VecDeque<(u64, Step)>,
+    /// When the thread's own last step was, and the last end that was gone over.
+    latest: u64,
+    closed: u64,
     /// Whether it is the main thread's.
     main: bool,
     /// Ranges that are open after the last step, and after those that were gone over.
@@ -113,6 +123,8 @@ enum Step {
 /// A range, and the queues that worked for it: since when and until when.
 #[derive(Debug)]
 struct Range {
+    /// When it began on its thread.
+    begun: u64,
     site: StrId,
     bytes: Option<Box<[u8]>>,
     /// The nesting stack of ranges that cross others, which are apart from those.
@@ -162,6 +174,17 @@ impl Work {
     }
 }
 
+/// How much of what the threads did is known when lines are gone over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// Some queue holds records of any age still.
+    Part,
+    /// All until now.
+    UntilNow,
+    /// All that there will ever be.
+    All,
+}
+
 /// What is to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told<'a> {
@@ -209,16 +232,14 @@ impl Spans {
             return false;
         }
         if *line == 0 {
-            *line = self.free.pop().unwrap_or_else(|| {
-                self.lines.push(Line::default());
-                self.lines.len() as u32
-            });
+            *line = if main { self.main_line() } else { self.new_line() };
         }
         if main {
             self.main = Some(*line);
         }
         let line = &mut self.lines[*line as usize - 1];
         if line.depth >= DEEPEST {
+            self.too_deep += 1;
             return false;
         }
         if line.serial == 0 {
@@ -228,8 +249,26 @@ impl Spans {
         self.active = true;
         line.main |= main;
         line.depth += 1;
-        line.steps.push_back((time, Step::Begin(Range { site, bytes, side, queues: Vec::new() })));
+        let range = Range { begun: line.own(time), site, bytes, side, queues: Vec::new() };
+        line.put(range.begun, Step::Begin(range));
         true
+    }
+
+    fn new_line(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.lines.push(Line::default());
+            self.lines.len() as u32
+        })
+    }
+
+    /// The main thread's line. What others launched for it may be read before its first range.
+    fn main_line(&mut self) -> u32 {
+        self.main.unwrap_or_else(|| {
+            let line = self.new_line();
+            self.lines[line as usize - 1].main = true;
+            self.main = Some(line);
+            line
+        })
     }
 
     /// The innermost range of this side ends.
@@ -241,20 +280,26 @@ impl Spans {
             Some((_, Step::Begin(range))) if range.side == side && !line.expects() => {
                 drop(line.steps.pop_back());
             }
-            _ => line.steps.push_back((time, Step::End(side))),
+            _ => {
+                let time = line.own(time);
+                line.put(time, Step::End(side));
+            }
         }
     }
 
     /// The thread of `line` asked for work at `time`; it may have no ranges. `adopt`: it did so
     /// for the main thread.
     pub fn launch(&mut self, line: u32, correlation: u64, (time, adopt): (u64, bool), now: u64) {
+        if self.category.is_none() {
+            return;
+        }
         let own = line > 0 && self.lines[line as usize - 1].depth > 0;
-        let main = self.main.filter(|main| adopt && *main != line);
+        let main = adopt.then(|| self.main_line()).filter(|main| *main != line);
         if !own && main.is_none() {
             return;
         }
         if self.waiting.len() >= MOST_WAITING * 2 {
-            self.without_work += 1;
+            self.unfollowed += 1;
             return;
         }
         let mut work = Work::default();
@@ -262,6 +307,7 @@ impl Spans {
             early.remove(&correlation).iter().flat_map(Work::all).for_each(|part| work.add(part));
         }
         if own {
+            let time = self.lines[line as usize - 1].own(time);
             self.wait_for(line, correlation, (time, work.clone()), now);
         }
         if let Some(main) = main {
@@ -276,8 +322,7 @@ impl Spans {
         if work.first.is_some() {
             of.heard = self.launches;
         }
-        let place = of.steps.partition_point(|(at, _)| *at <= time);
-        of.steps.insert(place, (time, Step::Launch(number)));
+        of.put(time, Step::Launch(number));
         let launch = Launch { line, number: self.launches, since: now, work };
         self.waiting.insert(number, launch);
     }
@@ -312,6 +357,7 @@ impl Spans {
         of.ended = true;
         if of.steps.is_empty() && of.open.is_empty() {
             *of = Line::default();
+            self.main = self.main.filter(|main| *main != line);
             self.free.push(line);
         }
     }
@@ -335,12 +381,14 @@ impl Spans {
         }
     }
 
-    /// Goes over what needs to wait no longer; `all`: over everything.
-    pub fn settle(&mut self, now: u64, all: bool, mut write: impl FnMut(Told<'_>)) {
+    /// Goes over what needs to wait no longer.
+    pub fn settle(&mut self, now: u64, known: Known, mut write: impl FnMut(Told<'_>)) {
         if !self.active {
             return;
         }
-        if now.saturating_sub(self.early_since) >= EARLY_NANOS {
+        let all = known == Known::All;
+        // A launch that lies in a queue still is no reason to forget what it led to.
+        if known != Known::Part && now.saturating_sub(self.early_since) >= EARLY_NANOS {
             self.early_since = now;
             self.early.swap(0, 1);
             self.early[0].clear();
@@ -348,7 +396,8 @@ impl Spans {
         let mut lines = std::mem::take(&mut self.lines);
         for (line, number) in lines.iter_mut().zip(1..) {
             while let Some((time, step)) = line.steps.pop_front() {
-                let expects = line.expects() && now.saturating_sub(time) < ADOPTED_NANOS;
+                let recent = now.saturating_sub(time) < ADOPTED_NANOS;
+                let expects = line.expects() && (recent || known == Known::Part);
                 let waits = match step {
                     Step::Launch(number) => !self.is_settled(number, line.heard, now),
                     Step::Begin(_) | Step::End(_) => false,
@@ -357,7 +406,7 @@ impl Spans {
                     line.steps.push_front((time, step));
                     break;
                 }
-                self.step(line, (time, step), &mut write);
+                self.step(line, (time, step), known, &mut write);
             }
             if all || line.ended {
                 let left = if line.steps.is_empty() { line.open.len() } else { 0 };
@@ -393,15 +442,26 @@ impl Spans {
         &mut self,
         line: &mut Line,
         (time, step): (u64, Step),
+        known: Known,
         write: &mut impl FnMut(Told<'_>),
     ) {
         match step {
             Step::Begin(range) => line.open.push(range),
-            Step::End(side) => line.close(Some(side), (time, &mut self.ended), write),
+            Step::End(side) => {
+                line.closed = line.closed.max(time);
+                line.close(Some(side), (time, &mut self.ended), write);
+            }
             Step::Launch(correlation) => {
+                // Then it was not waited for.
+                let too_many = self.waiting.len() > MOST_WAITING && known != Known::All;
                 let work = self.waiting.remove(&correlation).map(|l| l.work).unwrap_or_default();
-                self.without_work += u64::from(work.first.is_none());
-                work.all().for_each(|part| self.moved += line.worked(part, write));
+                match work.first {
+                    None if line.open.iter().all(|range| range.begun > time) => {}
+                    None if too_many => self.unfollowed += 1,
+                    None => self.without_work += 1,
+                    Some(_) => self.unfollowed += u64::from(time < line.closed),
+                }
+                work.all().for_each(|part| self.moved += line.worked(time, part, write));
             }
         }
     }
@@ -413,14 +473,31 @@ impl Line {
         self.main && self.steps.len() < MOST_EXPECTING
     }
 
-    /// A queue worked for the open ranges. Returns how many beginnings were moved.
+    /// The time of a step of the thread itself: there time does not run backwards.
+    fn own(&mut self, time: u64) -> u64 {
+        self.latest = self.latest.max(time);
+        self.latest
+    }
+
+    /// A step takes its place: launches of other threads may be there that came later.
+    fn put(&mut self, time: u64, step: Step) {
+        let place = match self.steps.back() {
+            Some((last, _)) if *last > time => self.steps.partition_point(|(at, _)| *at <= time),
+            _ => self.steps.len(),
+        };
+        self.steps.insert(place, (time, step));
+    }
+
+    /// A queue worked for a launch at `time`, and so for the ranges that were open then.
+    /// Returns how many beginnings were moved.
     fn worked(
         &mut self,
+        time: u64,
         (queue, start, end): (u32, u64, u64),
         write: &mut impl FnMut(Told<'_>),
     ) -> u64 {
         let mut moved = 0;
-        for range in &mut self.open {
+        for range in self.open.iter_mut().filter(|range| range.begun <= time) {
             match range.queues.iter_mut().find(|(q, ..)| *q == queue) {
                 Some((.., until)) => *until = end.max(*until),
                 None => {

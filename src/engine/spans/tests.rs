@@ -15,10 +15,14 @@ fn number(name: Name<'_>) -> u32 {
     name
 }
 
+fn known(all: bool) -> Known {
+    if all { Known::All } else { Known::UntilNow }
+}
+
 /// What is written on tracks: `+name time queue` and `-name time queue`.
 fn settle(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
     let mut written = Vec::new();
-    spans.settle(now, all, |told| {
+    spans.settle(now, known(all), |told| {
         let Told::Edge(edge) = told else { return };
         let sign = if edge.begins { '+' } else { '-' };
         written.push(format!("{sign}{} {} q{}", number(edge.name), edge.time, edge.queue));
@@ -29,7 +33,7 @@ fn settle(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
 /// What is written beside queues: `name since-until queue`.
 fn wholes(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
     let mut written = Vec::new();
-    spans.settle(now, all, |told| {
+    spans.settle(now, known(all), |told| {
         let Told::Whole(whole) = told else { return };
         let Whole { since, until, queue, .. } = whole;
         written.push(format!("{} {since}-{until} q{queue}", number(whole.name())));
@@ -138,7 +142,7 @@ fn ranges_that_cross_have_tracks_of_their_own() {
     spans.work(1, 7, (10, 20), 0);
     spans.work(2, 7, (20, 30), 0);
     let mut sides = Vec::new();
-    spans.settle(0, true, |told| {
+    spans.settle(0, Known::All, |told| {
         if let Told::Edge(edge) = told {
             sides.push((edge.begins, edge.side.0, edge.time));
         }
@@ -160,7 +164,8 @@ fn memory_is_bounded() {
     settle(&mut spans, 0, false);
     assert!(spans.waiting.len() <= MOST_WAITING);
     settle(&mut spans, 0, true);
-    assert_eq!(spans.without_work, launches);
+    assert!(spans.unfollowed >= MOST_WAITING as u64);
+    assert_eq!(spans.without_work + spans.unfollowed, launches);
 }
 
 #[test]
@@ -305,4 +310,104 @@ fn wholes_have_a_bound() {
     }
     assert_eq!(wholes(&mut spans, SECOND, false).len(), 20_000);
     assert!(spans.ended.is_empty());
+}
+
+/// Steps of a training, whose gradients another thread computes: a forward and a backward range
+/// of the main thread each, with a launch of its own in the forward range.
+fn main_step(spans: &mut Spans, main: &mut u32, step: u64, now: u64) {
+    let (none, at) = (StrId::NONE, step * 100);
+    assert!(spans.begin(main, StrId(1), None, none, (at, true)));
+    spans.launch(*main, step * 2, (at + 10, false), now);
+    spans.end(*main, none, at + 20);
+    assert!(spans.begin(main, StrId(2), None, none, (at + 30, true)));
+    spans.end(*main, none, at + 50);
+}
+
+/// The launch of the other thread, in the backward range.
+fn gradient_step(spans: &mut Spans, step: u64, now: u64) {
+    spans.launch(0, step * 2 + 1, (step * 100 + 40, true), now);
+}
+
+/// What a queue did for these steps, and what is shown of it.
+fn worked_steps(spans: &mut Spans, steps: std::ops::Range<u64>) -> Vec<String> {
+    let mut expected = Vec::new();
+    for (launch, name) in steps.flat_map(|step| [(step * 2, 1), (step * 2 + 1, 2)]) {
+        let (start, end) = (launch * 10, launch * 10 + 5);
+        spans.work(launch, 7, (start, end), 0);
+        expected.extend([format!("+{name} {start} q7"), format!("-{name} {end} q7")]);
+    }
+    expected
+}
+
+/// The queue of the thread that computes gradients is read far ahead of the main thread's.
+#[test]
+fn work_for_another_thread_that_is_read_later() {
+    let (mut spans, mut main) = (spans(), 0);
+    (1..5).for_each(|step| gradient_step(&mut spans, step, 0));
+    (1..3).for_each(|step| main_step(&mut spans, &mut main, step, 0));
+    (5..9).for_each(|step| gradient_step(&mut spans, step, 0));
+    (3..9).for_each(|step| main_step(&mut spans, &mut main, step, 0));
+    let expected = worked_steps(&mut spans, 1..9);
+    assert_eq!(settle(&mut spans, 0, true), expected);
+    assert_eq!((spans.without_work, spans.unfollowed, spans.moved), (0, 0, 0));
+}
+
+/// Also when it takes a while until the rest is read.
+#[test]
+fn the_main_thread_waits_for_queues_that_are_not_read_up() {
+    for gradients_first in [true, false] {
+        let (mut spans, mut main) = (spans(), 0);
+        let mut first = |spans: &mut Spans, first: bool| {
+            let mut step = |step| match first == gradients_first {
+                true => gradient_step(spans, step, 0),
+                false => main_step(spans, &mut main, step, 0),
+            };
+            (1..9).for_each(&mut step);
+        };
+        first(&mut spans, true);
+        let expected = worked_steps(&mut spans, 1..9);
+        spans.settle(9 * SECOND, Known::Part, |told| panic!("{told:?} is too soon"));
+        first(&mut spans, false);
+        assert_eq!(settle(&mut spans, 9 * SECOND, false), expected);
+        assert_eq!((spans.without_work, spans.unfollowed, spans.moved), (0, 0, 0));
+    }
+}
+
+/// A launch may be read after the ranges around it, and others, were gone over.
+#[test]
+fn launches_that_are_read_too_late_are_counted_and_not_shown_elsewhere() {
+    let (mut spans, mut main) = (spans(), 0);
+    let none = StrId::NONE;
+    assert!(spans.begin(&mut main, StrId(3), None, none, (0, true)));
+    main_step(&mut spans, &mut main, 1, 0);
+    assert!(spans.begin(&mut main, StrId(4), None, none, (200, true)));
+    let _ = worked_steps(&mut spans, 1..2);
+    assert_eq!(settle(&mut spans, 9 * SECOND, false), ["+3 20 q7", "+1 20 q7", "-1 25 q7"]);
+    gradient_step(&mut spans, 1, 9 * SECOND);
+    spans.work(3, 7, (30, 35), 9 * SECOND);
+    assert_eq!(settle(&mut spans, 9 * SECOND, true), ["-3 35 q7"]);
+    assert_eq!((spans.without_work, spans.unfollowed), (0, 1));
+}
+
+#[test]
+fn ranges_that_are_too_deep_are_counted() {
+    let (mut spans, mut line) = (spans(), 0);
+    (0..DEEPEST).for_each(|_| begin(&mut spans, &mut line, 1));
+    assert!(!spans.begin(&mut line, StrId(2), None, StrId::NONE, (0, false)));
+    assert_eq!(spans.too_deep, 1);
+}
+
+/// What is launched for the main thread is none of the thread's that gets its line.
+#[test]
+fn the_line_of_the_main_thread_is_given_to_others() {
+    let (mut spans, mut main, mut other) = (spans(), 0, 0);
+    let none = StrId::NONE;
+    assert!(spans.begin(&mut main, StrId(1), None, none, (0, true)));
+    spans.end(main, none, 10);
+    settle(&mut spans, 2 * SECOND, false);
+    spans.thread_ended(main);
+    assert!(spans.begin(&mut other, StrId(2), None, none, (20, false)));
+    spans.launch(0, 7, (30, true), 0);
+    spans.work(7, 5, (100, 200), 0);
+    assert!(settle(&mut spans, 0, true).is_empty());
 }
