@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "kymograph-";
 /// An empty file: its path is what processes are told.
 const CONTROL: &str = "control";
-/// What processes of other users write to, which cannot join: a line for each, with its user. Everybody who knows the folder's name may add to it, and nobody else may read it.
+/// What processes of other users write to, which cannot join: a line for each, with its user.
+/// Everybody who knows the folder's name may add to it, and nobody else may read it.
 const LEFT_OUT: &str = "left-out";
 /// How much of that is read.
 const LONGEST: u64 = 64 << 10;

@@ -146,18 +146,31 @@ impl Engine {
         let uuid = self.process.thread_uuid(tid);
         let correlation = self.process.correlation;
         let mut thread = Thread::new(reader, self.sequences.take(), uuid, name, correlation);
-        self.origin.learn_names();
-        let known = self.shared.host.thread_name(tid).or_else(|| self.origin.name_given_to(tid));
-        if let Some(name) = known {
+        thread.given = self.name_given_to(tid);
+        if let Some(name) = thread.given.clone() {
             thread.rename(&name);
         }
         thread
+    }
+
+    /// What the program calls a thread apart from what that one records itself.
+    fn name_given_to(&self, tid: u32) -> Option<Vec<u8>> {
+        self.origin.learn_names();
+        self.shared.host.thread_name(tid).or_else(|| self.origin.name_given_to(tid))
     }
 
     /// A thread ended.
     fn part(&mut self, mut thread: Thread) {
         thread.decide_all(&mut self.context());
         self.process.spans.thread_ended(thread.line);
+        // Another thread may have renamed it in the meantime, in a queue that is read later.
+        let given = self.name_given_to(thread.tid);
+        if given != thread.given
+            && let Some(name) = given
+        {
+            thread.rename(&name);
+            thread.describe_if_due(&mut self.context());
+        }
         let losses = thread.reader.losses();
         let untold = thread.untold(losses.events());
         if untold > 0 {

@@ -41,10 +41,11 @@ pub struct Thread {
     name: Vec<u8>,
     /// Whether the program gave the name.
     named: bool,
+    /// What the program called it, apart from what it recorded, when it recorded first.
+    pub given: Option<Vec<u8>>,
     described: bool,
-    /// Slices open on the thread's own track, and those that are undecided.
+    /// Slices open on the thread's own track, and those that are undecided: how many, below.
     pub(super) stack: Vec<Open>,
-    /// How many of these are undecided.
     pub(super) undecided: usize,
     /// Slices open on side tracks, by nesting stack.
     pub(super) sides: HashMap<StrId, Vec<Open>>,
@@ -53,8 +54,7 @@ pub struct Thread {
     /// Records waiting for an end to be known.
     held: Vec<Slot>,
     pub(super) last_time: u64,
-    /// The nesting stack of the open leaf, if its beginning was written already: the
-    /// lane's next record repeats it.
+    /// The nesting stack of the open leaf whose beginning was written, and comes once more.
     peeked: Option<StrId>,
     /// Losses that `Lost` records told of.
     told: u64,
@@ -84,6 +84,7 @@ impl Thread {
             uuid,
             name,
             named: false,
+            given: None,
             described: false,
             stack: Vec::new(),
             undecided: 0,
