@@ -18,8 +18,7 @@ use super::record::{Decoded, category, record_len, stack_of};
 use crate::queue::Reader;
 use crate::recording::Side;
 
-/// Slices on one track, one inside the other. trace_processor drops slices deeper than
-/// 512; deeper ones go to further tracks.
+/// Slices on a track, one inside the other: trace_processor drops those deeper than 512.
 const MAX_DEPTH: usize = 500;
 /// What threads are called that compute gradients for another one, which waits for them.
 const AUTOGRAD: &[u8] = b"pt_autograd_";
@@ -342,7 +341,8 @@ impl Thread {
             Name::Id(_) => None,
         };
         let mut span = None;
-        if head.tag & OPERATOR == 0 {
+        // A call that launches is no range, though one that is under way begins like one.
+        if head.tag & OPERATOR == 0 && decoded.launched.is_empty() {
             if !stack.is_none() {
                 cx.process.steps.range(decoded.text(head.site, cx.strings));
             }
