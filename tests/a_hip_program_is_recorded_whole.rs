@@ -193,121 +193,6 @@ fn hip_and_cuda_have_the_same_structure() {
 }
 
 #[test]
-fn both_in_one_program() {
-    let script = "kernel k dur=5us\ncopy htod 64\nkernel k stream=13\nsync\n";
-    let cuda = fakes::Machine::with("12.9");
-    for version in VERSIONS {
-        let prepare = |command: &mut std::process::Command| cuda.prepare(command);
-        let machine = Machine::with(version);
-        let recorded = machine.record_with(prepare, "--both", script, &["--exit", "3"]);
-        recorded.ended(3);
-        recorded.trace.assert_clean();
-        let gpus = "SELECT model FROM gpu ORDER BY 1";
-        assert_eq!(recorded.trace.strings(gpus), ["Fake GPU 0", "Fake Instinct"]);
-        assert_eq!(recorded.kernels(), 4);
-        let tracks = "SELECT count(DISTINCT track_id) FROM gpu_slice";
-        assert_eq!(recorded.trace.one_i64(tracks), 4, "two streams of each");
-        // Correlation ids of both begin at 1: arrows must not cross.
-        recorded.every_launch_has_its_arrow();
-        let copies = "SELECT c.name || ' -> ' || g.name FROM flow JOIN slice c ON c.id = slice_out
-                      JOIN gpu_slice g ON g.id = slice_in WHERE g.name LIKE 'Memcpy%' ORDER BY 1";
-        assert_eq!(
-            recorded.trace.strings(copies),
-            [
-                "cudaMemcpyAsync -> Memcpy HtoD (Pinned -> Device)",
-                "hipMemcpyAsync -> Memcpy HtoD (Host -> Device)",
-            ]
-        );
-    }
-}
-
-/// Each vendor, and each process, counts its devices from 0; in a trace they are told apart, and
-/// the one that two processes use is one.
-#[test]
-fn devices_of_several_processes_have_numbers_of_their_own() {
-    let (cuda, hip) = (fakes::Machine::with("12.9").devices(2), Machine::with("1.3"));
-    let prepare = |command: &mut std::process::Command| {
-        cuda.prepare(command);
-        hip.prepare(command);
-    };
-    let script = hip.script("kernel k dur=5us\nkernel k dur=5us stream=13\nsync\n");
-    let other = cuda.script("kernel k dur=5us device=1\nsync device=1\n");
-    let program = fakes::example("fake_cuda_program");
-    let run = |api: &str, script: &std::path::Path| {
-        format!("{} {api} {}", program.display(), script.display())
-    };
-    // One with both, and two with one each, of which one sees only the second of two GPUs.
-    let commands =
-        [run("--both", &script), run("--hip", &script), run("--cuda", &other)].join("\n");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("commands");
-    std::fs::write(&file, commands).unwrap();
-    let recorded = rocm::cuda::record_on(prepare, "/bin/sh".as_ref(), &file, &[]);
-    recorded.ended(0);
-    recorded.trace.assert_clean();
-    let gpus = "SELECT gpu, name, vendor FROM gpu ORDER BY gpu";
-    assert_eq!(
-        recorded.trace.table(gpus),
-        "gpu  name                   vendor\n\
-         0    GPU 0 · Fake GPU 0     NVIDIA\n\
-         1    GPU 1 · Fake GPU 1     NVIDIA\n\
-         2    GPU 2 · Fake Instinct  AMD\n"
-    );
-    let work = "SELECT extract_arg(t.dimension_arg_set_id, 'ugpu') AS gpu, count(*) AS kernels
-                FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id GROUP BY 1 ORDER BY 1";
-    assert_eq!(recorded.trace.table(work), "gpu  kernels\n0    2\n1    1\n2    4\n");
-    // As in Kineto's JSON, where a device's number is all that there is.
-    let json = recorded.json();
-    let kernels = json["traceEvents"].as_array().unwrap().iter();
-    let kernels = kernels.filter(|event| event["cat"] == "kernel");
-    let mut pids: Vec<_> = kernels.map(|event| event["pid"].as_i64().unwrap()).collect();
-    pids.sort_unstable();
-    assert_eq!(pids, [0, 0, 1, 2, 2, 2, 2]);
-    let devices = json["deviceProperties"].as_array().unwrap();
-    assert_eq!(devices.iter().map(|it| it["id"].as_i64().unwrap()).collect::<Vec<_>>(), [0, 1, 2]);
-}
-
-/// What CUDA calls device 0 is another vendor's in this trace: everything that says a device's
-/// number says that of the trace.
-#[test]
-fn what_tells_of_a_device_has_its_number_in_the_trace() {
-    let (cuda, hip) = (fakes::Machine::with("12.9").devices(2), Machine::with("1.3"));
-    let prepare = |command: &mut std::process::Command| {
-        cuda.prepare(command);
-        hip.prepare(command);
-    };
-    let one = hip.script("kernel hip dur=5us\nsync\n");
-    let other = cuda.script("kernel cuda dur=900us\nsync\ncopy peer:1 64\nsync\n");
-    let program = fakes::example("fake_cuda_program");
-    let line = |api: &str, script: &std::path::Path| {
-        format!("{} {api} {}\n", program.display(), script.display())
-    };
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("commands");
-    std::fs::write(&file, line("--hip", &one) + &line("--cuda", &other)).unwrap();
-    let all_args = ["--", "--set", "ALL_ARGS=1"];
-    let recorded = rocm::cuda::record_on(prepare, "/bin/sh".as_ref(), &file, &all_args);
-    recorded.ended(0);
-    recorded.trace.assert_clean();
-    let said = "SELECT name, extract_arg(arg_set_id, 'device') AS device,
-                       extract_arg(arg_set_id, 'fromDevice') AS source,
-                       extract_arg(arg_set_id, 'toDevice') AS target
-                FROM gpu_slice ORDER BY name";
-    assert_eq!(
-        recorded.trace.table(said),
-        "name                            device  source  target\n\
-         Memcpy PtoP (Device -> Device)  1       1       2\n\
-         cuda                            1       NULL    NULL\n\
-         hip                             0       NULL    NULL\n"
-    );
-    let groups = "SELECT DISTINCT name FROM track WHERE name LIKE 'GPU % synchronization'";
-    assert_eq!(recorded.trace.strings(groups), ["GPU 1 synchronization"]);
-    // As Kineto has it: on the row of the device, with its number.
-    let lines = recorded.json_lines(&["\"cuda_sync\""]);
-    assert!(!lines.is_empty() && lines.iter().all(|it| it.contains("\"pid\": 1")), "{lines:#?}");
-}
-
-#[test]
 fn streams_and_devices_and_graphs() {
     let script = "\
         graph 5\nkernel a\nkernel b dur=2us\ncopy dtod 64\nset 8\nend\n\
@@ -393,19 +278,6 @@ fn a_handle_that_is_used_again_is_another_stream() {
 }
 
 #[test]
-fn graphs_as_a_whole() {
-    let script = "graph 5\nkernel a\nkernel b dur=2us\nend\nrepeat 10\nlaunch 5\nend\nsync\n";
-    let types = ["--", "--set", "ACTIVITY_TYPES=kernel,graph_trace,cuda_runtime"];
-    let recorded = Machine::with("1.3").record(script, &types);
-    recorded.ended(0);
-    recorded.trace.assert_clean();
-    let graphs = "SELECT name, count(*) AS n, sum(dur) AS dur FROM slice
-                  WHERE category = 'graph_trace' GROUP BY 1";
-    assert_eq!(recorded.trace.table(graphs), "name       n   dur\nHIP graph  10  30000\n");
-    assert_eq!(recorded.kernels(), 20);
-}
-
-#[test]
 fn collectives_marks_memory_and_overhead() {
     let script = "\
         call roctxRangePushA:outer\ncall roctxRangeStartA:free\n\
@@ -444,78 +316,6 @@ fn collectives_marks_memory_and_overhead() {
         let count = "ncclAllReduce: count=1024";
         let only = "s.name = 'ncclAllReduce' AND key = 'debug.count'";
         assert_eq!(args(&recorded, "slice", only), [count]);
-    }
-}
-
-/// What is recorded on request: pages that move, waits for events, calls of HSA.
-#[test]
-fn pages_waits_and_calls_of_hsa_on_request() {
-    let script = "\
-        kernel a dur=50us stream=13\nrecord event=1 stream=13\n\
-        kernel first stream=17\nwait event=1 stream=17\nkernel b stream=17\n\
-        memory unified-htod address=65536 8192 dur=9us\nmemory unified-faults 1 dur=3us\n\
-        call hsa_memory_allocate:4096\ncall hsa_agent_get_info\nsync\n";
-    let record = |version, types: &str| {
-        let types = format!("ACTIVITY_TYPES={types}");
-        let recorded = Machine::with(version).record(script, &["--", "--set", &types]);
-        recorded.ended(0);
-        recorded.trace.assert_clean();
-        let kernels = "SELECT count(*) FROM gpu_slice WHERE name IN ('a', 'first', 'b')";
-        assert_eq!(recorded.trace.one_i64(kernels), 3, "{version}: {:#?}", recorded.facts);
-        recorded
-    };
-    let pages = "SELECT name, dur, extract_arg(arg_set_id, 'debug.bytes') AS bytes,
-                        extract_arg(arg_set_id, 'debug.fromDevice') AS source,
-                        extract_arg(arg_set_id, 'debug.toDevice') AS target
-                 FROM slice WHERE category = 'unified_memory' ORDER BY name";
-    let waits = "SELECT s.name, substr(t.name, 1, 10) AS row FROM gpu_slice s
-                 JOIN gpu_track t ON t.id = s.track_id WHERE s.name LIKE '%Wait%'";
-    let hsa = "SELECT name FROM slice WHERE category = 'hsa_api'";
-    for version in ["0.6", "1.0", "1.3"] {
-        let recorded = record(version, "kernel,unified_memory,hip_sync,hsa_api");
-        let expected = "name                         dur   bytes  source  target\n\
-                        GPU page fault: write, moved  3000  NULL   NULL    NULL\n\
-                        Pages moved: GPU page fault   9000  8192   -1      0\n";
-        let found = recorded.trace.table(pages);
-        // ROCm 6 has records of pages of another kind, which nobody asks for.
-        if version != "0.6" {
-            let squeezed = |text: &str| text.replace("  ", " ").replace("  ", " ");
-            assert_eq!(squeezed(&found), squeezed(expected), "{version}");
-        }
-        assert_eq!(recorded.trace.strings(hsa), ["hsa_memory_allocate"], "{version}");
-        let waited = recorded.trace.table(waits);
-        let there = version == "1.3";
-        assert_eq!(waited.contains("Stream Wait Event"), there, "{version}: {waited}");
-    }
-    // And nothing of it unless it is asked for.
-    let recorded = record("1.3", "kernel");
-    assert_eq!(recorded.trace.strings(hsa), [""; 0]);
-    assert_eq!(recorded.trace.one_i64("SELECT count(*) FROM gpu_slice"), 3);
-}
-
-#[test]
-fn roctx_pauses_and_names() {
-    let script = "\
-        call roctxNameOsThread:worker-of-mine\ncall roctxRangePushA:outer\n\
-        call roctxProfilerPause:0\ncall roctxRangePushA:hidden\ncall roctxRangePop\n\
-        call roctxProfilerResume:0\ncall roctxProfilerPause:77\n\
-        call roctxNameHipStream:13\nkernel on stream=13\n\
-        call roctxRangePushA:seen\nkernel k\ncall roctxRangePop\ncall roctxRangePop\nsync\n";
-    for version in VERSIONS {
-        let recorded = Machine::with(version).record(script, &[]);
-        recorded.ended(0);
-        recorded.trace.assert_clean();
-        let said = "SELECT name FROM slice WHERE category = 'roctx' ORDER BY ts";
-        assert_eq!(
-            recorded.trace.strings(said),
-            ["outer", "annotations paused", "annotations resumed", "seen"],
-            "{version}"
-        );
-        let names = "SELECT count(*) FROM thread WHERE name = 'worker-of-mine'";
-        assert_eq!(recorded.trace.one_i64(names), 1, "{version}");
-        let rows = "SELECT DISTINCT t.name FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
-                    WHERE t.name NOT LIKE '% annotations' ORDER BY 1";
-        assert_eq!(recorded.trace.strings(rows), ["Stream 000", "Stream 001 loader"], "{version}");
     }
 }
 
@@ -578,33 +378,6 @@ fn work_under_way_at_exit() {
              slow   1  300000000\n"
         );
     }
-}
-
-#[test]
-fn what_is_recorded_can_be_chosen() {
-    let script = "kernel k\nkernel k stream=13\ncopy htod 8\nset 8 stream=13\n\
-                  call ncclAllReduce:8\ncall hipMalloc\nsync\n";
-    let of = |types: &str| {
-        let types = format!("ACTIVITY_TYPES={types}");
-        let recorded = Machine::with("1.0").record(script, &["--", "--set", &types]);
-        recorded.ended(0);
-        recorded.trace.assert_clean();
-        let work = "SELECT name FROM gpu_slice GROUP BY name ORDER BY name";
-        let calls = "SELECT DISTINCT category FROM slice
-                     WHERE category IN ('cuda_runtime', 'collective_comm') ORDER BY 1";
-        let rows = "SELECT count(DISTINCT track_id) FROM gpu_slice";
-        let trace = &recorded.trace;
-        (trace.strings(work), trace.strings(calls), trace.one_i64(rows))
-    };
-    let (copy, set) = ("Memcpy HtoD (Host -> Device)", "Memset (Device)");
-    let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
-    // Streams are known though the calls are not shown.
-    assert_eq!(of("kernel"), (texts(&["k"]), texts(&[]), 2));
-    assert_eq!(of("gpu_memset,CPU_OP"), (texts(&[set]), texts(&[]), 1));
-    assert_eq!(of("gpu_memcpy,hip_runtime"), (texts(&[copy]), texts(&["cuda_runtime"]), 1));
-    assert_eq!(of("kernel,collective_comm"), (texts(&["k"]), texts(&["collective_comm"]), 2));
-    assert_eq!(of("cuda_runtime"), (texts(&[]), texts(&["cuda_runtime"]), 0));
-    assert_eq!(of("xpu_runtime"), (texts(&[]), texts(&[]), 0));
 }
 
 /// Unlike CUPTI, the library serves several tools.

@@ -2,24 +2,22 @@
 //!
 //! Slices on a thread's track must nest. Scopes do, and so do the ranges of one NVTX or
 //! ITT domain; ranges of two domains on one thread may cross. See [`super::nesting`] for
-//! which of them get a track of their own.
+//! which of them get a track of their own, and [`rows`] for the tracks' names.
 
 use std::collections::HashMap;
 
-use kymograph_protos::packet::{Event, EventType, Name, Sequence, Strings, ThreadTrack, Track};
+use kymograph_protos::packet::{Event, EventType, Name, Sequence};
 use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
-use kymograph_protos::rows;
 
 use super::context::Context;
 use super::edges::{self, Edges};
-use super::identity::mix;
-use super::nesting::{self, Begun, Open, Pass, Place};
+use super::nesting::{self, Open, Pass, Place};
 use super::record::{Decoded, category, record_len, stack_of};
 use crate::queue::Reader;
 use crate::recording::Side;
 
-/// Slices on a track, one inside the other: trace_processor drops those deeper than 512.
-const MAX_DEPTH: usize = 500;
+mod rows;
+
 /// What threads are called that compute gradients for another one, which waits for them.
 const AUTOGRAD: &[u8] = b"pt_autograd_";
 /// Slots held back at most while an end is awaited.
@@ -101,28 +99,6 @@ impl Thread {
 
     pub fn name(&self) -> &[u8] {
         &self.name
-    }
-
-    /// Gives the thread another name; it is described again before its next event.
-    pub fn rename(&mut self, name: &[u8]) {
-        self.named = true;
-        if self.name != name {
-            self.name = name.to_vec();
-            self.described = false;
-        }
-    }
-
-    /// Takes over what the system calls the thread now, unless the program named it.
-    pub fn refresh_name(&mut self, cx: &mut Context<'_>) {
-        if self.named || !self.described {
-            return;
-        }
-        if let Some(name) = cx.origin.thread_name(self.tid)
-            && name != self.name
-        {
-            self.name = name;
-            self.describe(cx);
-        }
     }
 
     /// How many of `dropped` losses no `Lost` record told of.
@@ -471,54 +447,6 @@ impl Thread {
         self.last_time
     }
 
-    /// Forgets what was said: a chapter ends.
-    pub fn expire(&mut self) {
-        self.sequence.expire();
-        self.described = false;
-        self.siblings.clear();
-    }
-
-    /// Says anew what is open.
-    pub fn restate(&mut self, cx: &mut Context<'_>) {
-        let mut decoded = std::mem::take(&mut self.decoded);
-        for depth in 0..self.stack.len() {
-            if !self.stack[depth].written {
-                continue;
-            }
-            self.track_at(depth, cx);
-            let begun = std::mem::take(&mut self.stack[depth].begun);
-            self.begin_again(&begun, self.stack[depth].track, &mut decoded, cx);
-            self.stack[depth].begun = begun;
-        }
-        let sides = std::mem::take(&mut self.sides);
-        for (stack, open) in sides.iter().filter(|(_, open)| !open.is_empty()) {
-            self.side_track(*stack, cx);
-            open.iter()
-                .for_each(|open| self.begin_again(&open.begun, open.track, &mut decoded, cx));
-        }
-        self.sides = sides;
-        self.decoded = decoded;
-    }
-
-    pub(super) fn begin_again(
-        &mut self,
-        begun: &Begun,
-        track: u64,
-        decoded: &mut Decoded,
-        cx: &mut Context<'_>,
-    ) {
-        if !begun.record.is_empty() {
-            let (head, _) = decoded.read(&begun.record, cx.strings);
-            if cx.chapters {
-                decoded.leave_flows_open();
-            }
-            if cx.began_early(&head) {
-                edges::mark(decoded, &cx.origin.words, Side::Opens);
-            }
-            self.emit(EventType::Begin, begun.time, track, &head, decoded, cx);
-        }
-    }
-
     /// Tells the watch of slices that take too long already.
     pub fn watch(&mut self, now: u64, cx: &mut Context<'_>) {
         let sides = self.sides.values_mut().flatten();
@@ -526,75 +454,5 @@ impl Thread {
             let name = open.bytes.as_deref().map_or(Name::Id(open.site), Name::Bytes);
             open.watched = cx.took(name, now.saturating_sub(open.begun.time));
         }
-    }
-
-    /// Makes sure that the sequence and the thread's track are there to write to.
-    #[inline]
-    fn ready(&mut self, cx: &mut Context<'_>) {
-        if self.sequence.is_stale(cx.clocks.boottime) {
-            self.sequence.restart(cx.out, self.uuid, &cx.stated, cx.clocks.boottime, false);
-            self.described = false;
-        }
-        if !self.described {
-            self.described = true;
-            self.describe(cx);
-        }
-    }
-
-    /// Writes a new name after which the thread has recorded nothing.
-    pub fn describe_if_due(&mut self, cx: &mut Context<'_>) {
-        if self.sequence.is_started() && !self.described {
-            self.ready(cx);
-        }
-    }
-
-    #[cold]
-    fn describe(&mut self, cx: &mut Context<'_>) {
-        cx.process.threads.insert(self.tid);
-        let track = ThreadTrack {
-            uuid: self.uuid,
-            parent: cx.process.uuid,
-            pid: cx.process.pid,
-            tid: self.tid,
-            name: &self.name,
-            rank: rows::thread_rank(cx.process.pid.into(), self.tid.into(), &self.name),
-        };
-        track.write(cx.out, self.sequence.id());
-    }
-
-    /// The track of slices at this depth: the thread's own (0), or one for the slices that
-    /// are too deep for it.
-    #[inline]
-    pub(super) fn track_at(&mut self, depth: usize, cx: &mut Context<'_>) -> u64 {
-        match depth / MAX_DEPTH {
-            0 => 0,
-            part => {
-                let from = part * MAX_DEPTH;
-                self.sibling(part as u64, &format!("from depth {from}"), cx)
-            }
-        }
-    }
-
-    /// The track of slices of a nesting stack that cross others.
-    pub(super) fn side_track(&mut self, stack: StrId, cx: &mut Context<'_>) -> u64 {
-        let category = match stack {
-            StrId::NONE => "scopes".into(),
-            stack => String::from_utf8_lossy(cx.strings.text(stack).bytes),
-        };
-        self.sibling(1 << 32 | u64::from(stack.0), &category, cx)
-    }
-
-    #[cold]
-    fn sibling(&mut self, key: u64, what: &str, cx: &mut Context<'_>) -> u64 {
-        let uuid = mix(&[self.uuid, key]);
-        if !self.siblings.contains(&uuid) {
-            self.siblings.push(uuid);
-            let thread = String::from_utf8_lossy(&self.name);
-            let name = format!("{thread} {} · {what}", self.tid);
-            let track =
-                Track { uuid, parent: self.uuid, name: name.as_bytes(), ..Track::default() };
-            track.write(cx.out, self.sequence.id());
-        }
-        uuid
     }
 }
