@@ -8,6 +8,8 @@
 //!   place that knows Perfetto's encoding rules.
 //! * [`perfetto`]: prost messages of the subset of Perfetto's schema that is used, for
 //!   cold packets and for decoding.
+//! * [`fields`]: the numbers of the fields of those messages, for packets that are encoded and
+//!   decoded by hand.
 
 pub mod device;
 pub mod packet;
@@ -23,3 +25,9 @@ pub use recorder::Recorder;
 #[rustfmt::skip]
 #[path = "generated/perfetto.protos.rs"]
 pub mod perfetto;
+
+/// Numbers of fields, generated from `proto/perfetto.proto`: `fields::track_event::NAME_IID`.
+#[allow(missing_docs)]
+#[rustfmt::skip]
+#[path = "generated/fields.rs"]
+pub mod fields;

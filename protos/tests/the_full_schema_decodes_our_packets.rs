@@ -5,8 +5,8 @@ mod schema;
 
 use kymograph_protos::device::{GpuApi, Stage};
 use kymograph_protos::packet::{
-    Activity, Arg, Correlation, CounterValue, Event, EventType, Fact, Gpu, Kernel, Launch, Name,
-    ProcessTrack, Queue, Sequence, Snapshot, Strings, Text, ThreadTrack, Track, Value, gpu_info,
+    Activity, Arg, Correlation, CounterValue, Device, Event, EventType, Fact, Kernel, Launch, Name,
+    ProcessTrack, Queue, Sequence, Snapshot, Strings, Text, ThreadTrack, Track, Value, devices,
     trace_attributes, trace_stats,
 };
 use kymograph_protos::{CounterUnit, StrId};
@@ -89,9 +89,14 @@ fn everything() -> Vec<u8> {
         args: &args,
     };
     sequence.activity(&mut out, &Words, &activity);
-    let gpu =
-        Gpu { name: b"GPU 0", model: b"H200", vendor: b"NVIDIA", uuid: &[7; 16], ..Gpu::default() };
-    gpu_info(&mut out, 3, 5_050, &[gpu]);
+    let gpu = Device {
+        name: b"GPU 0",
+        model: b"H200",
+        vendor: b"NVIDIA",
+        uuid: &[7; 16],
+        ..Device::default()
+    };
+    devices(&mut out, 3, 5_050, &[gpu]);
     trace_attributes(&mut out, 3, &[("rank", Fact::Number(3)), ("job", Fact::Text("llm"))]);
     trace_stats(&mut out, 3, 1 << 20, 42, &[3]);
     out

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use kymograph_protos::device::Vendor;
-use kymograph_protos::packet::{self, Arg, Gpu, Name, Strings, Value};
+use kymograph_protos::packet::{self, Arg, Device, Name, Strings, Value};
 use kymograph_protos::rows;
 
 use super::identity::mix;
@@ -90,11 +90,11 @@ impl Inventory {
         let Some(last) = self.items.iter().map(|item| item.place).max() else { return };
         let rows: Vec<String> = self.items.iter().map(Item::row).collect();
         // Readers count; what is empty says nothing of the device that another process has there.
-        let mut all = vec![Gpu::default(); last as usize + 1];
+        let mut all = vec![Device::default(); last as usize + 1];
         for (item, row) in self.items.iter().zip(&rows) {
-            all[item.place as usize] = item.as_gpu(row);
+            all[item.place as usize] = item.as_device(row);
         }
-        packet::gpu_info(out, sequence, time, &all);
+        packet::devices(out, sequence, time, &all);
     }
 
     /// The arguments of something that a vendor's device did, with the numbers that the trace has
@@ -190,18 +190,18 @@ impl Item {
     }
 
     /// The device, with the facts that have a place of their own in it.
-    fn as_gpu<'a>(&'a self, row: &'a str) -> Gpu<'a> {
+    fn as_device<'a>(&'a self, row: &'a str) -> Device<'a> {
         let (name, model) = (row.as_bytes(), &self.name[..]);
-        let mut gpu = Gpu { name, model, uuid: &self.uuid, ..Gpu::default() };
+        let mut device = Device { name, model, uuid: &self.uuid, ..Device::default() };
         for (key, value) in &self.facts {
             match key.as_slice() {
-                b"vendor" => gpu.vendor = value.as_bytes(),
-                b"architecture" => gpu.architecture = value.as_bytes(),
-                b"pci" => gpu.pci = value.as_bytes(),
-                _ => gpu.facts.push((key, value.clone())),
+                b"vendor" => device.vendor = value.as_bytes(),
+                b"architecture" => device.architecture = value.as_bytes(),
+                b"pci" => device.pci = value.as_bytes(),
+                _ => device.facts.push((key, value.clone())),
             }
         }
-        gpu
+        device
     }
 }
 

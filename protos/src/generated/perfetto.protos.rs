@@ -38,7 +38,7 @@ pub struct TracePacket {
     pub machine_id: ::core::option::Option<u32>,
     #[prost(
         oneof = "trace_packet::Data",
-        tags = "6, 11, 35, 36, 45, 50, 52, 53, 60, 71, 72, 89, 126, 128, 129, 133"
+        tags = "2, 6, 11, 35, 36, 43, 44, 45, 50, 52, 53, 60, 71, 72, 89, 126, 128, 129, 133"
     )]
     pub data: ::core::option::Option<trace_packet::Data>,
     /// The sequence: one writer, whose packets are in order and share interned data, defaults
@@ -47,6 +47,8 @@ pub struct TracePacket {
     pub optional_trusted_packet_sequence_id: ::core::option::Option<
         trace_packet::OptionalTrustedPacketSequenceId,
     >,
+    #[prost(oneof = "trace_packet::OptionalTrustedUid", tags = "3")]
+    pub optional_trusted_uid: ::core::option::Option<trace_packet::OptionalTrustedUid>,
 }
 /// Nested message and enum types in `TracePacket`.
 pub mod trace_packet {
@@ -157,6 +159,8 @@ pub mod trace_packet {
     }
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Data {
+        #[prost(message, tag = "2")]
+        ProcessTree(super::ProcessTree),
         #[prost(message, tag = "6")]
         ClockSnapshot(super::ClockSnapshot),
         #[prost(message, tag = "11")]
@@ -165,6 +169,11 @@ pub mod trace_packet {
         TraceStats(super::TraceStats),
         #[prost(bytes, tag = "36")]
         SynchronizationMarker(::prost::alloc::vec::Vec<u8>),
+        /// How traces described processes and threads before there were track descriptors.
+        #[prost(message, tag = "43")]
+        ProcessDescriptor(super::ProcessDescriptor),
+        #[prost(message, tag = "44")]
+        ThreadDescriptor(super::ThreadDescriptor),
         #[prost(message, tag = "45")]
         SystemInfo(super::SystemInfo),
         /// A deflated Trace.
@@ -198,6 +207,11 @@ pub mod trace_packet {
     pub enum OptionalTrustedPacketSequenceId {
         #[prost(uint32, tag = "10")]
         TrustedPacketSequenceId(u32),
+    }
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum OptionalTrustedUid {
+        #[prost(int32, tag = "3")]
+        TrustedUid(i32),
     }
 }
 /// What the packets of a sequence that say nothing else have.
@@ -472,6 +486,33 @@ pub struct ThreadDescriptor {
     #[prost(string, optional, tag = "5")]
     pub thread_name: ::core::option::Option<::prost::alloc::string::String>,
 }
+/// The processes and threads of the machine.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessTree {
+    #[prost(message, repeated, tag = "1")]
+    pub processes: ::prost::alloc::vec::Vec<process_tree::Process>,
+    #[prost(message, repeated, tag = "2")]
+    pub threads: ::prost::alloc::vec::Vec<process_tree::Thread>,
+}
+/// Nested message and enum types in `ProcessTree`.
+pub mod process_tree {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Process {
+        #[prost(int32, optional, tag = "1")]
+        pub pid: ::core::option::Option<i32>,
+        #[prost(string, repeated, tag = "3")]
+        pub cmdline: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Thread {
+        #[prost(int32, optional, tag = "1")]
+        pub tid: ::core::option::Option<i32>,
+        #[prost(string, optional, tag = "2")]
+        pub name: ::core::option::Option<::prost::alloc::string::String>,
+        #[prost(int32, optional, tag = "3")]
+        pub tgid: ::core::option::Option<i32>,
+    }
+}
 /// Makes a track that of a counter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CounterDescriptor {
@@ -615,6 +656,8 @@ pub struct TrackEvent {
     pub terminating_flow_ids: ::prost::alloc::vec::Vec<u64>,
     #[prost(double, optional, tag = "57")]
     pub callstack_weight: ::core::option::Option<f64>,
+    #[prost(message, optional, tag = "21")]
+    pub log_message: ::core::option::Option<LogMessage>,
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: ::prost::alloc::vec::Vec<DebugAnnotation>,
     #[prost(message, optional, tag = "6")]
@@ -872,6 +915,14 @@ pub mod track_event {
         SourceLocationIid(u64),
     }
 }
+/// A line of a log, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogMessage {
+    #[prost(uint64, optional, tag = "1")]
+    pub source_location_iid: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "2")]
+    pub body_iid: ::core::option::Option<u64>,
+}
 /// What the track events of a sequence that say nothing else have.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TrackEventDefaults {
@@ -1020,6 +1071,8 @@ pub struct InternedData {
     pub debug_annotation_string_values: ::prost::alloc::vec::Vec<InternedString>,
     #[prost(message, repeated, tag = "43")]
     pub correlation_id_str: ::prost::alloc::vec::Vec<InternedString>,
+    #[prost(message, repeated, tag = "20")]
+    pub log_message_body: ::prost::alloc::vec::Vec<LogMessageBody>,
     #[prost(message, repeated, tag = "4")]
     pub source_locations: ::prost::alloc::vec::Vec<SourceLocation>,
     /// Callstacks, and what they are made of.
@@ -1083,6 +1136,14 @@ pub struct DebugAnnotationValueTypeName {
     pub iid: ::core::option::Option<u64>,
     #[prost(string, optional, tag = "2")]
     pub name: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// The text of a line of a log.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogMessageBody {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: ::core::option::Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub body: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Any other string. Bytes: it need not be UTF-8.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

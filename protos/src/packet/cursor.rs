@@ -41,6 +41,12 @@ impl<'a> Cursor<'a> {
         self.put([a, b], 2);
     }
 
+    /// The key of a field from 16 on.
+    #[inline(always)]
+    pub(super) fn key(&mut self, key: [u8; 2]) {
+        self.put(key, 2);
+    }
+
     #[inline(always)]
     pub(super) fn copy16(&mut self, bytes: [u8; 16], used: usize) {
         self.put(bytes, used);

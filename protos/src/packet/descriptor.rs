@@ -1,9 +1,17 @@
 //! Cold packets: tracks, clocks, facts about the job, and losses.
 
 use super::message::Message;
-use super::packet;
+use super::packet_of;
 use super::sequence::{BOOTTIME, Snapshot, clock};
 use crate::CounterUnit;
+use crate::fields::{
+    clock_snapshot, counter_descriptor, process_descriptor, system_info, thread_descriptor,
+    trace_attributes,
+    trace_attributes::attribute,
+    trace_packet, trace_stats,
+    trace_stats::{buffer_stats, writer_stats},
+    trace_uuid, track_descriptor, utsname,
+};
 use crate::rows::ORDERED_BY_RANK;
 
 /// Describes a process: the parent of its threads and tracks.
@@ -62,17 +70,20 @@ impl ProcessTrack<'_> {
     /// Appends the description.
     pub fn write(&self, out: &mut Vec<u8>, sequence: u32) {
         described(out, sequence, |track| {
-            track.uint(1, self.uuid).message(3, |process| {
-                process.uint(1, self.pid.into());
-                for part in self.command {
-                    process.text(2, part);
-                }
-                process.text(6, self.name);
-                if self.started != 0 {
-                    process.uint(7, self.started);
-                }
-            });
-            track.int(12, self.rank.into());
+            track.uint(track_descriptor::UUID, self.uuid).message(
+                track_descriptor::PROCESS,
+                |process| {
+                    process.uint(process_descriptor::PID, self.pid.into());
+                    for part in self.command {
+                        process.text(process_descriptor::CMDLINE, part);
+                    }
+                    process.text(process_descriptor::PROCESS_NAME, self.name);
+                    if self.started != 0 {
+                        process.uint(process_descriptor::START_TIMESTAMP_NS, self.started);
+                    }
+                },
+            );
+            track.int(track_descriptor::SIBLING_ORDER_RANK, self.rank.into());
         });
     }
 }
@@ -81,13 +92,18 @@ impl ThreadTrack<'_> {
     /// Appends the description.
     pub fn write(&self, out: &mut Vec<u8>, sequence: u32) {
         described(out, sequence, |track| {
-            track.uint(1, self.uuid).uint(5, self.parent).message(4, |thread| {
-                thread.uint(1, self.pid.into()).uint(2, self.tid.into());
-                if !self.name.is_empty() {
-                    thread.text(5, self.name);
-                }
-            });
-            track.int(12, self.rank.into());
+            track
+                .uint(track_descriptor::UUID, self.uuid)
+                .uint(track_descriptor::PARENT_UUID, self.parent)
+                .message(track_descriptor::THREAD, |thread| {
+                    thread
+                        .uint(thread_descriptor::PID, self.pid.into())
+                        .uint(thread_descriptor::TID, self.tid.into());
+                    if !self.name.is_empty() {
+                        thread.text(thread_descriptor::THREAD_NAME, self.name);
+                    }
+                });
+            track.int(track_descriptor::SIBLING_ORDER_RANK, self.rank.into());
         });
     }
 }
@@ -95,7 +111,10 @@ impl ThreadTrack<'_> {
 /// Says that processes, and the threads of each, stand in the order of their ranks.
 pub fn row_order(out: &mut Vec<u8>, sequence: u32) {
     described(out, sequence, |track| {
-        track.uint(1, 0).uint(19, ORDERED_BY_RANK).uint(20, ORDERED_BY_RANK);
+        track
+            .uint(track_descriptor::UUID, 0)
+            .uint(track_descriptor::PROCESS_ORDERING, ORDERED_BY_RANK)
+            .uint(track_descriptor::THREAD_ORDERING, ORDERED_BY_RANK);
     });
 }
 
@@ -106,37 +125,42 @@ impl Track<'_> {
     /// Appends the description.
     pub fn write(&self, out: &mut Vec<u8>, sequence: u32) {
         described(out, sequence, |track| {
-            track.uint(1, self.uuid).uint(5, self.parent).text(2, self.name);
+            track
+                .uint(track_descriptor::UUID, self.uuid)
+                .uint(track_descriptor::PARENT_UUID, self.parent)
+                .text(track_descriptor::NAME, self.name);
             if let Some(unit) = self.counter {
-                track.message(8, |counter| {
-                    counter.uint(3, unit as u64);
+                track.message(track_descriptor::COUNTER, |counter| {
+                    counter.uint(counter_descriptor::UNIT, unit as u64);
                 });
             }
             if self.orders_children {
-                track.uint(11, EXPLICIT);
+                track.uint(track_descriptor::CHILD_ORDERING, EXPLICIT);
             }
             if let Some(rank) = self.rank {
-                track.int(12, rank.into());
+                track.int(track_descriptor::SIBLING_ORDER_RANK, rank.into());
             }
         });
     }
 }
 
-fn described(out: &mut Vec<u8>, sequence: u32, fill: impl FnOnce(&mut Message<'_>)) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).message(60, fill);
+/// A packet that describes a track.
+pub(super) fn described(out: &mut Vec<u8>, sequence: u32, fill: impl FnOnce(&mut Message<'_>)) {
+    packet_of(out, sequence, |p| {
+        p.message(trace_packet::TRACK_DESCRIPTOR, fill);
     });
 }
 
 /// Relates the system's clocks at one moment, for readers that join traces of several
 /// machines or compare with logs.
 pub fn clock_snapshot(out: &mut Vec<u8>, sequence: u32, clocks: &Snapshot) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).uint(8, clocks.boottime).uint(58, BOOTTIME);
-        p.message(6, |snapshot| {
+    packet_of(out, sequence, |p| {
+        p.uint(trace_packet::TIMESTAMP, clocks.boottime)
+            .uint(trace_packet::TIMESTAMP_CLOCK_ID, BOOTTIME);
+        p.message(trace_packet::CLOCK_SNAPSHOT, |snapshot| {
             clock(snapshot, BOOTTIME, clocks.boottime);
             clocks.others(snapshot);
-            snapshot.uint(2, BOOTTIME);
+            snapshot.uint(clock_snapshot::PRIMARY_TRACE_CLOCK, BOOTTIME);
         });
     });
 }
@@ -154,22 +178,28 @@ pub struct System<'a> {
     pub processors: u32,
 }
 
+/// In the order of [`System::names`].
+const UTSNAME: [u32; 4] = [utsname::SYSNAME, utsname::VERSION, utsname::RELEASE, utsname::MACHINE];
+
 /// States the machine.
 pub fn system_info(out: &mut Vec<u8>, sequence: u32, system: &System<'_>) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).message(45, |info| {
-            info.message(1, |names| {
-                for (field, name) in (1..).zip(system.names) {
+    packet_of(out, sequence, |p| {
+        p.message(trace_packet::SYSTEM_INFO, |info| {
+            info.message(system_info::UTSNAME, |names| {
+                for (field, name) in UTSNAME.into_iter().zip(system.names) {
                     names.text(field, name);
                 }
             });
-            for (field, number) in [(6, system.page_size), (8, system.processors)] {
+            for (field, number) in [
+                (system_info::PAGE_SIZE, system.page_size),
+                (system_info::NUM_CPUS, system.processors),
+            ] {
                 if number > 0 {
                     info.uint(field, number.into());
                 }
             }
             if !system.host.is_empty() {
-                info.text(17, system.host);
+                info.text(system_info::MACHINE_NAME, system.host);
             }
         });
     });
@@ -177,9 +207,9 @@ pub fn system_info(out: &mut Vec<u8>, sequence: u32, system: &System<'_>) {
 
 /// Gives the trace a name that no other has. Stated once.
 pub fn trace_uuid(out: &mut Vec<u8>, sequence: u32, [msb, lsb]: [u64; 2]) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).message(89, |uuid| {
-            uuid.uint(1, msb).uint(2, lsb);
+    packet_of(out, sequence, |p| {
+        p.message(trace_packet::TRACE_UUID, |uuid| {
+            uuid.uint(trace_uuid::MSB, msb).uint(trace_uuid::LSB, lsb);
         });
     });
 }
@@ -196,14 +226,14 @@ pub enum Fact<'a> {
 /// States facts about the job: rows `trace_attribute.KEY` of trace_processor's metadata.
 /// Readers that do not know the packet skip it.
 pub fn trace_attributes(out: &mut Vec<u8>, sequence: u32, facts: &[(&str, Fact<'_>)]) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).message(126, |attributes| {
+    packet_of(out, sequence, |p| {
+        p.message(trace_packet::TRACE_ATTRIBUTES, |attributes| {
             for (key, value) in facts {
-                attributes.message(1, |a| {
-                    a.text(1, key.as_bytes());
+                attributes.message(trace_attributes::ATTRIBUTE, |a| {
+                    a.text(attribute::KEY, key.as_bytes());
                     match value {
-                        Fact::Number(n) => a.int(2, *n),
-                        Fact::Text(text) => a.text(3, text.as_bytes()),
+                        Fact::Number(n) => a.int(attribute::LONG_VALUE, *n),
+                        Fact::Text(text) => a.text(attribute::STRING_VALUE, text.as_bytes()),
                     };
                 });
             }
@@ -216,14 +246,17 @@ pub fn trace_attributes(out: &mut Vec<u8>, sequence: u32, facts: &[(&str, Fact<'
 /// with a larger count: the last one holds. `buffer` is the size of the record memory in
 /// bytes; `sequences` are those that lost something.
 pub fn trace_stats(out: &mut Vec<u8>, sequence: u32, buffer: u64, lost: u64, sequences: &[u32]) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).message(35, |stats| {
-            stats.message(1, |b| {
-                b.uint(12, buffer).uint(19, lost);
+    packet_of(out, sequence, |p| {
+        p.message(trace_packet::TRACE_STATS, |stats| {
+            stats.message(trace_stats::BUFFER_STATS, |b| {
+                b.uint(buffer_stats::BUFFER_SIZE, buffer)
+                    .uint(buffer_stats::TRACE_WRITER_PACKET_LOSS, lost);
             });
             for id in sequences {
-                stats.message(18, |writer| {
-                    writer.uint(1, u64::from(*id)).uint(4, 0);
+                stats.message(trace_stats::WRITER_STATS, |writer| {
+                    writer
+                        .uint(writer_stats::SEQUENCE_ID, u64::from(*id))
+                        .uint(writer_stats::BUFFER, 0);
                 });
             }
         });

@@ -1,7 +1,7 @@
 //! What a track event says, before it is encoded.
 
-use super::gpu::Correlation;
 use crate::StrId;
+use crate::device::GpuApi;
 
 /// `TrackEvent.Type`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +80,17 @@ pub enum CounterValue {
     I64(i64),
     /// A fraction.
     F64(f64),
+}
+
+/// Arrows between a host event and device work: fields of the event itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Correlation<'a> {
+    /// `event_id`s of work that the event asked for.
+    pub launched: &'a [u64],
+    /// `event_id`s of work that it waited for.
+    pub waited: &'a [u64],
+    /// By which interface.
+    pub api: GpuApi,
 }
 
 /// A track event.

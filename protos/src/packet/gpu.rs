@@ -14,20 +14,18 @@
 //! [`super::stage`], and what a launch tells of itself in [`super::launch`].
 
 use super::event::{Arg, Name};
-use super::inventory::{Device, devices};
 use super::launch::Launches;
 use super::sequence::Sequence;
 use super::stage::{ContextEntry, RenderStage, StageEntry};
 use super::text::Strings;
 use crate::StrId;
 use crate::device::{GpuApi, Stage};
+use crate::fields::gpu_render_stage_event;
 
 /// Numbers of `gpu_specifications` below this are stages; queues start here.
 const FIRST_QUEUE: u32 = 16;
 /// `RenderStageCategory`.
 const COMPUTE: u64 = 2;
-/// `submission_id`.
-const SUBMISSION: u32 = 10;
 
 /// A queue of a device, in a context of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,7 +151,7 @@ impl Sequence {
         self.introduce_queue(queue, activity.stage);
         let args = std::mem::take(&mut self.gpu.args);
         let told = self.tell_launch(strings, activity, args);
-        let submission = [(SUBMISSION, activity.submission.into())];
+        let submission = [(gpu_render_stage_event::SUBMISSION_ID, activity.submission.into())];
         let stage = RenderStage {
             time: activity.time,
             duration: activity.duration,
@@ -226,45 +224,4 @@ impl Sequence {
             entry.write(&mut self.fresh);
         }
     }
-}
-
-/// A device of the inventory.
-#[derive(Clone, Debug, Default)]
-pub struct Gpu<'a> {
-    /// What viewers show.
-    pub name: &'a [u8],
-    /// Its model.
-    pub model: &'a [u8],
-    /// Who made it.
-    pub vendor: &'a [u8],
-    /// Its architecture.
-    pub architecture: &'a [u8],
-    /// 16 bytes that identify it, if known.
-    pub uuid: &'a [u8],
-    /// Its address on the bus.
-    pub pci: &'a [u8],
-    /// Further facts, as texts.
-    pub facts: Vec<(&'a [u8], String)>,
-}
-
-/// States the devices of the machine, in the order of their indices. Comes before any
-/// activity.
-pub fn gpu_info(out: &mut Vec<u8>, sequence: u32, time: u64, gpus: &[Gpu<'_>]) {
-    let device = |gpu| {
-        let &Gpu { name, model, vendor, architecture, uuid, pci, ref facts } = gpu;
-        Device { name, vendor, model, architecture, uuid, pci, facts }
-    };
-    let list: Vec<Device<'_>> = gpus.iter().map(device).collect();
-    devices(out, sequence, time, &list);
-}
-
-/// Arrows between a host event and device work: fields of the event itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Correlation<'a> {
-    /// `event_id`s of work that the event asked for.
-    pub launched: &'a [u64],
-    /// `event_id`s of work that it waited for.
-    pub waited: &'a [u64],
-    /// By which interface.
-    pub api: GpuApi,
 }

@@ -2,11 +2,20 @@
 
 use super::event::CounterValue;
 use super::message::Message;
-use super::packet;
 use super::sequence::{BOOTTIME, Sequence};
+use super::{packet, packet_of};
+use crate::fields::{
+    generic_gpu_frequency_event, gpu_counter_descriptor,
+    gpu_counter_descriptor::gpu_counter_spec,
+    gpu_counter_event,
+    gpu_counter_event::gpu_counter,
+    gpu_info,
+    gpu_info::{gpu, gpu::key_value},
+    gpu_mem_total_event, interned_data, interned_gpu_counter_descriptor, trace_packet,
+};
 
 /// A device.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Device<'a> {
     /// What viewers show; may be empty, as may the other texts.
     pub name: &'a [u8],
@@ -18,59 +27,71 @@ pub struct Device<'a> {
     pub architecture: &'a [u8],
     /// 16 bytes that no other device has; may be empty.
     pub uuid: &'a [u8],
-    /// Where it is plugged in.
+    /// Its address on the bus.
     pub pci: &'a [u8],
     /// Further facts, as texts.
-    pub facts: &'a [(&'a [u8], String)],
+    pub facts: Vec<(&'a [u8], String)>,
 }
 
 /// States the devices of the machine, in the order of their indices. Comes before any
 /// activity.
 pub fn devices(out: &mut Vec<u8>, sequence: u32, time: u64, devices: &[Device<'_>]) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).uint(8, time).uint(58, BOOTTIME).message(128, |info| {
-            for device in devices {
-                info.message(1, |gpu| {
-                    for (field, text) in [
-                        (1, device.name),
-                        (2, device.vendor),
-                        (3, device.model),
-                        (4, device.architecture),
-                        (7, device.pci),
-                    ] {
-                        if !text.is_empty() {
-                            gpu.text(field, text);
+    packet_of(out, sequence, |p| {
+        p.uint(trace_packet::TIMESTAMP, time)
+            .uint(trace_packet::TIMESTAMP_CLOCK_ID, BOOTTIME)
+            .message(trace_packet::GPU_INFO, |info| {
+                for device in devices {
+                    info.message(gpu_info::GPUS, |gpu| {
+                        for (field, text) in [
+                            (gpu::NAME, device.name),
+                            (gpu::VENDOR, device.vendor),
+                            (gpu::MODEL, device.model),
+                            (gpu::ARCHITECTURE, device.architecture),
+                            (gpu::PCI_BDF, device.pci),
+                        ] {
+                            if !text.is_empty() {
+                                gpu.text(field, text);
+                            }
                         }
-                    }
-                    if !device.uuid.is_empty() {
-                        gpu.bytes(5, device.uuid);
-                    }
-                    for (key, value) in device.facts {
-                        gpu.message(6, |fact| {
-                            fact.text(1, key).text(2, value.as_bytes());
-                        });
-                    }
-                });
-            }
-        });
+                        if !device.uuid.is_empty() {
+                            gpu.bytes(gpu::UUID, device.uuid);
+                        }
+                        for (key, value) in &device.facts {
+                            gpu.message(gpu::EXTRA_INFO, |fact| {
+                                fact.text(key_value::KEY, key)
+                                    .text(key_value::VALUE, value.as_bytes());
+                            });
+                        }
+                    });
+                }
+            });
     });
 }
 
 /// How much memory of a device a process has allocated; process 0 is all of them together.
 pub fn device_memory(out: &mut Vec<u8>, sequence: u32, time: u64, gpu: i64, pid: i64, size: u64) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).uint(8, time).uint(58, BOOTTIME).message(71, |event| {
-            event.int(1, gpu).int(2, pid).uint(3, size);
-        });
+    packet_of(out, sequence, |p| {
+        p.uint(trace_packet::TIMESTAMP, time)
+            .uint(trace_packet::TIMESTAMP_CLOCK_ID, BOOTTIME)
+            .message(trace_packet::GPU_MEM_TOTAL_EVENT, |event| {
+                event
+                    .int(gpu_mem_total_event::GPU_ID, gpu)
+                    .int(gpu_mem_total_event::PID, pid)
+                    .uint(gpu_mem_total_event::SIZE, size);
+            });
     });
 }
 
 /// The clock rate of a device.
 pub fn device_frequency(out: &mut Vec<u8>, sequence: u32, time: u64, gpu: i64, khz: u64) {
-    packet(out, |p| {
-        p.uint(10, sequence.into()).uint(8, time).uint(58, BOOTTIME).message(129, |event| {
-            event.int(1, gpu).uint(2, khz);
-        });
+    packet_of(out, sequence, |p| {
+        p.uint(trace_packet::TIMESTAMP, time)
+            .uint(trace_packet::TIMESTAMP_CLOCK_ID, BOOTTIME)
+            .message(trace_packet::GENERIC_GPU_FREQUENCY_EVENT, |event| {
+                event
+                    .int(generic_gpu_frequency_event::GPU_ID, gpu)
+                    .uint(generic_gpu_frequency_event::FREQUENCY_KHZ, khz);
+            });
     });
 }
 
@@ -103,14 +124,25 @@ impl Sequence {
         gpu: i64,
         specs: &[CounterSpec<'_>],
     ) {
-        packet(out, |p| {
-            p.uint(10, self.id().into()).uint(13, 2).message(12, |interned| {
-                interned.message(47, |entry| {
-                    entry.uint(1, number).int(3, gpu).message(2, |descriptor| {
-                        specs.iter().for_each(|spec| describe_counter(descriptor, spec));
+        packet_of(out, self.id(), |p| {
+            p.uint(trace_packet::SEQUENCE_FLAGS, 2).message(
+                trace_packet::INTERNED_DATA,
+                |interned| {
+                    interned.message(interned_data::GPU_COUNTER_DESCRIPTORS, |entry| {
+                        entry
+                            .uint(interned_gpu_counter_descriptor::IID, number)
+                            .int(interned_gpu_counter_descriptor::GPU_ID, gpu)
+                            .message(
+                                interned_gpu_counter_descriptor::COUNTER_DESCRIPTOR,
+                                |descriptor| {
+                                    specs
+                                        .iter()
+                                        .for_each(|spec| describe_counter(descriptor, spec));
+                                },
+                            );
                     });
-                });
-            });
+                },
+            );
         });
     }
 
@@ -125,38 +157,48 @@ impl Sequence {
     ) {
         let delta = self.advance(time);
         packet(out, |p| {
-            p.uint(8, delta).uint(10, self.id().into()).uint(13, 2).message(52, |event| {
-                event.uint(4, number).int(3, gpu);
-                for (id, value) in values {
-                    event.message(2, |counter| {
-                        counter.uint(1, *id);
-                        match value {
-                            CounterValue::I64(n) => counter.int(2, *n),
-                            CounterValue::F64(x) => counter.double(3, *x),
-                        };
-                    });
-                }
-            });
+            p.uint(trace_packet::TIMESTAMP, delta)
+                .uint(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.id().into())
+                .uint(trace_packet::SEQUENCE_FLAGS, 2)
+                .message(trace_packet::GPU_COUNTER_EVENT, |event| {
+                    event
+                        .uint(gpu_counter_event::COUNTER_DESCRIPTOR_IID, number)
+                        .int(gpu_counter_event::GPU_ID, gpu);
+                    for (id, value) in values {
+                        event.message(gpu_counter_event::COUNTERS, |counter| {
+                            counter.uint(gpu_counter::COUNTER_ID, *id);
+                            match value {
+                                CounterValue::I64(n) => counter.int(gpu_counter::INT_VALUE, *n),
+                                CounterValue::F64(x) => {
+                                    counter.double(gpu_counter::DOUBLE_VALUE, *x)
+                                }
+                            };
+                        });
+                    }
+                });
         });
     }
 }
 
 fn describe_counter(descriptor: &mut Message<'_>, spec: &CounterSpec<'_>) {
-    descriptor.message(1, |s| {
-        s.uint(1, spec.id).text(2, spec.name);
+    descriptor.message(gpu_counter_descriptor::SPECS, |s| {
+        s.uint(gpu_counter_spec::COUNTER_ID, spec.id).text(gpu_counter_spec::NAME, spec.name);
         if !spec.description.is_empty() {
-            s.text(3, spec.description);
+            s.text(gpu_counter_spec::DESCRIPTION, spec.description);
         }
-        for (field, units) in [(7, &spec.over), (8, &spec.under)] {
+        for (field, units) in [
+            (gpu_counter_spec::NUMERATOR_UNITS, &spec.over),
+            (gpu_counter_spec::DENOMINATOR_UNITS, &spec.under),
+        ] {
             for unit in units {
                 s.uint(field, *unit);
             }
         }
         for group in (0..32).filter(|group| spec.groups >> group & 1 == 1) {
-            s.uint(10, group);
+            s.uint(gpu_counter_spec::GROUPS, group);
         }
         if spec.forwards {
-            s.uint(11, 2);
+            s.uint(gpu_counter_spec::VALUE_DIRECTION, 2);
         }
     });
 }

@@ -14,6 +14,10 @@ use super::message::Message;
 use super::sequence::{STRINGS, Sequence};
 use super::stage::{COMPUTE_ARGS, KERNELS};
 use super::text::Strings;
+use crate::fields::{
+    gpu_render_stage_event::{compute_kernel_launch, extra_compute_arg},
+    interned_compute_kernel, interned_string,
+};
 
 /// Arguments of ours, by their place in [`NAMES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +116,8 @@ impl Sequence {
         let mut own = |sequence: &mut Sequence, fresh: &mut Vec<u8>, own: Own, said: Said| {
             if brought >> own as usize & 1 == 0 {
                 let name = sequence.own_name(own as usize, fresh);
-                Message::new(&mut args).message(3, |arg| put(arg, name, &said));
+                Message::new(&mut args)
+                    .message(compute_kernel_launch::ARGS, |arg| put(arg, name, &said));
             }
         };
         if activity.submission != 0 {
@@ -211,13 +216,15 @@ impl Sequence {
         let name = strings.text(kernel.name).bytes;
         let symbol = strings.text(kernel.symbol).bytes;
         Message::new(fresh).message(KERNELS, |entry| {
-            entry.uint(1, number.into());
-            entry.text(2, if symbol.is_empty() { name } else { symbol }).text(3, name);
+            entry.uint(interned_compute_kernel::IID, number.into());
+            entry
+                .text(interned_compute_kernel::NAME, if symbol.is_empty() { name } else { symbol })
+                .text(interned_compute_kernel::DEMANGLED_NAME, name);
             if !activity.architecture.is_empty() {
-                entry.text(4, activity.architecture);
+                entry.text(interned_compute_kernel::ARCH, activity.architecture);
             }
             for (name, said) in &said {
-                entry.message(5, |arg| put(arg, *name, said));
+                entry.message(interned_compute_kernel::ARGS, |arg| put(arg, *name, said));
             }
         });
     }
@@ -280,16 +287,16 @@ fn brought(strings: &impl Strings, args: &[Arg<'_>]) -> u16 {
 }
 
 fn put(arg: &mut Message<'_>, name: u32, said: &Said) {
-    arg.uint(1, name.into());
+    arg.uint(extra_compute_arg::NAME_IID, name.into());
     match said {
-        Said::Number(number) => arg.uint(4, *number),
-        Said::Text(number) => arg.uint(7, (*number).into()),
+        Said::Number(number) => arg.uint(extra_compute_arg::UINT_VALUE, *number),
+        Said::Text(number) => arg.uint(extra_compute_arg::STRING_VALUE_IID, (*number).into()),
     };
 }
 
 fn introduce_text(fresh: &mut Vec<u8>, field: u32, number: u32, text: &[u8]) {
     Message::new(fresh).message(field, |entry| {
-        entry.uint(1, number.into()).text(2, text);
+        entry.uint(interned_string::IID, number.into()).text(interned_string::STR, text);
     });
 }
 

@@ -6,9 +6,10 @@ pub struct Message<'a> {
     out: &'a mut Vec<u8>,
 }
 
-const VARINT: u32 = 0;
-const FIXED64: u32 = 1;
-const LENGTH: u32 = 2;
+/// Wire types.
+pub(super) const VARINT: u32 = 0;
+pub(super) const FIXED64: u32 = 1;
+pub(super) const LENGTH: u32 = 2;
 
 impl<'a> Message<'a> {
     /// Appends to `out`.

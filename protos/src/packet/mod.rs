@@ -28,6 +28,7 @@ mod descriptor;
 mod event;
 mod gpu;
 mod inventory;
+mod keys;
 mod launch;
 mod message;
 mod sequence;
@@ -37,12 +38,14 @@ mod text;
 mod track;
 mod tree;
 
+use crate::fields::{trace, trace_packet};
+
 pub use descriptor::{
     Fact, ProcessTrack, System, ThreadTrack, Track, clock_snapshot, row_order, system_info,
     trace_attributes, trace_stats, trace_uuid,
 };
-pub use event::{Arg, CounterValue, Event, EventType, Name, Value};
-pub use gpu::{Activity, Annotation, Correlation, Gpu, Kernel, Launch, Queue, gpu_info};
+pub use event::{Arg, Correlation, CounterValue, Event, EventType, Name, Value};
+pub use gpu::{Activity, Annotation, Kernel, Launch, Queue};
 pub use inventory::{CounterSpec, Device, device_frequency, device_memory, devices};
 pub use message::Message;
 pub use sequence::{Sequence, Snapshot};
@@ -51,10 +54,12 @@ pub use text::{Strings, Text, clean};
 pub use track::{AnyTrack, TrackOf};
 pub use tree::JSON_TYPE;
 
-/// Field of `Trace` in which packets lie.
-const PACKET: u32 = 1;
-
 /// Appends one packet, written by `fill`.
 pub fn packet(out: &mut Vec<u8>, fill: impl FnOnce(&mut Message<'_>)) {
-    Message::new(out).message(PACKET, fill);
+    Message::new(out).message(trace::PACKET, fill);
+}
+
+/// Appends one packet of the sequence with this id, written by `fill`.
+fn packet_of(out: &mut Vec<u8>, sequence: u32, fill: impl FnOnce(&mut Message<'_>)) {
+    packet(out, |p| fill(p.uint(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, sequence.into())));
 }

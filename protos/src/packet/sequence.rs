@@ -1,14 +1,22 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
 use super::cursor::Cursor;
-use super::event::{Arg, CounterValue, Event, Name, Value};
-use super::gpu::{Correlation, GpuTables};
+use super::event::{Arg, Correlation, CounterValue, Event, Name, Value};
+use super::gpu::GpuTables;
+use super::keys;
 use super::message::{Message, close};
-use super::packet;
+use super::packet_of;
 use super::text::Strings;
 use super::tree::Trees;
 use crate::StrId;
 use crate::device::GpuApi;
+use crate::fields::gpu_correlation::{
+    RENDER_STAGE_SUBMISSION_EVENT_IDS as SUBMITTED, RENDER_STAGE_WAIT_EVENT_IDS as WAITED_FOR,
+};
+use crate::fields::{
+    clock_snapshot, clock_snapshot::clock, interned_data, interned_string, trace_packet,
+    trace_packet_defaults, track_event, track_event_defaults,
+};
 
 /// `SequenceFlags`: what was said before no longer holds; this packet needs what was said.
 const CLEARED: u64 = 1;
@@ -105,11 +113,10 @@ struct Prefix {
     len: usize,
 }
 
-/// Fields of `InternedData`.
-const CATEGORIES: u32 = 1;
-pub(super) const NAMES: u32 = 2;
-pub(super) const ARG_NAMES: u32 = 3;
-pub(super) const STRINGS: u32 = 29;
+pub(super) use interned_data::{
+    DEBUG_ANNOTATION_NAMES as ARG_NAMES, DEBUG_ANNOTATION_STRING_VALUES as STRINGS,
+    EVENT_CATEGORIES as CATEGORIES, EVENT_NAMES as NAMES,
+};
 
 /// Bytes that an event may take apart from its arguments, flows and strings by value:
 /// packet and event headers 2 × 11, timestamp 11, prefix 16, type 2, track 11, category
@@ -125,7 +132,7 @@ impl Sequence {
     /// A sequence with this id, which no other sequence of the file may use at the same
     /// time. Ids below 128 make the smallest packets.
     pub fn new(id: u32) -> Sequence {
-        let mut start = vec![0x68, NEEDS_STATE, 0x50];
+        let mut start = vec![keys::SEQUENCE_FLAGS, NEEDS_STATE, keys::SEQUENCE_ID];
         super::message::varint(&mut start, id.into());
         let mut bytes = [0; 16];
         bytes[..start.len()].copy_from_slice(&start);
@@ -192,27 +199,29 @@ impl Sequence {
         }
         self.gpu.clear();
         self.trees.clear();
-        packet(out, |p| {
-            p.uint(10, self.id.into()).uint(13, CLEARED);
+        packet_of(out, self.id, |p| {
+            p.uint(trace_packet::SEQUENCE_FLAGS, CLEARED);
             if first {
-                p.uint(87, 1);
+                p.uint(trace_packet::FIRST_PACKET_ON_SEQUENCE, 1);
             }
             if dropped {
-                p.uint(42, DROPPED);
+                p.uint(trace_packet::PREVIOUS_PACKET_DROPPED, DROPPED);
             }
-            p.message(59, |defaults| {
-                defaults.uint(58, CLOCK);
-                defaults.message(11, |event| {
-                    event.uint(11, track);
+            p.message(trace_packet::TRACE_PACKET_DEFAULTS, |defaults| {
+                defaults.uint(trace_packet_defaults::TIMESTAMP_CLOCK_ID, CLOCK);
+                defaults.message(trace_packet_defaults::TRACK_EVENT_DEFAULTS, |event| {
+                    event.uint(track_event_defaults::TRACK_UUID, track);
                 });
             });
-            p.message(6, |snapshot| {
+            p.message(trace_packet::CLOCK_SNAPSHOT, |snapshot| {
                 clock(snapshot, BOOTTIME, clocks.boottime);
-                snapshot.message(1, |c| {
-                    c.uint(1, CLOCK).uint(2, clocks.boottime).uint(3, 1);
+                snapshot.message(clock_snapshot::CLOCKS, |c| {
+                    c.uint(clock::CLOCK_ID, CLOCK)
+                        .uint(clock::TIMESTAMP, clocks.boottime)
+                        .uint(clock::IS_INCREMENTAL, 1);
                 });
                 clocks.others(snapshot);
-                snapshot.uint(2, BOOTTIME);
+                snapshot.uint(clock_snapshot::PRIMARY_TRACE_CLOCK, BOOTTIME);
             });
         });
     }
@@ -240,15 +249,15 @@ impl Sequence {
         // now, and strings by value reserve their own.
         let mut to = unsafe { Cursor::new(out, room) };
         let delta = self.advance(event.time);
-        to.pair(0x0a, 0);
-        to.byte(0x40);
+        to.pair(keys::PACKET, 0);
+        to.byte(keys::TIMESTAMP);
         to.varint(delta);
         to.copy16(self.prefix.bytes, self.prefix.len);
-        to.pair(0x5a, 0);
+        to.pair(keys::TRACK_EVENT, 0);
         let body = to.position();
-        to.pair(0x48, event.ty as u8);
+        to.pair(keys::TYPE, event.ty as u8);
         if event.track != 0 {
-            to.byte(0x58);
+            to.byte(keys::TRACK_UUID);
             to.varint(event.track);
         }
         if !event.category.is_none() {
@@ -262,7 +271,7 @@ impl Sequence {
                     event.category,
                 );
             }
-            to.byte(0x18);
+            to.byte(keys::CATEGORY_IIDS);
             to.varint(iid.into());
         }
         match event.name {
@@ -272,11 +281,11 @@ impl Sequence {
                 if iid == 0 {
                     iid = introduce(&mut self.names, &mut self.fresh, NAMES, strings, id);
                 }
-                to.byte(0x50);
+                to.byte(keys::NAME_IID);
                 to.varint(iid.into());
             }
             Name::Bytes(bytes) => to.nested(|out| {
-                Message::new(out).text(23, bytes);
+                Message::new(out).text(track_event::NAME, bytes);
             }),
         }
         let mut args = event.args;
@@ -285,11 +294,11 @@ impl Sequence {
             args = &args[used..];
         }
         for id in event.flows {
-            to.pair(0xf9, 0x02);
+            to.key(keys::FLOW_IDS);
             to.fixed64(*id);
         }
         for id in event.flow_ends {
-            to.pair(0x81, 0x03);
+            to.key(keys::TERMINATING_FLOW_IDS);
             to.fixed64(*id);
         }
         if let Some(gpu) = &event.gpu {
@@ -298,11 +307,11 @@ impl Sequence {
         match event.counter {
             None => {}
             Some(CounterValue::I64(value)) => {
-                to.pair(0xf0, 0x01);
+                to.key(keys::COUNTER_VALUE);
                 to.varint(value as u64);
             }
             Some(CounterValue::F64(value)) => {
-                to.pair(0xe1, 0x02);
+                to.key(keys::DOUBLE_COUNTER_VALUE);
                 to.fixed64(value.to_bits());
             }
         }
@@ -313,7 +322,7 @@ impl Sequence {
             close(out, body - 1);
         }
         if !self.fresh.is_empty() {
-            Message::new(out).bytes(12, &self.fresh);
+            Message::new(out).bytes(trace_packet::INTERNED_DATA, &self.fresh);
             self.fresh.clear();
         }
         if out.len() - start - 2 < 0x80 {
@@ -344,26 +353,26 @@ impl Sequence {
         if iid == 0 {
             iid = introduce(&mut self.arg_names, &mut self.fresh, ARG_NAMES, strings, name);
         }
-        to.pair(0x22, 0);
+        to.pair(keys::DEBUG_ANNOTATIONS, 0);
         let start = to.position();
-        to.byte(0x08);
+        to.byte(keys::ARG_NAME_IID);
         to.varint(iid.into());
         match arg.value {
-            Value::Bool(b) => to.pair(0x10, b.into()),
+            Value::Bool(b) => to.pair(keys::BOOL_VALUE, b.into()),
             Value::U64(n) => {
-                to.byte(0x18);
+                to.byte(keys::UINT_VALUE);
                 to.varint(n);
             }
             Value::I64(n) => {
-                to.byte(0x20);
+                to.byte(keys::INT_VALUE);
                 to.varint(n as u64);
             }
             Value::F64(x) => {
-                to.byte(0x29);
+                to.byte(keys::DOUBLE_VALUE);
                 to.fixed64(x.to_bits());
             }
             Value::Pointer(p) => {
-                to.byte(0x38);
+                to.byte(keys::POINTER_VALUE);
                 to.varint(p);
             }
             Value::Str(id) => {
@@ -371,7 +380,7 @@ impl Sequence {
                 if iid == 0 {
                     iid = introduce(&mut self.strings, &mut self.fresh, STRINGS, strings, id);
                 }
-                to.pair(0x88, 0x01);
+                to.key(keys::STRING_VALUE_IID);
                 to.varint(iid.into());
             }
             Value::Bytes(_) | Value::Null | Value::Json(_) => {}
@@ -391,7 +400,9 @@ impl Sequence {
     ) -> usize {
         let mut used = 0;
         to.nested(|out| {
-            Message::new(out).message(4, |a| used = self.annotation(a, strings, args, true));
+            Message::new(out).message(track_event::DEBUG_ANNOTATIONS, |a| {
+                used = self.annotation(a, strings, args, true)
+            });
         });
         used
     }
@@ -400,21 +411,21 @@ impl Sequence {
 /// Extensions 3000 (`gpu_correlation`) and 3001 (`gpu_api`) of `TrackEvent`.
 fn correlation(out: &mut Vec<u8>, gpu: &Correlation<'_>) {
     let mut event = Message::new(out);
-    event.message(3000, |c| {
-        for (field, ids) in [(1, gpu.launched), (2, gpu.waited)] {
+    event.message(track_event::GPU_CORRELATION, |c| {
+        for (field, ids) in [(SUBMITTED, gpu.launched), (WAITED_FOR, gpu.waited)] {
             for id in ids {
                 c.uint(field, *id);
             }
         }
     });
     if gpu.api != GpuApi::Unsaid {
-        event.uint(3001, gpu.api as u64);
+        event.uint(track_event::GPU_API, gpu.api as u64);
     }
 }
 
 pub(super) fn clock(snapshot: &mut Message<'_>, id: u64, nanos: u64) {
-    snapshot.message(1, |c| {
-        c.uint(1, id).uint(2, nanos);
+    snapshot.message(clock_snapshot::CLOCKS, |c| {
+        c.uint(clock::CLOCK_ID, id).uint(clock::TIMESTAMP, nanos);
     });
 }
 
@@ -429,7 +440,9 @@ pub(super) fn introduce(
 ) -> u32 {
     let iid = table.give(id);
     Message::new(fresh).message(field, |entry| {
-        entry.uint(1, iid.into()).text(2, strings.text(id).bytes);
+        entry
+            .uint(interned_string::IID, iid.into())
+            .text(interned_string::STR, strings.text(id).bytes);
     });
     iid
 }

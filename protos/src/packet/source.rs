@@ -4,6 +4,7 @@
 use super::message::{Message, varint};
 use super::packet;
 use super::sequence::Sequence;
+use crate::fields::{trace_packet, track_event, track_event::legacy_event};
 
 /// Where the event of a packet stood in the file: the difference to the packet before that has
 /// one, in zigzag, and two bits of marks.
@@ -22,6 +23,10 @@ pub const FLOW_TIME: u32 = 4;
 pub const FLOW_POSITION: u32 = 5;
 /// An event of the file that is in no other packet: a message of its position and its text.
 pub const LEFTOVER: u32 = 1902;
+/// Where it stood.
+pub const LEFTOVER_POSITION: u32 = 1;
+/// Its JSON.
+pub const LEFTOVER_TEXT: u32 = 2;
 /// The `pid` of a process, in zigzag, where Perfetto has no room for it.
 pub const PID: u32 = 1903;
 /// The `tid` of a thread, likewise.
@@ -87,15 +92,22 @@ impl Sequence {
         let delta = self.advance(event.time);
         let id = self.id();
         packet(out, |p| {
-            p.uint(8, delta).uint(13, 2).uint(10, id.into()).message(11, |e| {
-                if event.track != 0 {
-                    e.uint(11, event.track);
-                }
-                e.text(22, event.category).text(23, event.name).message(6, |legacy| {
-                    legacy.uint(2, event.phase.into()).uint(6, event.id);
-                    legacy.uint(12, 1);
+            p.uint(trace_packet::TIMESTAMP, delta)
+                .uint(trace_packet::SEQUENCE_FLAGS, 2)
+                .uint(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, id.into())
+                .message(trace_packet::TRACK_EVENT, |e| {
+                    if event.track != 0 {
+                        e.uint(track_event::TRACK_UUID, event.track);
+                    }
+                    e.text(track_event::CATEGORIES, event.category)
+                        .text(track_event::NAME, event.name)
+                        .message(track_event::LEGACY_EVENT, |legacy| {
+                            legacy
+                                .uint(legacy_event::PHASE, event.phase.into())
+                                .uint(legacy_event::UNSCOPED_ID, event.id);
+                            legacy.uint(legacy_event::BIND_TO_ENCLOSING, 1);
+                        });
                 });
-            });
         });
         self.count_bytes(out.len() - start);
     }
@@ -105,7 +117,7 @@ impl Sequence {
 pub fn leftover(out: &mut Vec<u8>, position: u32, text: &[u8]) {
     packet(out, |p| {
         p.message(LEFTOVER, |leftover| {
-            leftover.uint(1, position.into()).bytes(2, text);
+            leftover.uint(LEFTOVER_POSITION, position.into()).bytes(LEFTOVER_TEXT, text);
         });
     });
 }

@@ -12,12 +12,15 @@ use super::packet;
 use super::sequence::{NAMES, Sequence, introduce};
 use super::text::Strings;
 use crate::StrId;
+use crate::fields::{
+    gpu_render_stage_event,
+    gpu_render_stage_event::{compute_kernel_launch, dim3, extra_compute_arg, extra_data},
+    interned_compute_kernel, interned_data,
+    interned_gpu_render_stage_specification as specification, interned_graphics_context,
+    trace_packet,
+};
 
-/// Fields of `InternedData`.
-const CONTEXTS: u32 = 23;
-const SPECIFICATIONS: u32 = 24;
-pub(super) const KERNELS: u32 = 1000;
-pub(super) const COMPUTE_ARGS: u32 = 1001;
+pub(super) use interned_data::{COMPUTE_ARG_NAMES as COMPUTE_ARGS, COMPUTE_KERNELS as KERNELS};
 
 /// A queue or a stage: they share a table.
 #[derive(Clone, Copy, Debug)]
@@ -103,13 +106,13 @@ pub struct RenderStage<'a> {
 
 impl StageEntry<'_> {
     pub(super) fn write(&self, fresh: &mut Vec<u8>) {
-        Message::new(fresh).message(SPECIFICATIONS, |e| {
-            e.uint(1, self.number).text(2, self.name);
+        Message::new(fresh).message(interned_data::GPU_SPECIFICATIONS, |e| {
+            e.uint(specification::IID, self.number).text(specification::NAME, self.name);
             if !self.description.is_empty() {
-                e.text(3, self.description);
+                e.text(specification::DESCRIPTION, self.description);
             }
             if self.category != 0 {
-                e.uint(4, self.category);
+                e.uint(specification::CATEGORY, self.category);
             }
         });
     }
@@ -117,10 +120,11 @@ impl StageEntry<'_> {
 
 impl ContextEntry {
     pub(super) fn write(&self, fresh: &mut Vec<u8>) {
-        Message::new(fresh).message(CONTEXTS, |e| {
-            e.uint(1, self.number).int(2, self.pid);
+        Message::new(fresh).message(interned_data::GRAPHICS_CONTEXTS, |e| {
+            e.uint(interned_graphics_context::IID, self.number)
+                .int(interned_graphics_context::PID, self.pid);
             if self.api != 0 {
-                e.uint(3, self.api);
+                e.uint(interned_graphics_context::API, self.api);
             }
         });
     }
@@ -141,10 +145,14 @@ impl Sequence {
         stage.new_kernels.iter().for_each(|entry| self.introduce_kernel(strings, entry));
         let mut fresh = std::mem::take(&mut self.fresh);
         packet(out, |p| {
-            p.uint(8, delta).uint(13, 2).uint(10, self.id().into());
-            p.message(53, |event| self.render_stage_event(event, &mut fresh, strings, stage));
+            p.uint(trace_packet::TIMESTAMP, delta)
+                .uint(trace_packet::SEQUENCE_FLAGS, 2)
+                .uint(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.id().into());
+            p.message(trace_packet::GPU_RENDER_STAGE_EVENT, |event| {
+                self.render_stage_event(event, &mut fresh, strings, stage)
+            });
             if !fresh.is_empty() {
-                p.bytes(12, &fresh);
+                p.bytes(trace_packet::INTERNED_DATA, &fresh);
             }
         });
         fresh.clear();
@@ -158,14 +166,20 @@ impl Sequence {
         let mut fresh = std::mem::take(&mut self.fresh);
         let mut names = Vec::new();
         Message::new(&mut fresh).message(KERNELS, |e| {
-            e.uint(1, entry.number).text(2, entry.name);
-            for (field, text) in [(3, entry.demangled), (4, entry.architecture)] {
+            e.uint(interned_compute_kernel::IID, entry.number)
+                .text(interned_compute_kernel::NAME, entry.name);
+            for (field, text) in [
+                (interned_compute_kernel::DEMANGLED_NAME, entry.demangled),
+                (interned_compute_kernel::ARCH, entry.architecture),
+            ] {
                 if !text.is_empty() {
                     e.text(field, text);
                 }
             }
             for arg in entry.args {
-                e.message(5, |a| self.compute_arg(a, &mut names, strings, arg));
+                e.message(interned_compute_kernel::ARGS, |a| {
+                    self.compute_arg(a, &mut names, strings, arg)
+                });
             }
         });
         fresh.append(&mut names);
@@ -179,24 +193,28 @@ impl Sequence {
         strings: &impl Strings,
         stage: &RenderStage<'_>,
     ) {
-        event.uint(1, stage.event_id).uint(2, stage.duration);
+        event
+            .uint(gpu_render_stage_event::EVENT_ID, stage.event_id)
+            .uint(gpu_render_stage_event::DURATION, stage.duration);
         if let Some(context) = stage.context {
-            event.uint(5, context);
+            event.uint(gpu_render_stage_event::CONTEXT, context);
         }
         for (name, json) in stage.nested {
-            event.message(6, |extra| {
-                extra.text(1, strings.text(*name).bytes).text(2, json.as_bytes());
+            event.message(gpu_render_stage_event::EXTRA_DATA, |extra| {
+                extra
+                    .text(extra_data::NAME, strings.text(*name).bytes)
+                    .text(extra_data::VALUE, json.as_bytes());
             });
         }
         for (field, value) in stage.graphics {
             event.uint(*field, *value);
         }
         if stage.gpu != 0 {
-            event.int(11, stage.gpu);
+            event.int(gpu_render_stage_event::GPU_ID, stage.gpu);
         }
-        event.uint(13, stage.queue);
+        event.uint(gpu_render_stage_event::HW_QUEUE_IID, stage.queue);
         if let Some(number) = stage.stage {
-            event.uint(14, number);
+            event.uint(gpu_render_stage_event::STAGE_IID, number);
         }
         match stage.name {
             Name::Id(StrId::NONE) => {}
@@ -205,32 +223,37 @@ impl Sequence {
                     0 => introduce(&mut self.names, fresh, NAMES, strings, id),
                     iid => iid,
                 };
-                event.uint(20, iid.into());
+                event.uint(gpu_render_stage_event::NAME_IID, iid.into());
             }
             Name::Bytes(bytes) => {
-                event.text(17, bytes);
+                event.text(gpu_render_stage_event::NAME, bytes);
             }
         }
         for id in stage.waits {
-            event.uint(18, *id);
+            event.uint(gpu_render_stage_event::EVENT_WAIT_IDS, *id);
         }
         if let Some(kernel) = stage.kernel {
-            event.uint(19, kernel);
+            event.uint(gpu_render_stage_event::KERNEL_IID, kernel);
         }
         let args = stage.args.len() + stage.more_args.len();
         if stage.grid.is_none() && stage.block.is_none() && args == 0 {
             return;
         }
-        event.message(21, |launch| {
-            for (field, size) in [(1, stage.grid), (2, stage.block)] {
+        event.message(gpu_render_stage_event::LAUNCH, |launch| {
+            for (field, size) in [
+                (compute_kernel_launch::GRID_SIZE, stage.grid),
+                (compute_kernel_launch::WORKGROUP_SIZE, stage.block),
+            ] {
                 if let Some([x, y, z]) = size {
                     launch.message(field, |dim| {
-                        dim.uint(1, x.into()).uint(2, y.into()).uint(3, z.into());
+                        dim.uint(dim3::X, x.into()).uint(dim3::Y, y.into()).uint(dim3::Z, z.into());
                     });
                 }
             }
             for arg in stage.args {
-                launch.message(3, |a| self.compute_arg(a, fresh, strings, arg));
+                launch.message(compute_kernel_launch::ARGS, |a| {
+                    self.compute_arg(a, fresh, strings, arg)
+                });
             }
             launch.encoded(stage.more_args);
         });
@@ -250,17 +273,17 @@ impl Sequence {
                     0 => introduce(&mut self.gpu.arg_names, fresh, COMPUTE_ARGS, strings, id),
                     iid => iid,
                 };
-                to.uint(1, iid.into())
+                to.uint(extra_compute_arg::NAME_IID, iid.into())
             }
-            Name::Bytes(bytes) => to.text(2, bytes),
+            Name::Bytes(bytes) => to.text(extra_compute_arg::NAME, bytes),
         };
         match arg.value {
-            Value::Bool(b) => to.uint(4, b.into()),
-            Value::I64(n) => to.int(3, n),
-            Value::U64(n) | Value::Pointer(n) => to.uint(4, n),
-            Value::F64(x) => to.double(5, x),
-            Value::Str(id) => to.text(6, strings.text(id).bytes),
-            Value::Bytes(bytes) => to.text(6, bytes),
+            Value::Bool(b) => to.uint(extra_compute_arg::UINT_VALUE, b.into()),
+            Value::I64(n) => to.int(extra_compute_arg::INT_VALUE, n),
+            Value::U64(n) | Value::Pointer(n) => to.uint(extra_compute_arg::UINT_VALUE, n),
+            Value::F64(x) => to.double(extra_compute_arg::DOUBLE_VALUE, x),
+            Value::Str(id) => to.text(extra_compute_arg::STRING_VALUE, strings.text(id).bytes),
+            Value::Bytes(bytes) => to.text(extra_compute_arg::STRING_VALUE, bytes),
             // An activity's arguments are flat: see `RenderStage::nested`.
             Value::Null | Value::Json(_) => to,
             Value::List(_) | Value::Dict(_) | Value::Tree(_) => to,

@@ -1,8 +1,9 @@
 //! Tracks of any origin: what [`super::ProcessTrack`], [`super::ThreadTrack`] and
 //! [`super::Track`] say of our own, in full generality, for traces that are converted.
 
+use super::descriptor::described;
 use super::message::Message;
-use super::packet;
+use crate::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
 
 /// A track of any kind.
 #[derive(Clone, Copy, Debug)]
@@ -66,28 +67,26 @@ pub enum TrackOf<'a> {
 impl AnyTrack<'_> {
     /// Appends the description.
     pub fn write(&self, out: &mut Vec<u8>, sequence: u32) {
-        packet(out, |p| {
-            p.uint(10, sequence.into()).message(60, |track| self.fields(track));
-        });
+        described(out, sequence, |track| self.fields(track));
     }
 
     fn fields(&self, track: &mut Message<'_>) {
-        track.uint(1, self.uuid);
+        track.uint(track_descriptor::UUID, self.uuid);
         if self.parent != 0 {
-            track.uint(5, self.parent);
+            track.uint(track_descriptor::PARENT_UUID, self.parent);
         }
         if let Some(name) = self.name {
-            track.text(2, name);
+            track.text(track_descriptor::NAME, name);
         }
         if !self.description.is_empty() {
-            track.text(14, self.description);
+            track.text(track_descriptor::DESCRIPTION, self.description);
         }
         track_of(track, &self.of);
         if self.order != 0 {
-            track.uint(11, self.order);
+            track.uint(track_descriptor::CHILD_ORDERING, self.order);
         }
         if let Some(rank) = self.rank {
-            track.int(12, rank.into());
+            track.int(track_descriptor::SIBLING_ORDER_RANK, rank.into());
         }
     }
 }
@@ -95,43 +94,43 @@ impl AnyTrack<'_> {
 fn track_of(track: &mut Message<'_>, of: &TrackOf<'_>) {
     match *of {
         TrackOf::Process { pid, name, command, started, labels, sort_index } => {
-            track.message(3, |process| {
-                process.int(1, pid);
+            track.message(track_descriptor::PROCESS, |process| {
+                process.int(process_descriptor::PID, pid);
                 for part in command {
-                    process.text(2, part);
+                    process.text(process_descriptor::CMDLINE, part);
                 }
                 if let Some(index) = sort_index {
-                    process.int(3, index);
+                    process.int(process_descriptor::LEGACY_SORT_INDEX, index);
                 }
                 if !name.is_empty() {
-                    process.text(6, name);
+                    process.text(process_descriptor::PROCESS_NAME, name);
                 }
                 if let Some(started) = started {
-                    process.int(7, started);
+                    process.int(process_descriptor::START_TIMESTAMP_NS, started);
                 }
                 for label in labels {
-                    process.text(8, label);
+                    process.text(process_descriptor::PROCESS_LABELS, label);
                 }
             });
         }
         TrackOf::Thread { pid, tid, name, sort_index } => {
-            track.message(4, |thread| {
-                thread.int(1, pid).int(2, tid);
+            track.message(track_descriptor::THREAD, |thread| {
+                thread.int(thread_descriptor::PID, pid).int(thread_descriptor::TID, tid);
                 if let Some(index) = sort_index {
-                    thread.int(3, index);
+                    thread.int(thread_descriptor::LEGACY_SORT_INDEX, index);
                 }
                 if !name.is_empty() {
-                    thread.text(5, name);
+                    thread.text(thread_descriptor::THREAD_NAME, name);
                 }
             });
         }
         TrackOf::Counter { unit, unit_name } => {
-            track.message(8, |counter| {
+            track.message(track_descriptor::COUNTER, |counter| {
                 if unit != 0 {
-                    counter.uint(3, unit);
+                    counter.uint(counter_descriptor::UNIT, unit);
                 }
                 if !unit_name.is_empty() {
-                    counter.text(6, unit_name);
+                    counter.text(counter_descriptor::UNIT_NAME, unit_name);
                 }
             });
         }

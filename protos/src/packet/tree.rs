@@ -7,10 +7,12 @@ use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::event::{Arg, Name, Value};
+use super::keys;
 use super::message::{Message, varint, varint_len};
 use super::sequence::{ARG_NAMES, STRINGS, Sequence, introduce};
 use super::text::Strings;
 use crate::StrId;
+use crate::fields::debug_annotation;
 
 /// What `proto_type_name` says of a text that is JSON.
 pub const JSON_TYPE: &str = "json";
@@ -66,9 +68,9 @@ impl Sequence {
         let place = self.tree(strings, tree);
         let value = &self.trees.bytes[place];
         to.nested(|out| {
-            out.push(0x22);
+            out.push(keys::DEBUG_ANNOTATIONS);
             varint(out, (1 + varint_len(name) + value.len()) as u64);
-            out.push(0x08);
+            out.push(keys::ARG_NAME_IID);
             varint(out, name);
             out.extend_from_slice(value);
         });
@@ -102,36 +104,42 @@ impl Sequence {
         match arg.name {
             _ if !named => {}
             Name::Id(id) => {
-                to.uint(1, self.arg_name(strings, id).into());
+                to.uint(debug_annotation::NAME_IID, self.arg_name(strings, id).into());
             }
             Name::Bytes(bytes) => {
-                to.text(10, bytes);
+                to.text(debug_annotation::NAME, bytes);
             }
         }
         match arg.value {
-            Value::Bool(b) => to.uint(2, b.into()),
-            Value::U64(n) => to.uint(3, n),
-            Value::I64(n) => to.int(4, n),
-            Value::F64(x) => to.double(5, x),
-            Value::Pointer(p) => to.uint(7, p),
+            Value::Bool(b) => to.uint(debug_annotation::BOOL_VALUE, b.into()),
+            Value::U64(n) => to.uint(debug_annotation::UINT_VALUE, n),
+            Value::I64(n) => to.int(debug_annotation::INT_VALUE, n),
+            Value::F64(x) => to.double(debug_annotation::DOUBLE_VALUE, x),
+            Value::Pointer(p) => to.uint(debug_annotation::POINTER_VALUE, p),
             Value::Str(id) => {
                 let iid = match self.strings.get(id) {
                     0 => introduce(&mut self.strings, &mut self.fresh, STRINGS, strings, id),
                     iid => iid,
                 };
-                to.uint(17, iid.into())
+                to.uint(debug_annotation::STRING_VALUE_IID, iid.into())
             }
-            Value::Bytes(bytes) => to.text(6, bytes),
+            Value::Bytes(bytes) => to.text(debug_annotation::STRING_VALUE, bytes),
             // Not the field for JSON: trace_processor aborts on a null in it. A text, and a
             // type that says what it is.
-            Value::Json(id) => to.text(6, strings.text(id).bytes).text(16, JSON_TYPE.as_bytes()),
+            Value::Json(id) => to
+                .text(debug_annotation::STRING_VALUE, strings.text(id).bytes)
+                .text(debug_annotation::PROTO_TYPE_NAME, JSON_TYPE.as_bytes()),
             // Readers leave out what has no value.
             Value::Null => to,
             // An empty list or dictionary has only the old form.
-            Value::List(0) => to.bytes(8, EMPTY_LIST),
-            Value::Dict(0) => to.bytes(8, EMPTY_DICT),
-            Value::List(items) => return 1 + self.branch(to, strings, 12, items, rest),
-            Value::Dict(entries) => return 1 + self.branch(to, strings, 11, entries, rest),
+            Value::List(0) => to.bytes(debug_annotation::NESTED_VALUE, EMPTY_LIST),
+            Value::Dict(0) => to.bytes(debug_annotation::NESTED_VALUE, EMPTY_DICT),
+            Value::List(items) => {
+                return 1 + self.branch(to, strings, debug_annotation::ARRAY_VALUES, items, rest);
+            }
+            Value::Dict(entries) => {
+                return 1 + self.branch(to, strings, debug_annotation::DICT_ENTRIES, entries, rest);
+            }
             Value::Tree(tree) => {
                 let place = self.tree(strings, tree);
                 to.raw(&self.trees.bytes[place])

@@ -1,6 +1,8 @@
 //! Debug annotations: arguments of track events.
 
 use hashbrown::HashMap;
+use kymograph_protos::fields::debug_annotation::{self, nested_value};
+use kymograph_protos::fields::track_event::inline_callstack::{self, frame};
 use kymograph_protos::packet::JSON_TYPE;
 
 use super::sequence::{Frame, Sequence, Source, Tables, intern_text};
@@ -61,22 +63,34 @@ impl Into<'_> {
         let mut is_json = false;
         for (number, field) in field.fields() {
             match number {
-                1 => name = self.known(self.tables.arg_names.get(field.uint())),
-                10 => name = intern_text(self.strings, field.bytes()),
-                2 => value = Value::Bool(field.uint() != 0),
-                3 => value = Value::U64(field.uint()),
-                4 => value = Value::I64(field.int()),
-                5 => value = Value::F64(field.double()),
-                6 => value = Value::Str(intern_text(self.strings, field.bytes())),
-                7 => value = Value::Pointer(field.uint()),
-                8 => value = self.nested(field.fields(), depth),
-                9 => value = self.json(field.bytes()),
-                17 => value = Value::Str(self.known(self.tables.strings.get(field.uint()))),
-                11 | 12 if depth >= Args::MAX_DEPTH => *self.too_deep += 1,
-                11 => entries.push(self.annotation(field, depth + 1)),
-                12 => items.push(self.annotation(field, depth + 1).1),
-                14 => message = Some(field.bytes()),
-                16 => is_json = field.bytes() == JSON_TYPE.as_bytes(),
+                debug_annotation::NAME_IID => {
+                    name = self.known(self.tables.arg_names.get(field.uint()))
+                }
+                debug_annotation::NAME => name = intern_text(self.strings, field.bytes()),
+                debug_annotation::BOOL_VALUE => value = Value::Bool(field.uint() != 0),
+                debug_annotation::UINT_VALUE => value = Value::U64(field.uint()),
+                debug_annotation::INT_VALUE => value = Value::I64(field.int()),
+                debug_annotation::DOUBLE_VALUE => value = Value::F64(field.double()),
+                debug_annotation::STRING_VALUE => {
+                    value = Value::Str(intern_text(self.strings, field.bytes()))
+                }
+                debug_annotation::POINTER_VALUE => value = Value::Pointer(field.uint()),
+                debug_annotation::NESTED_VALUE => value = self.nested(field.fields(), depth),
+                debug_annotation::LEGACY_JSON_VALUE => value = self.json(field.bytes()),
+                debug_annotation::STRING_VALUE_IID => {
+                    value = Value::Str(self.known(self.tables.strings.get(field.uint())))
+                }
+                debug_annotation::DICT_ENTRIES | debug_annotation::ARRAY_VALUES
+                    if depth >= Args::MAX_DEPTH =>
+                {
+                    *self.too_deep += 1
+                }
+                debug_annotation::DICT_ENTRIES => entries.push(self.annotation(field, depth + 1)),
+                debug_annotation::ARRAY_VALUES => items.push(self.annotation(field, depth + 1).1),
+                debug_annotation::PROTO_VALUE => message = Some(field.bytes()),
+                debug_annotation::PROTO_TYPE_NAME => {
+                    is_json = field.bytes() == JSON_TYPE.as_bytes()
+                }
                 _ => {}
             }
         }
@@ -103,15 +117,21 @@ impl Into<'_> {
         let mut value = Value::Null;
         for (number, field) in fields {
             match number {
-                1 => kind = field.uint(),
-                2 => keys.push(intern_text(self.strings, field.bytes())),
-                3 | 4 if depth >= Args::MAX_DEPTH => *self.too_deep += 1,
-                3 => values.push(self.nested(field.fields(), depth + 1)),
-                4 => items.push(self.nested(field.fields(), depth + 1)),
-                5 => value = Value::I64(field.int()),
-                6 => value = Value::F64(field.double()),
-                7 => value = Value::Bool(field.uint() != 0),
-                8 => value = Value::Str(intern_text(self.strings, field.bytes())),
+                nested_value::NESTED_TYPE => kind = field.uint(),
+                nested_value::DICT_KEYS => keys.push(intern_text(self.strings, field.bytes())),
+                nested_value::DICT_VALUES | nested_value::ARRAY_VALUES
+                    if depth >= Args::MAX_DEPTH =>
+                {
+                    *self.too_deep += 1
+                }
+                nested_value::DICT_VALUES => values.push(self.nested(field.fields(), depth + 1)),
+                nested_value::ARRAY_VALUES => items.push(self.nested(field.fields(), depth + 1)),
+                nested_value::INT_VALUE => value = Value::I64(field.int()),
+                nested_value::DOUBLE_VALUE => value = Value::F64(field.double()),
+                nested_value::BOOL_VALUE => value = Value::Bool(field.uint() != 0),
+                nested_value::STRING_VALUE => {
+                    value = Value::Str(intern_text(self.strings, field.bytes()))
+                }
                 _ => {}
             }
         }
@@ -199,13 +219,15 @@ impl Into<'_> {
     /// The functions of an `InlineCallstack`.
     pub fn inline_callstack(&mut self, field: Field<'_>) -> (StrId, Value) {
         let mut frames = Vec::new();
-        for (_, frame) in field.fields().filter(|(number, _)| *number == 1) {
+        for (_, frame) in field.fields().filter(|(number, _)| *number == inline_callstack::FRAMES) {
             let (mut function, mut path, mut line) = (None, None, 0);
             for (number, field) in frame.fields() {
                 match number {
-                    1 => function = Some(intern_text(self.strings, field.bytes())),
-                    2 => path = Some(intern_text(self.strings, field.bytes())),
-                    3 => line = field.uint(),
+                    frame::FUNCTION_NAME => {
+                        function = Some(intern_text(self.strings, field.bytes()))
+                    }
+                    frame::SOURCE_FILE => path = Some(intern_text(self.strings, field.bytes())),
+                    frame::LINE_NUMBER => line = field.uint(),
                     _ => {}
                 }
             }

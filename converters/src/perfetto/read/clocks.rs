@@ -5,6 +5,7 @@
 //! the last snapshot before it shows.
 
 use hashbrown::HashMap;
+use kymograph_protos::fields::{clock_snapshot, clock_snapshot::clock};
 
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{ClockReading, Nanos};
@@ -62,9 +63,9 @@ impl Clocks {
         let mut shown = Vec::new();
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => shown.push(read_clock(field)),
+                clock_snapshot::CLOCKS => shown.push(read_clock(field)),
                 // The first snapshot that names the trace's clock decides.
-                2 if !self.fixed => {
+                clock_snapshot::PRIMARY_TRACE_CLOCK if !self.fixed => {
                     self.fixed = true;
                     self.trace_clock = field.uint() as u32;
                 }
@@ -129,10 +130,10 @@ fn read_clock(field: Field<'_>) -> Shown {
     let mut clock = Shown { id: 0, time: 0, incremental: false, multiplier: 1 };
     for (number, field) in field.fields() {
         match number {
-            1 => clock.id = field.uint() as u32,
-            2 => clock.time = field.uint(),
-            3 => clock.incremental = field.uint() != 0,
-            4 => clock.multiplier = field.uint().max(1),
+            clock::CLOCK_ID => clock.id = field.uint() as u32,
+            clock::TIMESTAMP => clock.time = field.uint(),
+            clock::IS_INCREMENTAL => clock.incremental = field.uint() != 0,
+            clock::UNIT_MULTIPLIER_NS => clock.multiplier = field.uint().max(1),
             _ => {}
         }
     }

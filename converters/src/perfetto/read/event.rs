@@ -1,5 +1,9 @@
 //! Track events.
 
+use kymograph_protos::fields::{
+    gpu_correlation, log_message, track_event, track_event::legacy_event,
+};
+
 use super::nesting::{End, Extra};
 use super::origin::Origin;
 use super::sequence::{intern_text, source_location};
@@ -160,12 +164,16 @@ impl Reader {
         for (number, field) in Fields::new(bytes) {
             let tables = &self.sequences[row].tables;
             match number {
-                9 => event.ty = field.uint(),
-                11 => event.track = Some(field.uint()),
-                10 => event.name = known(tables.names.get(field.uint()), &mut event.missing),
-                23 => event.name = intern_text(&mut self.trace.strings, field.bytes()),
-                3 | 22 => {
-                    if number == 22 {
+                track_event::TYPE => event.ty = field.uint(),
+                track_event::TRACK_UUID => event.track = Some(field.uint()),
+                track_event::NAME_IID => {
+                    event.name = known(tables.names.get(field.uint()), &mut event.missing)
+                }
+                track_event::NAME => {
+                    event.name = intern_text(&mut self.trace.strings, field.bytes())
+                }
+                track_event::CATEGORY_IIDS | track_event::CATEGORIES => {
+                    if number == track_event::CATEGORIES {
                         let id = intern_text(&mut self.trace.strings, field.bytes());
                         self.add_category(&mut event.category, &mut categories, id);
                     } else {
@@ -176,24 +184,38 @@ impl Reader {
                         }
                     }
                 }
-                30 => event.counter = Some(Number::I64(field.int())),
-                44 => event.counter = Some(Number::F64(field.double())),
-                31 => event.extra_tracks.extend(field.numbers()),
-                12 => {
+                track_event::COUNTER_VALUE => event.counter = Some(Number::I64(field.int())),
+                track_event::DOUBLE_COUNTER_VALUE => {
+                    event.counter = Some(Number::F64(field.double()))
+                }
+                track_event::EXTRA_COUNTER_TRACK_UUIDS => {
+                    event.extra_tracks.extend(field.numbers())
+                }
+                track_event::EXTRA_COUNTER_VALUES => {
                     event.extra_values.extend(field.numbers().map(|n| Number::I64(n as i64)));
                 }
-                45 => event.extra_double_tracks.extend(field.numbers()),
-                46 => {
+                track_event::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS => {
+                    event.extra_double_tracks.extend(field.numbers())
+                }
+                track_event::EXTRA_DOUBLE_COUNTER_VALUES => {
                     let doubles = field.fixed64s().map(|n| Number::F64(f64::from_bits(n)));
                     event.extra_doubles.extend(doubles);
                 }
-                36 => field.numbers().for_each(|id| self.point(id, Phase::Step, time)),
-                47 => field.fixed64s().for_each(|id| self.point(id, Phase::Step, time)),
-                42 => field.numbers().for_each(|id| self.point(id, Phase::End, time)),
-                48 => field.fixed64s().for_each(|id| self.point(id, Phase::End, time)),
-                6 => event.legacy = Some(field),
-                3000 => self.links(field),
-                3001 => event.api = Api::from_number(field.uint()),
+                track_event::FLOW_IDS_OLD => {
+                    field.numbers().for_each(|id| self.point(id, Phase::Step, time))
+                }
+                track_event::FLOW_IDS => {
+                    field.fixed64s().for_each(|id| self.point(id, Phase::Step, time))
+                }
+                track_event::TERMINATING_FLOW_IDS_OLD => {
+                    field.numbers().for_each(|id| self.point(id, Phase::End, time))
+                }
+                track_event::TERMINATING_FLOW_IDS => {
+                    field.fixed64s().for_each(|id| self.point(id, Phase::End, time))
+                }
+                track_event::LEGACY_EVENT => event.legacy = Some(field),
+                track_event::GPU_CORRELATION => self.links(field),
+                track_event::GPU_API => event.api = Api::from_number(field.uint()),
                 0 => self.damaged("a damaged track event"),
                 _ => self.argument(row, number, field, &mut event),
             }
@@ -208,31 +230,38 @@ impl Reader {
         let (missing, too_deep) = (&mut event.missing, &mut event.too_deep);
         let mut into = sequence.into(&mut trace.args, &mut trace.strings, missing, too_deep);
         let entry = match number {
-            4 => into.argument(field),
-            33 => {
+            track_event::DEBUG_ANNOTATIONS => into.argument(field),
+            track_event::SOURCE_LOCATION => {
                 let (_, source) = source_location(field, into.strings);
                 into.source(source)
             }
-            34 => match into.tables.sources.get(field.uint()) {
+            track_event::SOURCE_LOCATION_IID => match into.tables.sources.get(field.uint()) {
                 Some(source) => into.source(*source),
                 None => {
                     *into.missing += 1;
                     return;
                 }
             },
-            52 => (into.strings.intern("correlation_id"), Value::U64(field.uint())),
-            53 | 54 => {
+            track_event::CORRELATION_ID => {
+                (into.strings.intern("correlation_id"), Value::U64(field.uint()))
+            }
+            track_event::CORRELATION_ID_STR | track_event::CORRELATION_ID_STR_IID => {
                 let id = match number {
-                    53 => intern_text(into.strings, field.bytes()),
+                    track_event::CORRELATION_ID_STR => intern_text(into.strings, field.bytes()),
                     _ => known(into.tables.correlations.get(field.uint()), into.missing),
                 };
                 (into.strings.intern("correlation_id"), Value::Str(id))
             }
-            55 => into.inline_callstack(field),
-            56 => into.callstack(field.uint()),
-            57 => (into.strings.intern("callstack_weight"), Value::F64(field.double())),
-            21 => {
-                let message = field.fields().find(|(n, _)| *n == 2).map_or(0, |(_, f)| f.uint());
+            track_event::CALLSTACK => into.inline_callstack(field),
+            track_event::CALLSTACK_IID => into.callstack(field.uint()),
+            track_event::CALLSTACK_WEIGHT => {
+                (into.strings.intern("callstack_weight"), Value::F64(field.double()))
+            }
+            track_event::LOG_MESSAGE => {
+                let message = field
+                    .fields()
+                    .find(|(n, _)| *n == log_message::BODY_IID)
+                    .map_or(0, |(_, f)| f.uint());
                 let body = known(into.tables.log_bodies.get(message), into.missing);
                 (into.strings.intern("log_message"), Value::Str(body))
             }
@@ -267,8 +296,8 @@ impl Reader {
     fn links(&mut self, field: Field<'_>) {
         for (number, field) in field.fields() {
             let kind = match number {
-                1 => LaunchKind::Submit,
-                2 => LaunchKind::Wait,
+                gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS => LaunchKind::Submit,
+                gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS => LaunchKind::Wait,
                 _ => continue,
             };
             let event = EventRef::Slice(SliceId::at(0));
@@ -367,16 +396,22 @@ impl Reader {
         let mut legacy = Legacy::default();
         for (number, field) in field.fields() {
             match number {
-                2 => legacy.phase = field.uint() as u8,
-                3 => legacy.duration = Some(field.int().saturating_mul(1000)),
-                6 | 10 | 11 => legacy.id = Some(field.uint()),
-                7 => legacy.scope = intern_text(&mut self.trace.strings, field.bytes()),
-                8 => legacy.bind = Some(field.uint()),
-                12 => legacy.enclosing = field.uint() != 0,
-                13 => legacy.direction = field.uint(),
-                14 => legacy.of_process = field.uint() == 2,
-                18 => legacy.pid = Some(i64::from(field.int() as i32)),
-                19 => legacy.tid = Some(i64::from(field.int() as i32)),
+                legacy_event::PHASE => legacy.phase = field.uint() as u8,
+                legacy_event::DURATION_US => {
+                    legacy.duration = Some(field.int().saturating_mul(1000))
+                }
+                legacy_event::UNSCOPED_ID | legacy_event::LOCAL_ID | legacy_event::GLOBAL_ID => {
+                    legacy.id = Some(field.uint())
+                }
+                legacy_event::ID_SCOPE => {
+                    legacy.scope = intern_text(&mut self.trace.strings, field.bytes())
+                }
+                legacy_event::BIND_ID => legacy.bind = Some(field.uint()),
+                legacy_event::BIND_TO_ENCLOSING => legacy.enclosing = field.uint() != 0,
+                legacy_event::FLOW_DIRECTION => legacy.direction = field.uint(),
+                legacy_event::INSTANT_EVENT_SCOPE => legacy.of_process = field.uint() == 2,
+                legacy_event::PID_OVERRIDE => legacy.pid = Some(i64::from(field.int() as i32)),
+                legacy_event::TID_OVERRIDE => legacy.tid = Some(i64::from(field.int() as i32)),
                 _ => {}
             }
         }

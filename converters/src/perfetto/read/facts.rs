@@ -1,5 +1,10 @@
 //! What packets say about the job, the machine and losses.
 
+use kymograph_protos::fields::{
+    system_info, trace_attributes, trace_attributes::attribute, trace_stats,
+    trace_stats::buffer_stats, trace_uuid, utsname,
+};
+
 use super::Reader;
 use super::launch::Maker;
 use super::sequence::intern_text;
@@ -22,13 +27,17 @@ impl Reader {
     /// A `TraceAttributes`.
     pub(super) fn attributes(&mut self, bytes: &[u8]) {
         let trace = &mut self.trace;
-        for (_, attribute) in Fields::new(bytes).filter(|(number, _)| *number == 1) {
+        for (_, attribute) in
+            Fields::new(bytes).filter(|(number, _)| *number == trace_attributes::ATTRIBUTE)
+        {
             let (mut key, mut value) = (None, Value::Null);
             for (number, field) in attribute.fields() {
                 match number {
-                    1 => key = Some(String::from_utf8_lossy(field.bytes())),
-                    2 => value = Value::I64(field.int()),
-                    3 => value = Value::Str(intern_text(&mut trace.strings, field.bytes())),
+                    attribute::KEY => key = Some(String::from_utf8_lossy(field.bytes())),
+                    attribute::LONG_VALUE => value = Value::I64(field.int()),
+                    attribute::STRING_VALUE => {
+                        value = Value::Str(intern_text(&mut trace.strings, field.bytes()))
+                    }
                     _ => {}
                 }
             }
@@ -65,17 +74,25 @@ impl Reader {
         let (mut writers, mut overwritten, mut patches) = (0u64, 0u64, 0u64);
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => {
+                trace_stats::BUFFER_STATS => {
                     for (number, field) in field.fields() {
                         match number {
-                            19 => writers = writers.saturating_add(field.uint()),
-                            3 => overwritten = overwritten.saturating_add(field.uint()),
-                            6 => patches = patches.saturating_add(field.uint()),
+                            buffer_stats::TRACE_WRITER_PACKET_LOSS => {
+                                writers = writers.saturating_add(field.uint())
+                            }
+                            buffer_stats::CHUNKS_OVERWRITTEN => {
+                                overwritten = overwritten.saturating_add(field.uint())
+                            }
+                            buffer_stats::PATCHES_FAILED => {
+                                patches = patches.saturating_add(field.uint())
+                            }
                             _ => {}
                         }
                     }
                 }
-                8 => overwritten = overwritten.saturating_add(field.uint()),
+                trace_stats::CHUNKS_DISCARDED => {
+                    overwritten = overwritten.saturating_add(field.uint())
+                }
                 _ => {}
             }
         }
@@ -95,8 +112,8 @@ impl Reader {
         let (mut msb, mut lsb) = (0, 0);
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => msb = field.uint(),
-                2 => lsb = field.uint(),
+                trace_uuid::MSB => msb = field.uint(),
+                trace_uuid::LSB => lsb = field.uint(),
                 _ => {}
             }
         }
@@ -107,20 +124,24 @@ impl Reader {
     pub(super) fn system(&mut self, bytes: &[u8]) {
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => {
-                    let names = ["", "sysname", "version", "release", "machine"];
+                system_info::UTSNAME => {
                     for (number, field) in field.fields() {
-                        if let Some(name) = names.get(number as usize) {
-                            let text = String::from_utf8_lossy(field.bytes());
-                            self.fact(&format!("system_{name}"), &text);
-                        }
+                        let name = match number {
+                            utsname::SYSNAME => "sysname",
+                            utsname::VERSION => "version",
+                            utsname::RELEASE => "release",
+                            utsname::MACHINE => "machine",
+                            _ => continue,
+                        };
+                        let text = String::from_utf8_lossy(field.bytes());
+                        self.fact(&format!("system_{name}"), &text);
                     }
                 }
-                4 => {
+                system_info::TRACING_SERVICE_VERSION => {
                     let version = intern_text(&mut self.trace.strings, field.bytes());
                     self.trace.facts.producer = version;
                 }
-                17 => {
+                system_info::MACHINE_NAME => {
                     let text = String::from_utf8_lossy(field.bytes());
                     self.fact("system_machine_name", &text);
                 }

@@ -1,5 +1,6 @@
 //! A stream of bytes cut into packets.
 
+use kymograph_protos::fields::trace;
 use std::fmt;
 use std::io::{self, Read};
 
@@ -84,7 +85,7 @@ impl<R: Read> Frames<R> {
                 5 => rest.len().checked_sub(4),
                 _ => None,
             };
-            let Some(left) = skipped.filter(|_| field != 1) else {
+            let Some(left) = skipped.filter(|_| field != u64::from(trace::PACKET)) else {
                 return Err(self.damage(offset, "damaged: no packet begins".to_owned()));
             };
             self.start += available - left;
@@ -104,7 +105,9 @@ impl<R: Read> Frames<R> {
         let body = self.start + header;
         self.start = body + len;
         Ok(Some(match field {
-            1 => Frame::Packet(&self.buffer[body..body + len], offset),
+            field if field == u64::from(trace::PACKET) => {
+                Frame::Packet(&self.buffer[body..body + len], offset)
+            }
             field => Frame::Other(field),
         }))
     }

@@ -2,6 +2,14 @@
 
 use hashbrown::HashMap;
 use kymograph_protos::device::Stage as Known;
+use kymograph_protos::fields::gpu_render_stage_event::{
+    compute_kernel_launch, dim3, extra_compute_arg,
+};
+use kymograph_protos::fields::{
+    gpu_info, gpu_info::gpu, gpu_render_stage_event, interned_compute_kernel, interned_data,
+    interned_gpu_counter_descriptor, interned_gpu_render_stage_specification,
+    interned_graphics_context,
+};
 
 use super::Reader;
 use super::gpu_counters::descriptor_series;
@@ -76,11 +84,11 @@ const OURS: Known = Known::Annotation;
 
 /// Numbers that only graphics has, kept as arguments under trace_processor's names.
 pub const GRAPHICS: [(u32, &str); 5] = [
-    (8, "render_target"),
-    (9, "render_pass"),
-    (10, "submission_id"),
-    (12, "command_buffer"),
-    (16, "render_pass_instance_id"),
+    (gpu_render_stage_event::RENDER_TARGET_HANDLE, "render_target"),
+    (gpu_render_stage_event::RENDER_PASS_HANDLE, "render_pass"),
+    (gpu_render_stage_event::SUBMISSION_ID, "submission_id"),
+    (gpu_render_stage_event::COMMAND_BUFFER_HANDLE, "command_buffer"),
+    (gpu_render_stage_event::RENDER_PASS_INSTANCE_ID, "render_pass_instance_id"),
 ];
 
 impl Reader {
@@ -103,21 +111,25 @@ impl Reader {
         let strings = &mut self.trace.strings;
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => (correlation, refs.has_id) = (field.uint(), true),
-                2 => dur = i64::try_from(field.uint()).unwrap_or(i64::MAX),
-                5 => refs.context = Some(field.uint()),
-                6 => entries.push(extra_fact(field, strings)),
-                11 => refs.gpu = i64::from(field.int() as i32),
-                13 => refs.queue = Some(field.uint()),
-                14 => refs.stage = Some(field.uint()),
-                17 => name = intern_text(strings, field.bytes()),
-                18 => refs.waits.extend(field.numbers()),
-                19 => refs.kernel = Some(field.uint()),
-                20 => match sequence.tables.names.get(field.uint()) {
+                gpu_render_stage_event::EVENT_ID => {
+                    (correlation, refs.has_id) = (field.uint(), true)
+                }
+                gpu_render_stage_event::DURATION => {
+                    dur = i64::try_from(field.uint()).unwrap_or(i64::MAX)
+                }
+                gpu_render_stage_event::CONTEXT => refs.context = Some(field.uint()),
+                gpu_render_stage_event::EXTRA_DATA => entries.push(extra_fact(field, strings)),
+                gpu_render_stage_event::GPU_ID => refs.gpu = i64::from(field.int() as i32),
+                gpu_render_stage_event::HW_QUEUE_IID => refs.queue = Some(field.uint()),
+                gpu_render_stage_event::STAGE_IID => refs.stage = Some(field.uint()),
+                gpu_render_stage_event::NAME => name = intern_text(strings, field.bytes()),
+                gpu_render_stage_event::EVENT_WAIT_IDS => refs.waits.extend(field.numbers()),
+                gpu_render_stage_event::KERNEL_IID => refs.kernel = Some(field.uint()),
+                gpu_render_stage_event::NAME_IID => match sequence.tables.names.get(field.uint()) {
                     Some(id) => name = *id,
                     None => self.oddities.missing_iids += 1,
                 },
-                21 => {
+                gpu_render_stage_event::LAUNCH => {
                     let missing = &mut self.oddities.missing_iids;
                     launch = read_launch(field, &sequence.tables, strings, &mut entries, missing);
                 }
@@ -207,25 +219,33 @@ impl Reader {
         let tables = &mut self.sequences[row].tables;
         let strings = &mut self.trace.strings;
         match number {
-            23 => {
+            interned_data::GRAPHICS_CONTEXTS => {
                 let mut context = Context { number: iid(field), pid: 0, api: Api::Unknown };
                 for (number, field) in field.fields() {
                     match number {
-                        2 => context.pid = i64::from(field.int() as i32),
-                        3 => context.api = Api::from_number(field.uint()),
+                        interned_graphics_context::PID => {
+                            context.pid = i64::from(field.int() as i32)
+                        }
+                        interned_graphics_context::API => {
+                            context.api = Api::from_number(field.uint())
+                        }
                         _ => {}
                     }
                 }
                 tables.contexts.insert(context.number, context);
             }
-            24 => {
+            interned_data::GPU_SPECIFICATIONS => {
                 let (name, description) = (StrId::NONE, StrId::NONE);
                 let mut stage = Stage { name, description, kind: StageKind::Other };
                 for (number, field) in field.fields() {
                     match number {
-                        2 => stage.name = intern_text(strings, field.bytes()),
-                        3 => stage.description = intern_text(strings, field.bytes()),
-                        4 => {
+                        interned_gpu_render_stage_specification::NAME => {
+                            stage.name = intern_text(strings, field.bytes())
+                        }
+                        interned_gpu_render_stage_specification::DESCRIPTION => {
+                            stage.description = intern_text(strings, field.bytes())
+                        }
+                        interned_gpu_render_stage_specification::CATEGORY => {
                             stage.kind = match field.uint() {
                                 1 => StageKind::Graphics,
                                 2 => StageKind::Compute,
@@ -241,16 +261,21 @@ impl Reader {
                 }
                 tables.stages.insert(iid(field), stage);
             }
-            1000 => {
+            interned_data::COMPUTE_KERNELS => {
                 let (kernel, launch) = self.read_kernel(row, field);
                 let kernels = &mut self.gpu.kernels;
                 let id = *kernels.entry(kernel).or_insert_with(|| self.trace.kernels.push(kernel));
                 let launch = launch.map(|launch| self.gpu.launch(&mut self.trace, launch));
                 self.sequences[row].tables.kernels.insert(iid(field), (id, launch));
             }
-            47 => {
-                let gpu = field.fields().find(|(n, _)| *n == 3).map_or(0, |(_, f)| f.int());
-                let descriptor = field.fields().find(|(n, _)| *n == 2);
+            interned_data::GPU_COUNTER_DESCRIPTORS => {
+                let gpu = field
+                    .fields()
+                    .find(|(n, _)| *n == interned_gpu_counter_descriptor::GPU_ID)
+                    .map_or(0, |(_, f)| f.int());
+                let descriptor = field
+                    .fields()
+                    .find(|(n, _)| *n == interned_gpu_counter_descriptor::COUNTER_DESCRIPTOR);
                 let device = self.gpu.device(&mut self.trace, 0, i64::from(gpu as i32));
                 let series = descriptor.map_or_else(Vec::new, |(_, descriptor)| {
                     descriptor_series(&mut self.trace, device, descriptor)
@@ -269,10 +294,12 @@ impl Reader {
         let strings = &mut self.trace.strings;
         for (number, field) in field.fields() {
             match number {
-                2 => name = intern_text(strings, field.bytes()),
-                3 => demangled = intern_text(strings, field.bytes()),
-                4 => architecture = intern_text(strings, field.bytes()),
-                5 => {
+                interned_compute_kernel::NAME => name = intern_text(strings, field.bytes()),
+                interned_compute_kernel::DEMANGLED_NAME => {
+                    demangled = intern_text(strings, field.bytes())
+                }
+                interned_compute_kernel::ARCH => architecture = intern_text(strings, field.bytes()),
+                interned_compute_kernel::ARGS => {
                     let missing = &mut self.oddities.missing_iids;
                     entries.push(compute_arg(field, tables, strings, missing));
                 }
@@ -286,7 +313,7 @@ impl Reader {
 
     /// A `GpuInfo`.
     pub(super) fn gpu_info(&mut self, machine: u32, bytes: &[u8]) {
-        let gpus = Fields::new(bytes).filter(|(number, _)| *number == 1);
+        let gpus = Fields::new(bytes).filter(|(number, _)| *number == gpu_info::GPUS);
         for (number, (_, gpu)) in gpus.enumerate() {
             // A place that is another process's to describe.
             if gpu.bytes().is_empty() {
@@ -298,13 +325,15 @@ impl Reader {
             for (number, field) in gpu.fields() {
                 let device = &mut trace.devices[id];
                 match number {
-                    1 => device.name = intern_text(&mut trace.strings, field.bytes()),
-                    2 => device.vendor = intern_text(&mut trace.strings, field.bytes()),
-                    3 => device.model = intern_text(&mut trace.strings, field.bytes()),
-                    4 => device.architecture = intern_text(&mut trace.strings, field.bytes()),
-                    5 => device.uuid = field.bytes().try_into().ok(),
-                    6 => extra.push(property(field, &mut trace.strings)),
-                    7 => device.pci = intern_text(&mut trace.strings, field.bytes()),
+                    gpu::NAME => device.name = intern_text(&mut trace.strings, field.bytes()),
+                    gpu::VENDOR => device.vendor = intern_text(&mut trace.strings, field.bytes()),
+                    gpu::MODEL => device.model = intern_text(&mut trace.strings, field.bytes()),
+                    gpu::ARCHITECTURE => {
+                        device.architecture = intern_text(&mut trace.strings, field.bytes())
+                    }
+                    gpu::UUID => device.uuid = field.bytes().try_into().ok(),
+                    gpu::EXTRA_INFO => extra.push(property(field, &mut trace.strings)),
+                    gpu::PCI_BDF => device.pci = intern_text(&mut trace.strings, field.bytes()),
                     _ => {}
                 }
             }
@@ -323,9 +352,11 @@ fn read_launch(
     let mut launch = Launch::default();
     for (number, field) in field.fields() {
         match number {
-            1 => launch.grid = Some(dim3(field)),
-            2 => launch.block = Some(dim3(field)),
-            3 => entries.push(compute_arg(field, tables, strings, missing)),
+            compute_kernel_launch::GRID_SIZE => launch.grid = Some(dim3(field)),
+            compute_kernel_launch::WORKGROUP_SIZE => launch.block = Some(dim3(field)),
+            compute_kernel_launch::ARGS => {
+                entries.push(compute_arg(field, tables, strings, missing))
+            }
             _ => {}
         }
     }
@@ -336,9 +367,9 @@ fn dim3(field: Field<'_>) -> Dim3 {
     let mut dim = Dim3::default();
     for (number, field) in field.fields() {
         match number {
-            1 => dim.x = field.uint() as u32,
-            2 => dim.y = field.uint() as u32,
-            3 => dim.z = field.uint() as u32,
+            dim3::X => dim.x = field.uint() as u32,
+            dim3::Y => dim.y = field.uint() as u32,
+            dim3::Z => dim.z = field.uint() as u32,
             _ => {}
         }
     }
@@ -361,13 +392,17 @@ fn compute_arg(
     };
     for (number, field) in field.fields() {
         match number {
-            1 => name = known(tables.compute_args.get(field.uint())),
-            2 => name = intern_text(strings, field.bytes()),
-            3 => value = Value::I64(field.int()),
-            4 => value = Value::U64(field.uint()),
-            5 => value = Value::F64(field.double()),
-            6 => value = Value::Str(intern_text(strings, field.bytes())),
-            7 => value = Value::Str(known(tables.strings.get(field.uint()))),
+            extra_compute_arg::NAME_IID => name = known(tables.compute_args.get(field.uint())),
+            extra_compute_arg::NAME => name = intern_text(strings, field.bytes()),
+            extra_compute_arg::INT_VALUE => value = Value::I64(field.int()),
+            extra_compute_arg::UINT_VALUE => value = Value::U64(field.uint()),
+            extra_compute_arg::DOUBLE_VALUE => value = Value::F64(field.double()),
+            extra_compute_arg::STRING_VALUE => {
+                value = Value::Str(intern_text(strings, field.bytes()))
+            }
+            extra_compute_arg::STRING_VALUE_IID => {
+                value = Value::Str(known(tables.strings.get(field.uint())))
+            }
             _ => {}
         }
     }

@@ -1,5 +1,10 @@
 //! Counters of devices.
 
+use kymograph_protos::fields::{
+    generic_gpu_frequency_event, gpu_counter_descriptor, gpu_counter_descriptor::gpu_counter_spec,
+    gpu_counter_event, gpu_counter_event::gpu_counter, gpu_mem_total_event,
+};
+
 use super::Reader;
 use super::sequence::intern_text;
 use crate::perfetto::wire::{Field, Fields};
@@ -13,9 +18,9 @@ impl Reader {
         let (mut gpu, mut descriptor, mut inline) = (0, None, None);
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => inline = Some(field),
-                3 => gpu = i64::from(field.int() as i32),
-                4 => descriptor = Some(field.uint()),
+                gpu_counter_event::COUNTER_DESCRIPTOR => inline = Some(field),
+                gpu_counter_event::GPU_ID => gpu = i64::from(field.int() as i32),
+                gpu_counter_event::COUNTER_DESCRIPTOR_IID => descriptor = Some(field.uint()),
                 _ => {}
             }
         }
@@ -25,13 +30,15 @@ impl Reader {
                 self.gpu.counters.entry((device, id)).or_insert(series);
             }
         }
-        for (_, counter) in Fields::new(bytes).filter(|(number, _)| *number == 2) {
+        for (_, counter) in
+            Fields::new(bytes).filter(|(number, _)| *number == gpu_counter_event::COUNTERS)
+        {
             let (mut id, mut value) = (0, None);
             for (number, field) in counter.fields() {
                 match number {
-                    1 => id = field.uint(),
-                    2 => value = Some(Number::I64(field.int())),
-                    3 => value = Some(Number::F64(field.double())),
+                    gpu_counter::COUNTER_ID => id = field.uint(),
+                    gpu_counter::INT_VALUE => value = Some(Number::I64(field.int())),
+                    gpu_counter::DOUBLE_VALUE => value = Some(Number::F64(field.double())),
                     _ => {}
                 }
             }
@@ -51,35 +58,47 @@ impl Reader {
         }
     }
 
-    /// A `GpuMemTotalEvent` or `GenericGpuFrequencyEvent`.
-    pub(super) fn gpu_total(&mut self, kind: u32, machine: u32, time: i64, bytes: &[u8]) {
-        let (mut gpu, mut second, mut size) = (0, 0, 0);
+    /// A `GpuMemTotalEvent`.
+    pub(super) fn gpu_memory(&mut self, machine: u32, time: i64, bytes: &[u8]) {
+        let (mut gpu, mut pid, mut size) = (0, 0, 0);
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => gpu = i64::from(field.int() as i32),
-                2 => second = field.int(),
-                3 => size = field.int(),
+                gpu_mem_total_event::GPU_ID => gpu = i64::from(field.int() as i32),
+                gpu_mem_total_event::PID => pid = field.int(),
+                gpu_mem_total_event::SIZE => size = field.int(),
                 _ => {}
             }
         }
         let trace = &mut self.trace;
         let device = self.gpu.device(trace, machine, gpu);
-        let mut series = |kind, name: &str, unit| {
-            let (name, description) = (trace.strings.intern(name), StrId::NONE);
-            trace.counters.series.push(Series { kind, name, description, unit })
-        };
-        let (series, value) = if kind == 71 {
-            let kind = SeriesKind::DeviceMemory { device, pid: second };
-            let new = || series(kind, "GPU Memory", Unit::Bytes);
-            (*self.gpu.memory.entry((device, second)).or_insert_with(new), size)
-        } else {
-            let kind = SeriesKind::DeviceFrequency { device };
-            let new = || series(kind, "GPU Frequency", Unit::None);
-            (*self.gpu.frequency.entry(device).or_insert_with(new), second)
-        };
-        let value = Number::I64(value);
-        trace.counters.push(Sample { series, time: Nanos(time), value });
+        let kind = SeriesKind::DeviceMemory { device, pid };
+        let new = || device_series(trace, kind, "GPU Memory", Unit::Bytes);
+        let series = *self.gpu.memory.entry((device, pid)).or_insert_with(new);
+        trace.counters.push(Sample { series, time: Nanos(time), value: Number::I64(size) });
     }
+
+    /// A `GenericGpuFrequencyEvent`.
+    pub(super) fn gpu_frequency(&mut self, machine: u32, time: i64, bytes: &[u8]) {
+        let (mut gpu, mut khz) = (0, 0);
+        for (number, field) in Fields::new(bytes) {
+            match number {
+                generic_gpu_frequency_event::GPU_ID => gpu = i64::from(field.int() as i32),
+                generic_gpu_frequency_event::FREQUENCY_KHZ => khz = field.int(),
+                _ => {}
+            }
+        }
+        let trace = &mut self.trace;
+        let device = self.gpu.device(trace, machine, gpu);
+        let kind = SeriesKind::DeviceFrequency { device };
+        let new = || device_series(trace, kind, "GPU Frequency", Unit::None);
+        let series = *self.gpu.frequency.entry(device).or_insert_with(new);
+        trace.counters.push(Sample { series, time: Nanos(time), value: Number::I64(khz) });
+    }
+}
+
+fn device_series(trace: &mut Trace, kind: SeriesKind, name: &str, unit: Unit) -> SeriesId {
+    let (name, description) = (trace.strings.intern(name), StrId::NONE);
+    trace.counters.series.push(Series { kind, name, description, unit })
 }
 
 /// The counters of a `GpuCounterDescriptor`, by Perfetto's ids.
@@ -89,19 +108,21 @@ pub fn descriptor_series(
     field: Field<'_>,
 ) -> Vec<(u64, SeriesId)> {
     let mut all = Vec::new();
-    for (_, spec) in field.fields().filter(|(number, _)| *number == 1) {
+    for (_, spec) in field.fields().filter(|(number, _)| *number == gpu_counter_descriptor::SPECS) {
         let (mut id, mut groups, mut forwards) = (0, 0, false);
         let (mut name, mut description) = (StrId::NONE, StrId::NONE);
         let (mut over, mut under) = (Vec::new(), Vec::new());
         for (number, field) in spec.fields() {
             match number {
-                1 => id = field.uint(),
-                2 => name = intern_text(&mut trace.strings, field.bytes()),
-                3 => description = intern_text(&mut trace.strings, field.bytes()),
-                7 => over.extend(field.numbers()),
-                8 => under.extend(field.numbers()),
-                10 => field.numbers().for_each(|n| groups |= 1 << n.min(31)),
-                11 => forwards = field.uint() == 2,
+                gpu_counter_spec::COUNTER_ID => id = field.uint(),
+                gpu_counter_spec::NAME => name = intern_text(&mut trace.strings, field.bytes()),
+                gpu_counter_spec::DESCRIPTION => {
+                    description = intern_text(&mut trace.strings, field.bytes())
+                }
+                gpu_counter_spec::NUMERATOR_UNITS => over.extend(field.numbers()),
+                gpu_counter_spec::DENOMINATOR_UNITS => under.extend(field.numbers()),
+                gpu_counter_spec::GROUPS => field.numbers().for_each(|n| groups |= 1 << n.min(31)),
+                gpu_counter_spec::VALUE_DIRECTION => forwards = field.uint() == 2,
                 _ => {}
             }
         }

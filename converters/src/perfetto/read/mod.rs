@@ -35,6 +35,9 @@ use std::fmt;
 use std::io::{self, Read};
 
 use hashbrown::HashMap;
+use kymograph_protos::fields::{
+    interned_data, process_descriptor, thread_descriptor, trace_packet,
+};
 use kymograph_protos::packet::source::{COUNTER_OF, POSITION};
 
 use super::kinds;
@@ -232,7 +235,7 @@ impl Reader {
         self.sequence_state(row, &packet);
         let (kind, data) = packet.data;
         self.kinds[(kind as usize).min(KINDS - 1)] += u64::from(kind != 0);
-        if kind == 6 {
+        if kind == trace_packet::CLOCK_SNAPSHOT {
             if let Some(reading) = self.clocks.snapshot(packet.sequence, data) {
                 self.trace.facts.readings.push(reading);
             }
@@ -247,20 +250,30 @@ impl Reader {
         self.stood(&packet.origin);
         match kind {
             0 => {}
-            11 => self.track_event((row, machine), time, data, &packet.origin),
-            53 => self.render_stage((row, machine), time, data, &packet.origin),
-            60 if self.tracks.describe(&mut self.trace, machine, data, &packet.origin) => {}
-            60 => {}
-            52 => self.gpu_counters(row, machine, time, data),
-            71 | 129 => self.gpu_total(kind, machine, time, data),
-            128 => self.gpu_info(machine, data),
-            126 => self.attributes(data),
-            35 => self.stats(data),
-            89 => self.uuid(data),
-            45 => self.system(data),
-            2 => self.tracks.process_tree(&mut self.trace, machine, data),
-            43 | 44 => self.legacy_descriptor(row, kind, machine, data),
-            50 | 133 => self.packed_packets(kind, data, depth),
+            trace_packet::TRACK_EVENT => {
+                self.track_event((row, machine), time, data, &packet.origin)
+            }
+            trace_packet::GPU_RENDER_STAGE_EVENT => {
+                self.render_stage((row, machine), time, data, &packet.origin)
+            }
+            trace_packet::TRACK_DESCRIPTOR
+                if self.tracks.describe(&mut self.trace, machine, data, &packet.origin) => {}
+            trace_packet::TRACK_DESCRIPTOR => {}
+            trace_packet::GPU_COUNTER_EVENT => self.gpu_counters(row, machine, time, data),
+            trace_packet::GPU_MEM_TOTAL_EVENT => self.gpu_memory(machine, time, data),
+            trace_packet::GENERIC_GPU_FREQUENCY_EVENT => self.gpu_frequency(machine, time, data),
+            trace_packet::GPU_INFO => self.gpu_info(machine, data),
+            trace_packet::TRACE_ATTRIBUTES => self.attributes(data),
+            trace_packet::TRACE_STATS => self.stats(data),
+            trace_packet::TRACE_UUID => self.uuid(data),
+            trace_packet::SYSTEM_INFO => self.system(data),
+            trace_packet::PROCESS_TREE => self.tracks.process_tree(&mut self.trace, machine, data),
+            trace_packet::PROCESS_DESCRIPTOR | trace_packet::THREAD_DESCRIPTOR => {
+                self.legacy_descriptor(row, kind, machine, data)
+            }
+            trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS => {
+                self.packed_packets(kind, data, depth)
+            }
             kind if kinds::says_nothing(kind) => {}
             kind => match kinds::name(kind) {
                 Some(name) => self.odd(&format!("a packet of type {name}")),
@@ -293,8 +306,8 @@ impl Reader {
         let Some(bytes) = packet.interned else { return };
         let mut refers = false;
         for (number, field) in Fields::new(bytes) {
-            refers |= number == KERNELS;
-            if number == KERNELS
+            refers |= number == interned_data::COMPUTE_KERNELS;
+            if number == interned_data::COMPUTE_KERNELS
                 || self.sequences[row].intern(number, field, &mut self.trace.strings)
                 || self.intern_gpu(row, number, field)
             {
@@ -303,13 +316,18 @@ impl Reader {
             match number {
                 0 => self.damaged("damaged interned data"),
                 // Mappings and what belongs to samples of other kinds.
-                16 | 17 | 19 | 27 => {}
+                interned_data::BUILD_IDS
+                | interned_data::MAPPING_PATHS
+                | interned_data::MAPPINGS
+                | interned_data::DEBUG_ANNOTATION_VALUE_TYPE_NAMES => {}
                 _ => self.odd(&format!("interned data of type {number}")),
             }
         }
         if refers {
-            for (_, field) in Fields::new(bytes).filter(|(number, _)| *number == KERNELS) {
-                self.intern_gpu(row, KERNELS, field);
+            for (_, field) in
+                Fields::new(bytes).filter(|(number, _)| *number == interned_data::COMPUTE_KERNELS)
+            {
+                self.intern_gpu(row, interned_data::COMPUTE_KERNELS, field);
             }
         }
     }
@@ -332,18 +350,24 @@ impl Reader {
     /// lie before there were track descriptors.
     fn legacy_descriptor(&mut self, row: usize, kind: u32, machine: u32, bytes: &[u8]) {
         let (mut pid, mut second, mut name) = (0, 0, StrId::NONE);
-        let name_field = if kind == 43 { 6 } else { 5 };
+        let name_field = if kind == trace_packet::PROCESS_DESCRIPTOR {
+            process_descriptor::PROCESS_NAME
+        } else {
+            thread_descriptor::THREAD_NAME
+        };
         for (number, field) in Fields::new(bytes) {
             match number {
-                1 => pid = i64::from(field.int() as i32),
-                2 if kind == 44 => second = field.int(),
+                process_descriptor::PID => pid = i64::from(field.int() as i32),
+                thread_descriptor::TID if kind == trace_packet::THREAD_DESCRIPTOR => {
+                    second = field.int()
+                }
                 n if n == name_field => {
                     name = sequence::intern_text(&mut self.trace.strings, field.bytes());
                 }
                 _ => {}
             }
         }
-        if kind == 43 {
+        if kind == trace_packet::PROCESS_DESCRIPTOR {
             let process = self.tracks.process(&mut self.trace, machine, pid);
             if !name.is_none() {
                 self.trace.processes[process].name = name;
@@ -409,25 +433,22 @@ impl Reader {
 /// `SequenceFlags`.
 const CLEARED: u64 = 1;
 const NEEDS_STATE: u64 = 2;
-/// Field of `InternedData` whose entries refer to others.
-const KERNELS: u32 = 1000;
-
 fn parse(bytes: &[u8]) -> Packet<'_> {
     let mut packet = Packet::default();
     for (number, field) in Fields::new(bytes) {
         match number {
-            8 => packet.timestamp = Some(field.uint()),
-            58 => packet.clock = Some(field.uint() as u32),
-            10 => packet.sequence = field.uint() as u32,
-            13 => packet.flags = field.uint(),
-            12 => packet.interned = Some(field.bytes()),
-            59 => packet.defaults = Some(field.bytes()),
-            41 => packet.cleared = field.uint() != 0,
-            42 => packet.dropped = field.uint() != 0,
-            98 => packet.machine = field.uint() as u32,
+            trace_packet::TIMESTAMP => packet.timestamp = Some(field.uint()),
+            trace_packet::TIMESTAMP_CLOCK_ID => packet.clock = Some(field.uint() as u32),
+            trace_packet::TRUSTED_PACKET_SEQUENCE_ID => packet.sequence = field.uint() as u32,
+            trace_packet::SEQUENCE_FLAGS => packet.flags = field.uint(),
+            trace_packet::INTERNED_DATA => packet.interned = Some(field.bytes()),
+            trace_packet::TRACE_PACKET_DEFAULTS => packet.defaults = Some(field.bytes()),
+            trace_packet::INCREMENTAL_STATE_CLEARED => packet.cleared = field.uint() != 0,
+            trace_packet::PREVIOUS_PACKET_DROPPED => packet.dropped = field.uint() != 0,
+            trace_packet::MACHINE_ID => packet.machine = field.uint() as u32,
             // Who wrote it.
-            3 | 79 => {}
-            87 => packet.first = field.uint() != 0,
+            trace_packet::TRUSTED_UID | trace_packet::TRUSTED_PID => {}
+            trace_packet::FIRST_PACKET_ON_SEQUENCE => packet.first = field.uint() != 0,
             0 => packet.damaged = true,
             POSITION..=COUNTER_OF => packet.origin.add(number, field),
             _ => packet.data = (number, field.bytes()),

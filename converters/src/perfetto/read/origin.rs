@@ -4,7 +4,7 @@
 use hashbrown::HashMap;
 use kymograph_protos::packet::source::{
     COUNTER, COUNTER_OF, FLOW, FLOW_ID, FLOW_NAME, FLOW_PHASE, FLOW_POSITION, FLOW_TIME, LEFTOVER,
-    PID, POSITION, TID, unzigzag,
+    LEFTOVER_POSITION, LEFTOVER_TEXT, PID, POSITION, TID, unzigzag,
 };
 
 use super::Reader;
@@ -78,8 +78,8 @@ impl Reader {
         let (mut position, mut text) = (0, None);
         for (number, field) in field.fields() {
             match number {
-                1 => position = field.uint() as u32,
-                2 => text = Some(field.bytes()),
+                LEFTOVER_POSITION => position = field.uint() as u32,
+                LEFTOVER_TEXT => text = Some(field.bytes()),
                 _ => {}
             }
         }

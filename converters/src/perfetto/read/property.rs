@@ -1,5 +1,7 @@
 //! Names with texts, which stand for values of other types where they look like them.
 
+use kymograph_protos::fields::gpu_render_stage_event::extra_data;
+
 use super::sequence::intern_text;
 use crate::json::is_valid;
 use crate::perfetto::wire::Field;
@@ -10,8 +12,8 @@ fn extra_data(field: Field<'_>, strings: &mut StringTable) -> (StrId, Value) {
     let (mut name, mut value) = (StrId::NONE, Value::Null);
     for (number, field) in field.fields() {
         match number {
-            1 => name = intern_text(strings, field.bytes()),
-            2 => value = Value::Str(intern_text(strings, field.bytes())),
+            extra_data::NAME => name = intern_text(strings, field.bytes()),
+            extra_data::VALUE => value = Value::Str(intern_text(strings, field.bytes())),
             _ => {}
         }
     }

@@ -1,6 +1,10 @@
 //! What a packet sequence has said: tables of interned data, defaults.
 
 use hashbrown::HashMap;
+use kymograph_protos::fields::{
+    callstack, frame, interned_data, interned_string, source_location, trace_packet_defaults,
+    track_event_defaults,
+};
 
 use super::annotation::Seen;
 use crate::perfetto::wire::{Field, Fields};
@@ -86,15 +90,19 @@ impl Sequence {
     pub fn defaults(&mut self, bytes: &[u8]) {
         for (number, field) in Fields::new(bytes) {
             match number {
-                58 => self.clock = field.uint() as u32,
-                11 => {
+                trace_packet_defaults::TIMESTAMP_CLOCK_ID => self.clock = field.uint() as u32,
+                trace_packet_defaults::TRACK_EVENT_DEFAULTS => {
                     self.extra_counters.clear();
                     self.extra_doubles.clear();
                     for (number, field) in field.fields() {
                         match number {
-                            11 => self.track = field.uint(),
-                            31 => self.extra_counters.extend(field.numbers()),
-                            45 => self.extra_doubles.extend(field.numbers()),
+                            track_event_defaults::TRACK_UUID => self.track = field.uint(),
+                            track_event_defaults::EXTRA_COUNTER_TRACK_UUIDS => {
+                                self.extra_counters.extend(field.numbers())
+                            }
+                            track_event_defaults::EXTRA_DOUBLE_COUNTER_TRACK_UUIDS => {
+                                self.extra_doubles.extend(field.numbers())
+                            }
                             _ => {}
                         }
                     }
@@ -109,33 +117,39 @@ impl Sequence {
     pub fn intern(&mut self, number: u32, field: Field<'_>, strings: &mut StringTable) -> bool {
         let tables = &mut self.tables;
         let table = match number {
-            1 => &mut tables.categories,
-            2 => &mut tables.names,
-            3 => &mut tables.arg_names,
-            5 => &mut tables.functions,
-            18 => &mut tables.source_paths,
-            20 => &mut tables.log_bodies,
-            29 => &mut tables.strings,
-            43 => &mut tables.correlations,
-            1001 => &mut tables.compute_args,
-            4 => {
+            interned_data::EVENT_CATEGORIES => &mut tables.categories,
+            interned_data::EVENT_NAMES => &mut tables.names,
+            interned_data::DEBUG_ANNOTATION_NAMES => &mut tables.arg_names,
+            interned_data::FUNCTION_NAMES => &mut tables.functions,
+            interned_data::SOURCE_PATHS => &mut tables.source_paths,
+            interned_data::LOG_MESSAGE_BODY => &mut tables.log_bodies,
+            interned_data::DEBUG_ANNOTATION_STRING_VALUES => &mut tables.strings,
+            interned_data::CORRELATION_ID_STR => &mut tables.correlations,
+            interned_data::COMPUTE_ARG_NAMES => &mut tables.compute_args,
+            interned_data::SOURCE_LOCATIONS => {
                 let (iid, source) = source_location(field, strings);
                 tables.sources.insert(iid, source);
                 return true;
             }
-            6 => {
+            interned_data::FRAMES => {
                 let (iid, frame) = frame(field);
                 tables.frames.insert(iid, frame);
                 return true;
             }
-            7 => {
-                let ids = field.fields().filter(|(n, _)| *n == 2).flat_map(|(_, f)| f.numbers());
+            interned_data::CALLSTACKS => {
+                let ids = field
+                    .fields()
+                    .filter(|(n, _)| *n == callstack::FRAME_IDS)
+                    .flat_map(|(_, f)| f.numbers());
                 tables.callstacks.insert(iid(field), ids.collect());
                 return true;
             }
             _ => return false,
         };
-        let text = field.fields().find(|(n, _)| *n == 2).map_or(&[][..], |(_, f)| f.bytes());
+        let text = field
+            .fields()
+            .find(|(n, _)| *n == interned_string::STR)
+            .map_or(&[][..], |(_, f)| f.bytes());
         let text = intern_text(strings, text);
         table.insert(iid(field), text);
         true
@@ -144,7 +158,10 @@ impl Sequence {
 
 /// The first field of every interned entry.
 pub fn iid(field: Field<'_>) -> u64 {
-    field.fields().find(|(number, _)| *number == 1).map_or(0, |(_, field)| field.uint())
+    field
+        .fields()
+        .find(|(number, _)| *number == interned_string::IID)
+        .map_or(0, |(_, field)| field.uint())
 }
 
 /// Interns bytes that should be UTF-8; those that are not become U+FFFD.
@@ -160,10 +177,10 @@ pub fn source_location(field: Field<'_>, strings: &mut StringTable) -> (u64, Sou
     let (mut iid, mut source) = (0, Source::default());
     for (number, field) in field.fields() {
         match number {
-            1 => iid = field.uint(),
-            2 => source.file = intern_text(strings, field.bytes()),
-            3 => source.function = intern_text(strings, field.bytes()),
-            4 => source.line = field.uint(),
+            source_location::IID => iid = field.uint(),
+            source_location::FILE_NAME => source.file = intern_text(strings, field.bytes()),
+            source_location::FUNCTION_NAME => source.function = intern_text(strings, field.bytes()),
+            source_location::LINE_NUMBER => source.line = field.uint(),
             _ => {}
         }
     }
@@ -174,10 +191,10 @@ fn frame(field: Field<'_>) -> (u64, Frame) {
     let (mut iid, mut frame) = (0, Frame::default());
     for (number, field) in field.fields() {
         match number {
-            1 => iid = field.uint(),
-            2 => frame.function = field.uint(),
-            5 => frame.source = field.uint(),
-            6 => frame.line = field.uint(),
+            frame::IID => iid = field.uint(),
+            frame::FUNCTION_NAME_ID => frame.function = field.uint(),
+            frame::SOURCE_PATH_IID => frame.source = field.uint(),
+            frame::LINE_NUMBER => frame.line = field.uint(),
             _ => {}
         }
     }

@@ -5,6 +5,10 @@
 //! it in.
 
 use hashbrown::HashMap;
+use kymograph_protos::fields::process_tree::{PROCESSES, THREADS, process, thread};
+use kymograph_protos::fields::{
+    counter_descriptor, process_descriptor, thread_descriptor, track_descriptor,
+};
 use kymograph_protos::packet::source::unzigzag;
 
 use super::origin::Origin;
@@ -170,7 +174,7 @@ impl Tracks {
     fn describe_process(&mut self, trace: &mut Trace, machine: u32, track: TrackId, of: Field) {
         let mut pid = 0;
         for (number, field) in of.fields() {
-            if number == 1 {
+            if number == process_descriptor::PID {
                 pid = i64::from(field.int() as i32);
             }
         }
@@ -183,11 +187,19 @@ impl Tracks {
         let row = &mut trace.processes[process];
         for (number, field) in of.fields() {
             match number {
-                2 => command.push(intern_text(&mut trace.strings, field.bytes())),
-                3 => row.sort_index = Some(i64::from(field.int() as i32)),
-                6 => row.name = intern_text(&mut trace.strings, field.bytes()),
-                7 => row.started = Some(Nanos(field.int())),
-                8 => labels.push(intern_text(&mut trace.strings, field.bytes())),
+                process_descriptor::CMDLINE => {
+                    command.push(intern_text(&mut trace.strings, field.bytes()))
+                }
+                process_descriptor::LEGACY_SORT_INDEX => {
+                    row.sort_index = Some(i64::from(field.int() as i32))
+                }
+                process_descriptor::PROCESS_NAME => {
+                    row.name = intern_text(&mut trace.strings, field.bytes())
+                }
+                process_descriptor::START_TIMESTAMP_NS => row.started = Some(Nanos(field.int())),
+                process_descriptor::PROCESS_LABELS => {
+                    labels.push(intern_text(&mut trace.strings, field.bytes()))
+                }
                 _ => {}
             }
         }
@@ -232,8 +244,8 @@ impl Tracks {
         let (mut pid, mut tid) = (0, 0);
         for (number, field) in of.fields() {
             match number {
-                1 => pid = i64::from(field.int() as i32),
-                2 => tid = field.int(),
+                thread_descriptor::PID => pid = i64::from(field.int() as i32),
+                thread_descriptor::TID => tid = field.int(),
                 _ => {}
             }
         }
@@ -244,8 +256,12 @@ impl Tracks {
         let row = &mut trace.threads[thread];
         for (number, field) in of.fields() {
             match number {
-                3 => row.sort_index = Some(i64::from(field.int() as i32)),
-                5 => row.name = intern_text(&mut trace.strings, field.bytes()),
+                thread_descriptor::LEGACY_SORT_INDEX => {
+                    row.sort_index = Some(i64::from(field.int() as i32))
+                }
+                thread_descriptor::THREAD_NAME => {
+                    row.name = intern_text(&mut trace.strings, field.bytes())
+                }
                 _ => {}
             }
         }
@@ -293,13 +309,19 @@ impl Tracks {
         for (number, field) in of.fields() {
             match (number, field.uint()) {
                 // What a thread's extra counters are is said by their type alone.
-                (1, 1) | (3, 1) => unit = Unit::Nanoseconds,
-                (1, 2) | (3, 2) => unit = Unit::Count,
-                (3, 3) => unit = Unit::Bytes,
+                (counter_descriptor::TYPE | counter_descriptor::UNIT, 1) => {
+                    unit = Unit::Nanoseconds
+                }
+                (counter_descriptor::TYPE | counter_descriptor::UNIT, 2) => unit = Unit::Count,
+                (counter_descriptor::UNIT, 3) => unit = Unit::Bytes,
                 // Some write the default as 0.
-                (4, factor) => multiplier = if factor == 0 { 1 } else { field.int() },
-                (5, yes) => incremental = yes != 0,
-                (6, _) => unit = Unit::Named(intern_text(&mut trace.strings, field.bytes())),
+                (counter_descriptor::UNIT_MULTIPLIER, factor) => {
+                    multiplier = if factor == 0 { 1 } else { field.int() }
+                }
+                (counter_descriptor::IS_INCREMENTAL, yes) => incremental = yes != 0,
+                (counter_descriptor::UNIT_NAME, _) => {
+                    unit = Unit::Named(intern_text(&mut trace.strings, field.bytes()))
+                }
                 _ => {}
             }
         }
@@ -361,14 +383,18 @@ impl Tracks {
             let (mut first, mut tgid, mut texts) = (0, 0, Vec::new());
             for (part, field) in entry.fields() {
                 match (number, part) {
-                    (1 | 2, 1) => first = i64::from(field.int() as i32),
-                    (1, 3) | (2, 2) => texts.push(intern_text(&mut trace.strings, field.bytes())),
-                    (2, 3) => tgid = i64::from(field.int() as i32),
+                    (PROCESSES, process::PID) | (THREADS, thread::TID) => {
+                        first = i64::from(field.int() as i32)
+                    }
+                    (PROCESSES, process::CMDLINE) | (THREADS, thread::NAME) => {
+                        texts.push(intern_text(&mut trace.strings, field.bytes()))
+                    }
+                    (THREADS, thread::TGID) => tgid = i64::from(field.int() as i32),
                     _ => {}
                 }
             }
             match number {
-                1 => {
+                PROCESSES => {
                     let process = self.process(trace, machine, first);
                     let row = &mut trace.processes[process];
                     if row.name.is_none() {
@@ -378,7 +404,7 @@ impl Tracks {
                         row.command = texts;
                     }
                 }
-                2 => {
+                THREADS => {
                     let thread = self.thread(trace, machine, tgid, first);
                     let row = &mut trace.threads[thread];
                     if let Some(name) = texts.first().filter(|_| row.name.is_none()) {
@@ -430,13 +456,15 @@ fn read_descriptor(bytes: &[u8]) -> Described<'_> {
     let mut track = Described::default();
     for (number, field) in Fields::new(bytes) {
         match number {
-            1 => track.uuid = field.uint(),
-            2 | 10 | 13 => track.name = Some(field.bytes()),
-            3 => track.process = Some(field),
-            4 => track.thread = Some(field),
-            5 => track.parent = field.uint(),
-            8 => track.counter = Some(field),
-            11 => {
+            track_descriptor::UUID => track.uuid = field.uint(),
+            track_descriptor::NAME
+            | track_descriptor::STATIC_NAME
+            | track_descriptor::ATRACE_NAME => track.name = Some(field.bytes()),
+            track_descriptor::PROCESS => track.process = Some(field),
+            track_descriptor::THREAD => track.thread = Some(field),
+            track_descriptor::PARENT_UUID => track.parent = field.uint(),
+            track_descriptor::COUNTER => track.counter = Some(field),
+            track_descriptor::CHILD_ORDERING => {
                 track.order = match field.uint() {
                     1 => Order::ByName,
                     2 => Order::ByTime,
@@ -444,8 +472,8 @@ fn read_descriptor(bytes: &[u8]) -> Described<'_> {
                     _ => Order::Unknown,
                 }
             }
-            12 => track.rank = Some(field.int() as i32),
-            14 => track.description = Some(field.bytes()),
+            track_descriptor::SIBLING_ORDER_RANK => track.rank = Some(field.int() as i32),
+            track_descriptor::DESCRIPTION => track.description = Some(field.bytes()),
             _ => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use kymograph_protos::fields::{trace, trace_packet};
 use libdeflater::Decompressor;
 
 use super::Reader;
@@ -71,12 +72,19 @@ impl Reader {
     pub(super) fn cut_packets(&mut self, bytes: &[u8]) -> bool {
         let mut data = bytes;
         let tag = wire::varint(&mut data).filter(|tag| tag & 7 == 2).map(|tag| tag >> 3);
-        let Some(kind) = tag.filter(|kind| matches!(kind, 50 | 133)) else { return false };
+        let kind = tag.and_then(|kind| u32::try_from(kind).ok());
+        let packed = |kind: &u32| {
+            matches!(
+                *kind,
+                trace_packet::COMPRESSED_PACKETS | trace_packet::ZSTD_COMPRESSED_PACKETS
+            )
+        };
+        let Some(kind) = kind.filter(packed) else { return false };
         if wire::varint(&mut data).is_none() {
             return false;
         }
         let before = self.packets;
-        self.packed_packets(kind as u32, data, 0);
+        self.packed_packets(kind, data, 0);
         self.packets > before
     }
 
@@ -85,7 +93,11 @@ impl Reader {
         if depth >= DEEPEST_PACKING {
             return self.odd("packets packed more often than any writer does");
         }
-        let unpacked = match self.unpacker.unpack(kind == 133, data, LARGEST_PACKING) {
+        let unpacked = match self.unpacker.unpack(
+            kind == trace_packet::ZSTD_COMPRESSED_PACKETS,
+            data,
+            LARGEST_PACKING,
+        ) {
             Ok(unpacked) => unpacked,
             Err((unpacked, error)) => {
                 self.odd(&format!("packed packets that are damaged ({error})"));
@@ -99,7 +111,7 @@ impl Reader {
         }
         for (number, field) in Fields::new(&unpacked) {
             match number {
-                1 => self.packet(field.bytes(), depth + 1),
+                trace::PACKET => self.packet(field.bytes(), depth + 1),
                 0 => self.damaged("packed packets that are cut off"),
                 _ => {}
             }

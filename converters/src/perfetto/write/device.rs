@@ -106,7 +106,7 @@ impl<W: Write> Writer<'_, W> {
         let known = trace.devices.iter().map(|(_, device)| device);
         let known: Vec<_> =
             known.filter(|d| (0..MOST_DEVICES).contains(&d.number) && d.machine == 0).collect();
-        let facts: HashMap<i64, Vec<(&[u8], String)>> = known
+        let mut facts: HashMap<i64, Vec<(&[u8], String)>> = known
             .iter()
             .map(|device| {
                 let entries = trace.args.entries(device.properties);
@@ -135,7 +135,7 @@ impl<W: Write> Writer<'_, W> {
                 architecture: text(device.architecture),
                 uuid: device.uuid.as_ref().map_or(&[], |uuid| &uuid[..]),
                 pci: text(device.pci),
-                facts: facts.get(&device.number).map_or(&[], Vec::as_slice),
+                facts: facts.remove(&device.number).unwrap_or_default(),
             };
         }
         let says =
