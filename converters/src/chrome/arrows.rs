@@ -2,10 +2,10 @@
 
 use hashbrown::{HashMap, HashSet};
 
+use super::own::Correlations;
 use super::{FOREIGN, LAUNCH_ARROWS};
-use crate::kineto::{Class, Correlations, class};
 use crate::trace::{
-    EventIndex, EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace, Value,
+    Class, EventIndex, EventRef, FlowPoint, LaunchKind, Nanos, Phase, StrId, Trace, Value, class,
 };
 
 /// An end of an arrow, to be written behind its event.

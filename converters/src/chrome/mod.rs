@@ -42,6 +42,7 @@ mod flows;
 mod line;
 mod members;
 mod metadata;
+mod own;
 mod pairs;
 mod places;
 mod read;
@@ -53,8 +54,9 @@ pub use read::{read, read_lines};
 pub use write::write;
 
 pub(crate) use line::write_text;
+pub(crate) use own::property;
 pub(crate) use places::{overhead, overhead_name, with_device};
-pub(crate) use write::{Style, first_time, write_in};
+pub(crate) use write::{Frame, first_time, write_in};
 
 /// Begins the name of an argument that holds what has no other place in the hub.
 pub const FOREIGN: &str = "chrome.";

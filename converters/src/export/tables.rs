@@ -6,10 +6,9 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use super::columns::Columns;
-use crate::kineto::work_category;
 use crate::trace::{
     ActivityId, Arrow, Dim3, EventRef, InstantId, Sample, SeriesKind, SliceId, Trace, TrackId,
-    TrackKind, Unit,
+    TrackKind, Unit, work_category,
 };
 
 /// Puts some rows of a table together.

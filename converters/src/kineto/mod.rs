@@ -20,13 +20,7 @@
 //! without a beginning for most calls that launch nothing, and some files have no arrows at all.
 //! Writing JSON writes them where both ends exist.
 
-mod category;
-mod own;
 mod write;
 
 pub use crate::chrome::read;
 pub use write::write;
-
-pub(crate) use category::{Class, Work, class, work_category};
-pub(crate) use own::{Correlations, Names, Out, is_own};
-pub(crate) use write::members;

@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 use std::io;
 
-use super::own;
 use crate::chrome::{
-    GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_POSITIONS, METADATA_TIME, Style,
-    WHOLE_TIMES, first_time, write_in, write_text,
+    Frame, GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_POSITIONS, METADATA_TIME,
+    WHOLE_TIMES, first_time, property, write_in, write_text,
 };
 use crate::trace::{Job, StrId, Trace, Value};
 
@@ -16,19 +15,7 @@ use crate::trace::{Job, StrId, Trace, Value};
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write(trace: &Trace, out: impl io::Write) -> io::Result<()> {
-    write_in(trace, out, Style::Kineto)
-}
-
-/// The parts of a file that are not events of the hub.
-pub(crate) struct Members {
-    pub(crate) before: String,
-    pub(crate) after: String,
-    /// Events to end the file with.
-    pub(crate) events: Vec<String>,
-    /// What is to be added to the hub's times.
-    pub(crate) shift: i64,
-    /// Whether the trace was JSON once.
-    pub(crate) json: bool,
+    write_in(trace, out, &frame(trace))
 }
 
 /// Kineto counts time from the last multiple of this: three months.
@@ -48,18 +35,14 @@ const OWN: [&str; 10] = [
     GPU_ROWS,
 ];
 
-pub(crate) fn members(trace: &Trace, style: Style) -> Members {
+/// What stands around the events.
+fn frame(trace: &Trace) -> Frame {
     let fact = |key| trace.strings.find(key).and_then(|key| trace.facts.get(key));
-    let json = trace.strings.get(trace.facts.producer).ends_with("JSON");
-    let json = json || trace.strings.get(trace.facts.producer) == "Kineto";
+    let json = trace.was_json();
     let text = |value| write_text(trace, value);
     let mut before = String::from("{");
+    // Writing to a string does not fail, here and below.
     let unit = fact("displayTimeUnit").map_or("\"ms\"".to_owned(), text);
-    if style == Style::Chrome {
-        // Writing to a string does not fail, here and below.
-        let _ = write!(before, "\n\"displayTimeUnit\": {unit},\n\"traceEvents\": [");
-        return Members { before, after: "\n]}\n".to_owned(), events: Vec::new(), shift: 0, json };
-    }
     let real = trace.facts.realtime_offset().map(|offset| offset.0);
     let base = match (fact("baseTimeNanoseconds"), real) {
         (Some(Value::I64(base)), _) => Some(base),
@@ -78,7 +61,7 @@ pub(crate) fn members(trace: &Trace, style: Style) -> Members {
     let mut done: Vec<StrId> = Vec::new();
     for (key, _) in &trace.facts.metadata {
         let name = trace.strings.get(*key);
-        let of_ours = own::is_own(trace) && (name == "trace_uuid" || name.starts_with("system_"));
+        let of_ours = trace.is_own() && (name == "trace_uuid" || name.starts_with("system_"));
         if OWN.contains(&name) || of_ours || done.contains(key) {
             continue;
         }
@@ -90,8 +73,7 @@ pub(crate) fn members(trace: &Trace, style: Style) -> Members {
     }
     // By this tools know the ranks of a job.
     let job = Job::of(trace);
-    if let Some(rank) = job.rank.filter(|_| own::is_own(trace) && fact("distributedInfo").is_none())
-    {
+    if let Some(rank) = job.rank.filter(|_| trace.is_own() && fact("distributedInfo").is_none()) {
         let size = job.world_size.unwrap_or(rank.saturating_add(1));
         let _ = write!(
             before,
@@ -120,7 +102,7 @@ pub(crate) fn members(trace: &Trace, style: Style) -> Members {
             String::from_utf8_lossy(&time)
         ));
     }
-    Members { before, after, events, shift, json }
+    Frame { before, after, events, shift }
 }
 
 /// `deviceProperties`: the devices that something is known about.
@@ -137,7 +119,7 @@ fn devices(trace: &Trace, out: &mut String) {
             }
             for (key, value) in trace.args.entries(device.properties) {
                 let (name, said) = (trace.strings.get(key), trace.plain(value));
-                if own::is_own(trace) && own::property(&mut text, name, &said) {
+                if trace.is_own() && property(&mut text, name, &said) {
                     continue;
                 }
                 let key = write_text(trace, Value::Str(key));

@@ -7,5 +7,4 @@ mod wire;
 mod write;
 
 pub use read::{Error, read};
-pub(crate) use write::mix;
 pub use write::{Packets, Written, write, write_packets};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{Nanos, StrId, Value};
+use super::{Nanos, StrId, Trace, Value};
 
 /// The same moment on several clocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,5 +74,18 @@ impl Facts {
     pub fn realtime_offset(&self) -> Option<Nanos> {
         let both = |reading: &ClockReading| reading.realtime.map(|real| real - reading.trace);
         self.readings.iter().find_map(both)
+    }
+}
+
+impl Trace {
+    /// Whether our recording made the trace, or a part of it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.strings.get(self.facts.producer).contains("Kymograph")
+    }
+
+    /// Whether the trace was read from JSON.
+    pub(crate) fn was_json(&self) -> bool {
+        let producer = self.strings.get(self.facts.producer);
+        producer == "Kineto" || producer.ends_with("JSON")
     }
 }

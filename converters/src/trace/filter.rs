@@ -4,7 +4,6 @@ use super::{
     Activities, Activity, Context, DeviceId, EventRef, Instants, Nanos, Process, ProcessId, Series,
     SeriesKind, Slices, Stage, StrId, Table, Thread, ThreadId, Trace, Track, TrackId, TrackKind,
 };
-use crate::kineto;
 use std::collections::{HashMap, HashSet};
 
 /// Which part of a trace is wanted. What is empty or none filters nothing.
@@ -214,7 +213,7 @@ impl Trace {
     }
 
     fn wants_stage(&self, filter: &Filter, stage: Option<&Stage>) -> bool {
-        let category = kineto::work_category(self, stage);
+        let category = super::work_category(self, stage);
         let name = stage.map_or("", |stage| self.strings.get(stage.name));
         let fits = |wanted: &String| fits(wanted, name) || fits(wanted, category);
         filter.categories.is_empty() || filter.categories.iter().any(fits)

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::{EventRef, FlowPoint, Nanos, Phase, StrId, Trace};
+use super::{EventRef, FlowPoint, Nanos, Phase, StrId, Trace, mix};
 
 /// Beginning, end, event.
 pub(crate) type Span = (i64, i64, EventRef);
@@ -50,7 +50,7 @@ pub(crate) fn join(trace: &mut Trace, mut joints: Vec<Joint>, name: StrId) {
     for joint in joints {
         if let Some(from) = from.get(&joint.id).filter(|_| joint.into) {
             // One id for each arrow, far from those that files have.
-            let id = crate::perfetto::mix(&[joint.id, arrows]);
+            let id = mix(&[joint.id, arrows]);
             arrows += 1;
             for (phase, joint) in [(Phase::Start, from), (Phase::End, &joint)] {
                 let (event, time) = (joint.event, Nanos(joint.time));

@@ -48,12 +48,14 @@
 
 mod activities;
 mod args;
+mod class;
 mod counters;
 mod devices;
 mod facts;
 mod filter;
 mod flows;
 mod handle;
+mod hash;
 mod instants;
 mod job;
 mod joints;
@@ -68,6 +70,7 @@ mod tracks;
 
 pub use activities::{Activities, Activity};
 pub use args::{Args, Entries, Items, Value};
+pub(crate) use class::{Class, Work, class, work_category};
 pub use counters::{Counters, Number, Sample, Series, SeriesKind};
 pub use devices::{Api, Context, Device, Dim3, Kernel, Launch, Queue, Stage, StageKind};
 pub use facts::{ClockReading, Facts, Loss, Warning};
@@ -77,6 +80,7 @@ pub use handle::{
     ActivityId, ArgsId, ContextId, DeviceId, InstantId, KernelId, LaunchId, ListId, ProcessId,
     QueueId, SeriesId, SliceId, StageId, Table, ThreadId, TrackId,
 };
+pub(crate) use hash::mix;
 pub use instants::{Instant, Instants};
 pub use job::Job;
 pub(crate) use joints::{EventIndex, Joint, Span, Spans, join};

@@ -16,10 +16,9 @@ use super::metadata::MetaRows;
 use super::pairs::{Key, Moment, Pairs, What};
 use super::rows::{Id, Place, RowKind, Rows};
 use crate::json::{self, Document, Element, Error, Kind, Limits, RepairKind};
-use crate::kineto::{self, Class, Work};
 use crate::trace::{
-    Api, ContextId, EventRef, Joint, Kernel, KernelId, Launch, LaunchId, Leftover, Nanos, Position,
-    Slice, SliceId, StageId, StrId, Trace, Value,
+    Api, Class, ContextId, EventRef, Joint, Kernel, KernelId, Launch, LaunchId, Leftover, Nanos,
+    Position, Slice, SliceId, StageId, StrId, Trace, Value, Work, class,
 };
 use intake::Intake;
 
@@ -400,7 +399,7 @@ impl Reader {
             return (*id, *class);
         }
         let id = intern(&mut self.trace, Some(cat));
-        let class = kineto::class(&cat.text());
+        let class = class(&cat.text());
         // Few categories are looked through faster than they are hashed; many are not kept.
         if self.classes.len() < 64 && !cat.escaped() {
             self.classes.push((cat.raw().into(), id, class));

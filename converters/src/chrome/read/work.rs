@@ -6,10 +6,9 @@ use crate::chrome::event::Event;
 use crate::chrome::flows::Last;
 use crate::chrome::rows::{Id, Place, RowKind};
 use crate::json::Element;
-use crate::kineto::Work;
 use crate::trace::{
     Activity, Api, Context, ContextId, Dim3, EventRef, Kernel, KernelId, Launch, LaunchId, Nanos,
-    Position, Stage, StageId, StrId, Trace, Value,
+    Position, Stage, StageId, StrId, Trace, Value, Work,
 };
 
 impl Reader {

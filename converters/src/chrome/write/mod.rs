@@ -9,23 +9,26 @@ use std::io::{self, Write};
 
 use super::LAUNCH_ARROWS;
 use super::arrows::{Arrows, End};
-use super::line::Line;
+use super::line::{Line, write_text};
+use super::own;
 use super::places::{Places, Row};
 use super::samples::Events;
 use crate::json::{write_string, write_uint};
-use crate::kineto;
 use crate::trace::{
     ActivityId, EventRef, InstantId, Phase, Position, SliceId, StrId, Trace, Value,
 };
 use order::{ItemKind, Order, Placed};
 
-/// For whom a file is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Style {
-    /// Viewers: events, and what says how to show them.
-    Chrome,
-    /// Readers of Kineto's files: its members around the events, its events around ours.
-    Kineto,
+/// What stands around the events of a file, and from when its times count: that is what the
+/// dialects of the format differ in.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) before: String,
+    pub(crate) after: String,
+    /// Events to end the file with.
+    pub(crate) events: Vec<String>,
+    /// What is to be added to the hub's times.
+    pub(crate) shift: i64,
 }
 
 /// Writes a trace in Chrome's JSON, for viewers. `ts` and `dur` are microseconds with three
@@ -34,33 +37,36 @@ pub(crate) enum Style {
 /// # Errors
 /// When `out` cannot be written to.
 pub fn write(trace: &Trace, out: impl Write) -> io::Result<()> {
-    write_in(trace, out, Style::Chrome)
+    let unit = fact(trace, "displayTimeUnit");
+    let unit = unit.map_or("\"ms\"".to_owned(), |unit| write_text(trace, unit));
+    let before = format!("{{\n\"displayTimeUnit\": {unit},\n\"traceEvents\": [");
+    write_in(trace, out, &Frame { before, after: "\n]}\n".to_owned(), ..Frame::default() })
 }
 
-pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Result<()> {
-    let members = kineto::members(trace, style);
+/// Writes a trace with a dialect's frame around its events.
+pub(crate) fn write_in(trace: &Trace, out: impl Write, frame: &Frame) -> io::Result<()> {
     let mut writer = Writer {
-        line: Line::new(trace, members.shift),
+        line: Line::new(trace, frame.shift),
         places: Places::new(trace),
         arrows: Arrows::new(trace),
         out: Output { to: out, text: Vec::with_capacity(FLUSH * 2), first: true },
         names: Names::new(trace),
-        foreign_producer: members.json,
+        foreign_producer: trace.was_json(),
         launch_arrows: match fact(trace, LAUNCH_ARROWS) {
             Some(Value::Str(name)) => trace.strings.get(name),
             _ => "ac2g",
         },
-        own: kineto::is_own(trace).then(|| kineto::Names::new(trace)),
+        own: trace.is_own().then(|| own::Names::new(trace)),
     };
-    writer.out.text.extend_from_slice(members.before.as_bytes());
-    let counters = Events::new(trace, members.json);
+    writer.out.text.extend_from_slice(frame.before.as_bytes());
+    let counters = Events::new(trace, trace.was_json());
     let metadata = writer.metadata();
     writer.events(&counters, &metadata)?;
-    for line in &members.events {
+    for line in &frame.events {
         writer.out.begin();
         writer.out.text.extend_from_slice(line.as_bytes());
     }
-    writer.out.text.extend_from_slice(members.after.as_bytes());
+    writer.out.text.extend_from_slice(frame.after.as_bytes());
     writer.out.to.write_all(&writer.out.text)?;
     writer.out.to.flush()
 }
@@ -136,7 +142,7 @@ struct Writer<'a, W> {
     /// What arrows to devices are called.
     launch_arrows: &'a str,
     /// The trace is our recording, of which Kineto's readers expect more arguments.
-    own: Option<kineto::Names>,
+    own: Option<own::Names>,
 }
 
 impl<W: Write> Writer<'_, W> {

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use super::Writer;
 use crate::chrome::arrows::End;
+use crate::chrome::own;
 use crate::json::{write_int, write_string, write_uint};
-use crate::kineto::{self, work_category};
-use crate::trace::{Activity, ActivityId, EventRef, Launch, Phase, StrId};
+use crate::trace::{Activity, ActivityId, EventRef, Launch, Phase, StrId, work_category};
 
 impl<W: Write> Writer<'_, W> {
     /// Work, unless it is `kept` in another way, and the ends of arrows at it.
@@ -84,7 +84,7 @@ impl<W: Write> Writer<'_, W> {
             }
         }
         if let Some(own) = &self.own {
-            own.activity(trace, activity, &mut kineto::Out { text: out, first });
+            own.activity(trace, activity, &mut own::Out { text: out, first });
         }
         for (name, value) in trace.args.entries(activity.args) {
             if Some(name) == self.names.blocks_per_sm {

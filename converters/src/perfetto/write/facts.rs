@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use kymograph_protos::packet::{self, Fact, Snapshot, System};
 
 use super::{FACTS, FULL, Writer};
-use crate::kineto::is_own;
 use crate::perfetto::read::{JSON_KEY, ORIGIN, PRODUCER, WARNING};
 use crate::trace::{Nanos, Trace, Value};
 
@@ -69,7 +68,7 @@ impl<W: Write> Writer<'_, W> {
     fn machine(&mut self) -> Vec<&'static str> {
         let trace = self.trace;
         let mut stated = Vec::new();
-        if !is_own(trace) {
+        if !trace.is_own() {
             return stated;
         }
         let mut text = |name| {

@@ -11,7 +11,7 @@ use super::rows::TrackRow;
 use super::{FULL, Writer};
 use crate::trace::{
     EventRef, FlowPoint, Instant, InstantId, Phase, Position, Slice, SliceId, StrId, Trace,
-    TrackId, TrackKind,
+    TrackId, TrackKind, mix,
 };
 
 /// A track with at least this many events gets a sequence of its own.
@@ -301,14 +301,4 @@ pub(super) fn uuid(trace: &Trace, id: TrackId) -> u64 {
         }
         _ => mix(&[3, id.index() as u64, trace.tracks.len() as u64]),
     }
-}
-
-/// A number that others hardly get, and never 0.
-pub(crate) fn mix(parts: &[u64]) -> u64 {
-    let mut hash = 0x9e37_79b9_7f4a_7c15u64;
-    for part in parts {
-        hash = (hash ^ part).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        hash ^= hash >> 32;
-    }
-    hash.max(1)
 }

@@ -6,7 +6,6 @@ use hashbrown::{HashMap, HashSet};
 use kymograph_protos::packet::{Arg, Name, Value as Wire};
 
 use super::wire;
-use crate::kineto::is_own;
 use crate::trace::{Activity, Dim3, KernelId, Launch, LaunchId, QueueId, StrId, Trace, Value};
 
 /// Sizes in which a kernel is told of on one queue; with further ones it is told of without.
@@ -69,7 +68,7 @@ pub(super) fn theirs(trace: &Trace) -> Vec<&'static str> {
         let find = |args| name.is_some_and(|name| trace.args.find(args, name).is_some());
         trace.activities.iter().any(|activity| find(activity.args))
     };
-    if is_own(trace) { Vec::new() } else { COMMON.into_iter().filter(given).collect() }
+    if trace.is_own() { Vec::new() } else { COMMON.into_iter().filter(given).collect() }
 }
 
 impl<'a> About<'a> {
@@ -78,7 +77,7 @@ impl<'a> About<'a> {
         activity: &'a Activity,
         theirs: &'a [&'static str],
     ) -> About<'a> {
-        About { trace, activity, foreign: !is_own(trace), theirs }
+        About { trace, activity, foreign: !trace.is_own(), theirs }
     }
 
     fn has(&self, name: &str) -> bool {

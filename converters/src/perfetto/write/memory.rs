@@ -12,10 +12,10 @@ use std::io::{self, Write};
 use kymograph_protos::CounterUnit;
 use kymograph_protos::packet::{CounterValue, Event, EventType, Sequence, Track as Described};
 
-use super::host::{mix, uuid};
+use super::host::uuid;
 use super::{FACTS, FULL, Writer};
 use crate::perfetto::rows::{ALLOCATED, MEMORY, RESERVED, memory_row};
-use crate::trace::{Instant, InstantId, Nanos, Trace, TrackId, TrackKind, Value};
+use crate::trace::{Instant, InstantId, Nanos, Trace, TrackId, TrackKind, Value, mix};
 
 /// The moments of a trace that tell of memory.
 pub(super) fn is_of_memory(trace: &Trace, instant: &Instant) -> bool {

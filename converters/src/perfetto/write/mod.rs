@@ -26,8 +26,6 @@ use std::io::{self, Write};
 
 use kymograph_protos::packet::{self, Arg, Name, Sequence, Snapshot, Strings, Text, Value as Wire};
 
-pub(crate) use host::mix;
-
 use crate::trace::{Args, ArgsId, ListId, Nanos, StrId, Trace, Value, Warning};
 use flows::{Arrows, Drawn, Launches};
 use origin::Ids;

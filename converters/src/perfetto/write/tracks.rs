@@ -7,12 +7,12 @@ use hashbrown::{HashMap, HashSet};
 use kymograph_protos::packet::{self, AnyTrack, TrackOf};
 use kymograph_protos::rows::{self, Beside, Of};
 
-use super::host::{mix, uuid};
+use super::host::uuid;
 use super::rows::TrackRow;
 use super::{FACTS, FULL, Writer, counters};
 use crate::perfetto::rows::{MADE, OF_PROFILER, PROFILER, UNNAMED};
 use crate::trace::{
-    Nanos, Order, ProcessId, SeriesKind, StrId, Thread, Trace, Track, TrackId, TrackKind, Unit,
+    Nanos, Order, ProcessId, SeriesKind, StrId, Thread, Trace, Track, TrackId, TrackKind, Unit, mix,
 };
 
 impl<W: Write> Writer<'_, W> {

@@ -10,11 +10,6 @@ use std::collections::{HashMap, HashSet};
 use crate::json::{write_float, write_string, write_uint};
 use crate::trace::{Activity, StrId, Trace, Value};
 
-/// Whether our recording made a trace, or a part of it.
-pub(crate) fn is_own(trace: &Trace) -> bool {
-    trace.strings.get(trace.facts.producer).contains("Kymograph")
-}
-
 /// Beyond this a viewer written in JavaScript cannot tell numbers apart.
 const EXACT: u64 = 1 << 53;
 
@@ -33,7 +28,7 @@ impl Correlations {
         let links = trace.flows.links.iter().map(|link| link.correlation);
         let processes: HashSet<u64> =
             activities.chain(links).filter(|n| *n != 0).map(|number| number >> 32).collect();
-        Correlations { low: is_own(trace) && processes.len() <= 1, others: HashMap::new() }
+        Correlations { low: trace.is_own() && processes.len() <= 1, others: HashMap::new() }
     }
 
     /// The number in the file.

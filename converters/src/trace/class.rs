@@ -1,6 +1,7 @@
-//! What Kineto's categories stand for.
+//! Which kind of event a category stands for, in Kineto's words and in ours: the one place that
+//! knows work on devices from everything else.
 
-use crate::trace::{Stage, StageKind, Trace};
+use super::{Stage, StageKind, Trace};
 
 /// Where the events of a category belong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
