@@ -17,6 +17,7 @@ use super::join::{IMAGE, SOCKET, address, wait_for_answers};
 use super::letter::{self, Facts};
 use super::member::{Member, Subject};
 use super::names::Names;
+use super::whose;
 use crate::config::Config;
 use crate::control::{Page, Patterns, State};
 use crate::error::Error;
@@ -454,25 +455,31 @@ impl Home {
         }
     }
 
-    /// Who records as this member. Of the children of a process in a pid namespace of its own
-    /// the pids mean nothing here: they are taken to live as long as it does.
+    /// Who records as this member.
     fn process_of(&self, about: &About) -> (u32, Arc<Process>) {
         let (outside, inside) = self.pid;
-        let maker = || self.residents.first().map(|maker| maker.process.clone());
-        match maker() {
-            Some(maker) if outside != inside => (about.pid, maker),
-            _ if about.pid == inside => (outside, Arc::new(Process::open(outside))),
-            _ => (about.pid, Arc::new(Process::open(about.pid))),
-        }
+        let found = match self.parent_of(about) {
+            None if about.pid == inside => Some(outside),
+            None => Some(about.pid),
+            Some(parent) => {
+                whose::find(about.pid, parent.pid, (parent.about.began.1, about.began.1))
+            }
+        };
+        let process = found.map_or_else(|| Process::gone(about.pid), Process::open);
+        (found.unwrap_or(about.pid), Arc::new(process))
+    }
+
+    /// The process that a member was forked from: the newest of those that have had its number,
+    /// and were there then.
+    fn parent_of(&self, about: &About) -> Option<&Resident> {
+        let number = about.parent?;
+        let is_it = |r: &&Resident| r.number == number && r.about.began.0 <= about.began.0;
+        self.residents.iter().rev().find(is_it)
     }
 
     fn names_of(&self, number: u32, about: &About) -> Names {
         let pool = Arc::new(Pool::view(self.arena.clone(), number));
-        let parent = about.parent.and_then(|parent| {
-            // The newest of those that have had the number, and were there when it forked.
-            let all = self.residents.iter().rev();
-            all.into_iter().find(|r| r.number == parent && r.about.began.0 <= about.began.0)
-        });
+        let parent = self.parent_of(about);
         if let Some(parent) = parent {
             parent.names.refresh();
         }

@@ -25,6 +25,7 @@ mod letter;
 mod member;
 mod names;
 mod recover;
+mod whose;
 
 pub use collector::{Collector, Outcome};
 #[cfg(feature = "inject")]
