@@ -190,6 +190,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("JSON_NOTES", "PATH", "",
         "Folder in which a process notes which of its traces are to become JSON. Set by `kymo record --wait`; leave it alone.",
         |c, v| { c.json_notes = value::optional(v, value::path)?; Ok(()) }),
+    option!("KEEPER", "PATH", "",
+        "Folder of the `kymo record --wait` that finishes a trace for which somebody has asked if the process is killed meanwhile. Set by it; leave it alone.",
+        |c, v| { c.keeper = value::optional(v, value::path)?; Ok(()) }),
     option!("LIBRARY", "PATH", "",
         "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
         |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
@@ -329,6 +332,8 @@ pub struct Config {
     pub trace_dirs: Vec<PathBuf>,
     /// `JSON_NOTES`.
     pub json_notes: Option<PathBuf>,
+    /// `KEEPER`.
+    pub keeper: Option<PathBuf>,
     /// `LIBRARY`.
     pub library: Option<PathBuf>,
 }
@@ -372,6 +377,7 @@ impl Default for Config {
             sockets: None,
             trace_dirs: Vec::new(),
             json_notes: None,
+            keeper: None,
             library: None,
         };
         // The table's defaults are the defaults: there is no second list to disagree with

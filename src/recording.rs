@@ -295,7 +295,7 @@ fn set_up(config: Config, output: Option<&Path>, window: Window) -> Result<Arc<S
         // Its queues are read by `kymo`, and can be read by one only.
         return Err(Error::AlreadyRecording);
     }
-    kept::begin(&config, output)?;
+    kept::begin(&config, output, &window)?;
     queue::POOL.forget_losses();
     if !queue::is_own() && !queue::POOL.provide(config.buffer as usize) {
         return Err(Error::Memory { bytes: config.buffer });

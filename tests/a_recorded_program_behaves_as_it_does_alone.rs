@@ -66,6 +66,41 @@ fn it_records_nothing_before_its_filter() {
 }
 
 #[test]
+fn it_annotates_when_it_can_open_no_file() {
+    let guest = Guest::compiled("annotates_late.c");
+    for way in ["descriptors", "root"] {
+        let trace = guest.behaves_as_alone(&[way]).trace();
+        for name in ["late", "late in the child"] {
+            assert_eq!(count(&trace, name), 100, "{way}");
+        }
+    }
+    let filters = Guest::compiled("filters_system_calls.c");
+    let trace = filters.behaves_as_alone(&["refuse", "thread"]).judged();
+    assert_eq!(count(&trace, "behind the filter"), 100);
+}
+
+#[test]
+fn its_children_have_a_pid_namespace() {
+    let guest = Guest::compiled("leaves_its_pid_namespace.c");
+    let recorded = guest.behaves_as_alone(&[]);
+    if recorded.alone.status.code() == Some(7) {
+        return eprintln!("skipped: {}", recorded.alone.stdout);
+    }
+    let trace = recorded.trace();
+    for (name, expected) in [("outside", 100), ("first", 200), ("second", 200)] {
+        assert_eq!(count(&trace, name), expected, "{name}");
+    }
+    // Whoever has these numbers outside is none of ours, and is not waited for.
+    let of_others = trace.one_i64("SELECT count(*) FROM process WHERE pid IN (1, 2)");
+    assert_eq!(of_others, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let ran = Guest::compiled("leaves_its_pid_namespace.c")
+        .option("--wait-all")
+        .run_recorded(&[], folder.path());
+    assert!(ran.status.success(), "{ran:?}");
+}
+
+#[test]
 fn it_records_in_destructors() {
     let guest = Guest::compiled("records_in_destructors.cc");
     let trace = guest.behaves_as_alone(&[]).trace();

@@ -15,7 +15,7 @@ use super::witness::Witness;
 use super::{Refusal, ask, elf, ending, library, say, trigger};
 use clap::Args;
 use kymograph::clock;
-use kymograph::collect::{Collector, Outcome};
+use kymograph::collect::{Collector, Keeper, Outcome};
 use kymograph::config::{self, Compress, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
 use kymograph::sink;
@@ -199,12 +199,21 @@ impl Record {
         let place = Place::create()?;
         // Only daemons' users ask for JSON in this way.
         let asked = !config.daemon.name.is_empty();
+        let mut keeper = Keeper::create(place.folder())?;
+        settings.insert("KYMOGRAPH_KEEPER", place.folder().into());
         let json = asked.then(|| Json::in_folder(place.folder().join("json"))).transpose()?;
         settings.extend(json.iter().map(|json| ("KYMOGRAPH_JSON_NOTES", json.folder().into())));
         let environment = self.environment(&program, &library, &settings)?;
         let running = launch::start(&self.words()?, &environment.into_c())?;
         let json = json.map(Json::start);
+        keeper.start()?;
         let ended = running.wait(None, || {});
+        let quiet = self.quiet;
+        keeper
+            .finish()
+            .iter()
+            .filter(|said| !quiet || said.is_bad)
+            .for_each(|said| say(&said.text));
         drop((json, place));
         Ok(ended.imitate())
     }

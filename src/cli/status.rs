@@ -81,7 +81,8 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
         lines.push(contents(totals, path, length).replacen(", ", &format!(", {threads}, "), 1));
         lines.push(look_at(path));
     }
-    if totals.lost > 0 {
+    // A disk that is full fills the buffers, too.
+    if totals.lost > 0 && totals.write_errors == 0 {
         lines.push(
             "events were lost because buffers were full: give more with --buffer 256M, or \
              record fewer with --domain"

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::TryRecvError;
@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use super::death::Process;
 use super::dump;
-use super::join::{IMAGE, SOCKET, address, wait_for_answers};
-use super::letter::{self, Facts};
-use super::member::{Member, Subject};
+use super::join::IMAGE;
+use super::letter::{self, Facts, Subject};
+use super::member::{self, Member};
 use super::names::Names;
+use super::socket::{self, Peer};
+use super::whose;
 use crate::config::Config;
 use crate::control::{Page, Patterns, State};
 use crate::error::Error;
@@ -74,23 +76,7 @@ impl Collector {
     /// # Errors
     /// No socket can be made there.
     pub fn create(folder: &Path) -> io::Result<Collector> {
-        let (address, length) = address(folder)?;
-        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: takes numbers; the descriptor is new and ours. `address` lives through the
-        // call and is as long as is said.
-        let listener = unsafe {
-            let fd = libc::socket(libc::AF_UNIX, kind, 0);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let socket = OwnedFd::from_raw_fd(fd);
-            if libc::bind(fd, (&raw const address).cast(), length) != 0
-                || libc::listen(fd, 4096) != 0
-            {
-                return Err(io::Error::last_os_error());
-            }
-            socket
-        };
+        let (listener, socket) = socket::listen(folder)?;
         let shared = Shared {
             listener,
             finish: AtomicBool::new(false),
@@ -98,7 +84,7 @@ impl Collector {
             command: AtomicI64::new(0),
             state: Mutex::default(),
         };
-        Ok(Collector { shared: Arc::new(shared), socket: folder.join(SOCKET), thread: None })
+        Ok(Collector { shared: Arc::new(shared), socket, thread: None })
     }
 
     /// Sets it to work. The command that was started has the pid `command`.
@@ -224,19 +210,9 @@ impl Work {
 
     /// Takes in who has joined.
     fn accept(&mut self) {
-        loop {
-            let fd = self.shared.listener.as_raw_fd();
-            // SAFETY: no pointers but null; the descriptor is new and ours.
-            let socket = unsafe {
-                let none = std::ptr::null_mut();
-                let fd = libc::accept4(fd, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC);
-                if fd < 0 {
-                    return;
-                }
-                OwnedFd::from_raw_fd(fd)
-            };
-            match receive(&socket) {
-                Ok(Request::Dump { pid, facts }) => self.order_dump(socket, pid, &facts),
+        while let Some(peer) = socket::accept(&self.shared.listener) {
+            match peer.and_then(request) {
+                Ok(Request::Dump { socket, pid, facts }) => self.order_dump(socket, pid, &facts),
                 Ok(Request::Join(home)) => {
                     self.shared.state().joined += 1;
                     // The program whose place this one has taken records no more. A program
@@ -363,6 +339,7 @@ enum Request {
     Join(Home),
     /// What is held of it is to be written.
     Dump {
+        socket: OwnedFd,
         pid: u32,
         facts: Facts,
     },
@@ -374,32 +351,26 @@ struct Waiting {
     answer: Ordered,
 }
 
-/// Receives what a process sends.
-fn receive(socket: &OwnedFd) -> io::Result<Request> {
+/// What a process has sent.
+fn request(peer: Peer) -> io::Result<Request> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
-    let peer = peer(socket)?;
+    let Peer { socket, pid, uid, subject, facts, file } = peer;
     // SAFETY: no arguments, cannot fail.
     let me = unsafe { libc::geteuid() };
-    if peer.uid != me && peer.uid != 0 && me != 0 {
+    if uid != me && uid != 0 && me != 0 {
         return Err(wrong("a process of another user tried to join"));
     }
-    // It has sent before it went on; should it be somebody else, it is not waited for.
-    wait_for_answers(socket, Duration::from_secs(1));
-    let (message, file) = letter::receive(socket.as_fd())?;
-    let facts = match letter::read(&message) {
-        Some((letter::Subject::Join, facts)) => facts,
-        Some((letter::Subject::Dump, facts)) => {
-            return Ok(Request::Dump { pid: peer.pid as u32, facts });
-        }
-        // Of a library of another release.
-        _ => return Err(io::ErrorKind::Unsupported.into()),
-    };
+    match subject {
+        Subject::Join => {}
+        Subject::Dump => return Ok(Request::Dump { socket, pid, facts }),
+        Subject::Keep | Subject::Dumped => return Err(io::ErrorKind::Unsupported.into()),
+    }
     let arena = Arena::open(file.ok_or_else(|| wrong("a process sent no memory"))?)?;
     let inside = arena.about(1).map_or(0, |about| about.pid);
     let image = facts.iter().find(|(key, _)| key == IMAGE).map(|(_, image)| image.clone());
     let image = image.unwrap_or_default();
     let (arena, facts) = (Arc::new(arena), Arc::new(facts));
-    let pid = (peer.pid as u32, inside);
+    let pid = (pid, inside);
     let mut home = Home { arena, facts, pid, image, residents: Vec::new() };
     home.settle();
     Ok(Request::Join(home))
@@ -409,17 +380,6 @@ fn receive(socket: &OwnedFd) -> io::Result<Request> {
 fn reply(socket: &OwnedFd, result: Result<Dump, Error>) {
     let letter = letter::write(letter::Subject::Dumped, &dump::write(result));
     let _ = letter::send(socket.as_fd(), &letter, None);
-}
-
-fn peer(socket: &OwnedFd) -> io::Result<libc::ucred> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of_val(&peer) as libc::socklen_t;
-    // SAFETY: `peer` is as long as is said.
-    let answer = unsafe {
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
-        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut peer).cast(), &mut length)
-    };
-    if answer == 0 { Ok(peer) } else { Err(io::Error::last_os_error()) }
 }
 
 impl Home {
@@ -454,25 +414,31 @@ impl Home {
         }
     }
 
-    /// Who records as this member. Of the children of a process in a pid namespace of its own
-    /// the pids mean nothing here: they are taken to live as long as it does.
+    /// Who records as this member.
     fn process_of(&self, about: &About) -> (u32, Arc<Process>) {
         let (outside, inside) = self.pid;
-        let maker = || self.residents.first().map(|maker| maker.process.clone());
-        match maker() {
-            Some(maker) if outside != inside => (about.pid, maker),
-            _ if about.pid == inside => (outside, Arc::new(Process::open(outside))),
-            _ => (about.pid, Arc::new(Process::open(about.pid))),
-        }
+        let found = match self.parent_of(about) {
+            None if about.pid == inside => Some(outside),
+            None => Some(about.pid),
+            Some(parent) => {
+                whose::find(about.pid, parent.pid, (parent.about.began.1, about.began.1))
+            }
+        };
+        let process = found.map_or_else(|| Process::gone(about.pid), Process::open);
+        (found.unwrap_or(about.pid), Arc::new(process))
+    }
+
+    /// The process that a member was forked from: the newest of those that have had its number,
+    /// and were there then.
+    fn parent_of(&self, about: &About) -> Option<&Resident> {
+        let number = about.parent?;
+        let is_it = |r: &&Resident| r.number == number && r.about.began.0 <= about.began.0;
+        self.residents.iter().rev().find(is_it)
     }
 
     fn names_of(&self, number: u32, about: &About) -> Names {
         let pool = Arc::new(Pool::view(self.arena.clone(), number));
-        let parent = about.parent.and_then(|parent| {
-            // The newest of those that have had the number, and were there when it forked.
-            let all = self.residents.iter().rev();
-            all.into_iter().find(|r| r.number == parent && r.about.began.0 <= about.began.0)
-        });
+        let parent = self.parent_of(about);
         if let Some(parent) = parent {
             parent.names.refresh();
         }
@@ -516,7 +482,7 @@ impl Resident {
         config: &Config,
         page: &Arc<Page>,
     ) {
-        let subject = Subject {
+        let subject = member::Subject {
             arena: arena.clone(),
             number: self.number,
             about: self.about,

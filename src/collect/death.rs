@@ -27,6 +27,12 @@ impl Process {
         Process { pid, descriptor, dead, signal: AtomicI32::new(0), known }
     }
 
+    /// One that had this number, and is dead.
+    pub fn gone(pid: u32) -> Process {
+        let (dead, known) = (AtomicBool::new(true), AtomicBool::new(false));
+        Process { pid, descriptor: None, dead, signal: AtomicI32::new(0), known }
+    }
+
     /// Readable once the process is dead; `None` where the kernel has no such thing.
     pub fn descriptor(&self) -> Option<RawFd> {
         self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
@@ -129,7 +135,8 @@ fn state(pid: u32) -> Option<(char, i32)> {
     Some((state, status))
 }
 
-fn exists(pid: u32) -> bool {
+/// Whether there is a process with this number.
+pub(super) fn exists(pid: u32) -> bool {
     // SAFETY: no pointers; signal 0 only asks.
     let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
     answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)

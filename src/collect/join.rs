@@ -23,6 +23,8 @@ use crate::recording;
 pub(super) const SOCKET: &str = "collect";
 /// The fact that tells programs from each other that a process becomes one after the other.
 pub(super) const IMAGE: &str = "image";
+/// The fact that names the output of a recording that a process writes itself.
+pub(super) const OUTPUT: &str = "output";
 /// How long a `kymo` that has too many messages before it is waited for, in milliseconds.
 const PATIENCE_MILLIS: libc::suseconds_t = 500;
 
@@ -108,6 +110,26 @@ pub(crate) fn dump(
     let (answer, _) = letter::receive(socket.as_fd())?;
     let (_, facts) = letter::read(&answer).ok_or(io::ErrorKind::ConnectionReset)?;
     super::dump::read(&facts)
+}
+
+/// Has the `kymo` whose place is `folder` write what is recorded into `output` if this process is
+/// killed before it has. `file`: the memory that it is in, the first time.
+pub(crate) fn ask_to_keep(
+    folder: &Path,
+    origin: &Origin,
+    output: &Path,
+    file: Option<OwnedFd>,
+) -> io::Result<()> {
+    let socket = connect(folder)?;
+    let output = std::path::absolute(output)?.into_os_string().into_string();
+    let output = output.map_err(|_| io::ErrorKind::InvalidFilename)?;
+    let facts = [(OUTPUT.to_owned(), output), (IMAGE.to_owned(), image().to_string())];
+    let facts: Vec<_> = facts.into_iter().chain(origin.to_facts()).collect();
+    letter::send(
+        socket.as_fd(),
+        &letter::write(Subject::Keep, &facts),
+        file.as_ref().map(AsFd::as_fd),
+    )
 }
 
 /// No read takes longer than this.

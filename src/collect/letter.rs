@@ -4,6 +4,8 @@
 //! ```text
 //! "kymograph join 1\n"   (KEY 0 VALUE 0)*  with its arena: what cannot be asked of it once it
 //!                                          is dead
+//! "kymograph keep 1\n"   (KEY 0 VALUE 0)*  a recording begins that the process writes itself; with
+//!                                          the arena that keeps it, the first time
 //! "kymograph dump 1\n"   (KEY 0 VALUE 0)*  what its flight recorder holds is to be written
 //! "kymograph dumped 1\n" (KEY 0 VALUE 0)*  the answer to that
 //! ```
@@ -16,16 +18,18 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Subject {
     Join,
+    Keep,
     Dump,
     Dumped,
 }
 
 impl Subject {
-    const ALL: [Subject; 3] = [Subject::Join, Subject::Dump, Subject::Dumped];
+    const ALL: [Subject; 4] = [Subject::Join, Subject::Keep, Subject::Dump, Subject::Dumped];
 
     fn greeting(self) -> &'static [u8] {
         match self {
             Subject::Join => b"kymograph join 1\n",
+            Subject::Keep => b"kymograph keep 1\n",
             Subject::Dump => b"kymograph dump 1\n",
             Subject::Dumped => b"kymograph dumped 1\n",
         }

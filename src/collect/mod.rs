@@ -21,15 +21,19 @@ mod collector;
 mod death;
 mod dump;
 mod join;
+mod keeper;
 mod letter;
 mod member;
 mod names;
 mod recover;
+mod socket;
+mod whose;
 
 pub use collector::{Collector, Outcome};
 #[cfg(feature = "inject")]
 pub(crate) use join::tell_left_out;
-pub(crate) use join::{dump, join};
+pub(crate) use join::{ask_to_keep, dump, join};
+pub use keeper::Keeper;
 pub(crate) use names::Names;
 pub use recover::Recovered;
 

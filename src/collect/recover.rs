@@ -46,16 +46,23 @@ impl Recovered {
             Some((letter::Subject::Join, facts)) => facts,
             _ => return Err(wrong("it does not say whose recording it is: it is damaged")),
         };
-        let (kept, moments) = (arena.kept(), arena.moments());
-        if moments.is_empty() || kept == Kept::Nothing {
-            return Err(wrong("its process was killed before it recorded anything"));
-        }
-        arena.forget_keeping();
-        let recovered = Recovered { arena: Arc::new(arena), facts, moments, kept };
+        let recovered = Recovered::of(Arc::new(arena), facts);
+        let recovered =
+            recovered.ok_or_else(|| wrong("its process was killed before it recorded anything"))?;
         match recovered.runs() {
             true => Err(wrong("its process still runs; what it records will be in its output")),
             false => Ok(recovered),
         }
+    }
+
+    /// What an arena keeps of a dead process, if it keeps anything.
+    pub(super) fn of(arena: Arc<Arena>, facts: letter::Facts) -> Option<Recovered> {
+        let (kept, moments) = (arena.kept(), arena.moments());
+        if moments.is_empty() || kept == Kept::Nothing {
+            return None;
+        }
+        arena.forget_keeping();
+        Some(Recovered { arena, facts, moments, kept })
     }
 
     /// The process, as it saw itself.
@@ -83,6 +90,18 @@ impl Recovered {
     /// # Errors
     /// Its times make no sense.
     pub fn write(self, config: Config, sink: Box<dyn Sink>) -> io::Result<Summary> {
+        let last = self.moments[self.moments.len() - 1].clocks.boottime;
+        self.write_until(config, sink, "kymo recover", (Ending::Unknown, last))
+    }
+
+    /// As [`Recovered::write`]; also says by whom, how the process ended, and when.
+    pub(super) fn write_until(
+        self,
+        config: Config,
+        sink: Box<dyn Sink>,
+        by: &str,
+        (ending, at): (Ending, u64),
+    ) -> io::Result<Summary> {
         let anchor =
             |moment: &Moment| Anchor { ticks: moment.ticks, nanos: moment.clocks.boottime };
         let mut anchors: Vec<Anchor> = self.moments.iter().map(anchor).collect();
@@ -101,13 +120,13 @@ impl Recovered {
         let origin = Origin::from_facts(self.pid(), &self.facts, names);
         let shared = Shared::new(
             config,
-            Window::all(),
+            Window::with_edges(self.arena.edges()),
             self.pid(),
             Box::new(Elsewhere::new(self.arena.clone())),
         );
         let shared = Arc::new(shared);
         let lacks = if self.is_whole() { "nothing" } else { "what was written before" };
-        shared.state("recovered", &format!("by `kymo recover`; it lacks {lacks}"));
+        shared.state("recovered", &format!("by `{by}`; it lacks {lacks}"));
         let mut engine =
             Engine::new(shared.clone(), origin, sink, None, anchors[0], converter.clone());
         engine.it_was(self.moments[0].clocks);
@@ -128,7 +147,7 @@ impl Recovered {
         pool.set_horizon(u64::MAX, u64::MAX);
         let last = self.moments[self.moments.len() - 1].clocks;
         engine.it_was(last);
-        Ok(engine.end(Ending::Unknown, Some(last.boottime)))
+        Ok(engine.end(ending, Some(at)))
     }
 
     /// The clocks when boot time was `nanos`.

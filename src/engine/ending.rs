@@ -30,7 +30,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// In words, if the process could not end what it had begun.
-    fn cut_short(self) -> Option<Cow<'static, str>> {
+    pub(crate) fn cut_short(self) -> Option<Cow<'static, str>> {
         match self {
             Ending::Stopped | Ending::Exited | Ending::Exec => None,
             Ending::Killed { signal: Some(signal) } => Some(match signal_name(signal) {

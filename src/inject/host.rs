@@ -20,6 +20,21 @@ pub(super) fn is_static() -> bool {
     headers.all(|header| header.p_type != libc::PT_INTERP)
 }
 
+/// Has the loader know us by the path by which annotation libraries load us, which is not the one
+/// by which we were preloaded. It finds us by that without opening a file: the program may have no
+/// descriptor left when it annotates for the first time, may have changed its root, or forbidden
+/// itself to open any.
+pub(super) fn answer_to_our_path() {
+    // SAFETY: no other thread exists that could change the environment. Nothing is loaded, and
+    // what is there is kept, as it would be anyway. An error is not the program's to find.
+    unsafe {
+        let path = libc::getenv(c"NVTX_INJECTION64_PATH".as_ptr());
+        if !path.is_null() && libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD).is_null() {
+            libc::dlerror();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

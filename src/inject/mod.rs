@@ -58,6 +58,7 @@ extern "C" fn on_load() {
         if !is_privileged() && (set(c"KYMOGRAPH_CONTROL") || set(c"KYMOGRAPH_WAIT")) {
             let config = WANTED.get_or_init(|| Config::from_env().0);
             // While the process may still do all that this takes.
+            host::answer_to_our_path();
             collect::join(config);
             levelzero::prepare(config);
             python::watch(config);

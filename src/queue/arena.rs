@@ -31,7 +31,7 @@ use super::pool::{Counters, SEGMENT_CHUNKS, chunks_for};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"kymarena");
 /// Raised with every change of the layout or of what a field means.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 pub(super) const HEADER: usize = 4096;
 /// Bytes of the header that say what it is.
 pub(super) const START: usize = 16;
@@ -156,7 +156,11 @@ impl Arena {
     /// The system has no `memfd`, or no address space for it.
     pub fn create(bytes: usize) -> io::Result<(Arena, OwnedFd)> {
         let limit = chunks_for(bytes);
-        let chunks = limit.next_multiple_of(SEGMENT_CHUNKS);
+        Arena::create_with(limit, limit.next_multiple_of(SEGMENT_CHUNKS))
+    }
+
+    /// As [`Arena::create`], for so many chunks, of which so many may be in use at a time.
+    pub(super) fn create_with(limit: u32, chunks: u32) -> io::Result<(Arena, OwnedFd)> {
         let length = length(chunks);
         check_file_size_limit(length)?;
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;

@@ -15,7 +15,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -54,6 +54,9 @@ pub enum Kept {
     Unread,
 }
 
+/// An edge of what belongs to the recording that nobody has said.
+pub const NEVER: u64 = u64::MAX;
+
 /// In the header: what is kept, and how the clocks compared, as the file may be read on
 /// another machine.
 #[derive(Debug)]
@@ -61,6 +64,9 @@ pub enum Kept {
 pub(super) struct Keeping {
     what: AtomicU32,
     moments: AtomicU32,
+    /// When the recording opens and closes: each in ticks, and in nanoseconds of
+    /// `CLOCK_BOOTTIME` where it was said so, which counts then.
+    edges: [[AtomicU64; 2]; 2],
     /// Ticks, boot time, monotonic and real time: fewer moments of long ago than of now.
     clocks: [[AtomicU64; 4]; MOMENTS],
 }
@@ -76,9 +82,7 @@ impl Arena {
         (waiting, read): (usize, usize),
         facts: &[u8],
     ) -> io::Result<Arena> {
-        let limit = chunks_for(waiting);
-        let chunks = (chunks_for(read) + 2 * limit).next_multiple_of(SEGMENT_CHUNKS);
-        let chunks = chunks.min(chunks_for(usize::MAX));
+        let (limit, chunks) = sizes(waiting, read);
         let arena_bytes = length(chunks);
         let mut options = File::options();
         options.read(true).write(true).create_new(true).mode(0o600);
@@ -92,10 +96,38 @@ impl Arena {
             file.write_all_at(facts, arena_bytes as u64 + 8)?;
             let arena = Arena::map(Some(&file), arena_bytes, chunks)?;
             arena.begin(chunks, limit);
+            arena.say_edge(0, 0, NEVER);
+            arena.say_edge(1, NEVER, NEVER);
             arena.keeping().what.store(ALL, Ordering::Release);
             Ok(arena)
         };
         prepare().inspect_err(|_| _ = std::fs::remove_file(path))
+    }
+
+    /// Makes one in memory, for so many bytes of records that wait to be read and as many that
+    /// were read, and returns the file by which others map it.
+    ///
+    /// # Errors
+    /// As [`Arena::create`].
+    pub fn create_to_keep((waiting, read): (usize, usize)) -> io::Result<(Arena, OwnedFd)> {
+        let (limit, chunks) = sizes(waiting, read);
+        let (arena, file) = Arena::create_with(limit, chunks)?;
+        arena.keeping().what.store(ALL, Ordering::Release);
+        Ok((arena, file))
+    }
+
+    /// The process: says when the recording opens (0) or closes (1), in ticks, or else in
+    /// nanoseconds.
+    pub fn say_edge(&self, edge: usize, ticks: u64, nanos: u64) {
+        let [to_ticks, to_nanos] = &self.keeping().edges[edge];
+        to_ticks.store(ticks, Ordering::Relaxed);
+        to_nanos.store(nanos, Ordering::Release);
+    }
+
+    /// Whoever recovers: when it opened and closed, as it was said.
+    pub fn edges(&self) -> [[u64; 2]; 2] {
+        let load = |word: &AtomicU64| word.load(Ordering::Acquire);
+        self.keeping().edges.each_ref().map(|edge| edge.each_ref().map(load))
     }
 
     /// Reads one from a file, into memory of its own: nothing that happens to the file later
@@ -200,11 +232,26 @@ impl Pool {
         self.forget_kept();
     }
 
+    /// The process, before it records once more: everything is kept from here on.
+    pub(crate) fn keep_again(&self) {
+        let Some(arena) = super::arena().filter(|arena| arena.kept() != Kept::All) else { return };
+        for index in 0..self.lanes_used() {
+            if let Some(lane) = self.lane(index) {
+                lane.begin.store(lane.first.load(Ordering::Acquire), Ordering::Relaxed);
+            }
+        }
+        arena.keeping().moments.store(0, Ordering::Relaxed);
+        arena.keeping().what.store(ALL, Ordering::Release);
+    }
+
     /// The engine: everything is written, and nothing is kept any more.
     pub(crate) fn end_keeping(&self) {
-        if let Some(arena) = super::arena().filter(|arena| arena.kept() == Kept::All) {
+        if let Some(arena) = super::arena() {
+            let all = arena.kept() == Kept::All;
             arena.keeping().what.store(0, Ordering::Release);
-            self.forget_kept();
+            if all {
+                self.forget_kept();
+            }
         }
     }
 
@@ -254,6 +301,13 @@ impl Lane {
     pub(super) fn keep(&self) {
         self.state.store(KEPT, Ordering::Release);
     }
+}
+
+/// How many chunks may wait to be read, and how many there are in all.
+fn sizes(waiting: usize, read: usize) -> (u32, u32) {
+    let limit = chunks_for(waiting);
+    let chunks = (chunks_for(read) + 2 * limit).next_multiple_of(SEGMENT_CHUNKS);
+    (limit, chunks.min(chunks_for(usize::MAX)))
 }
 
 /// Gives a file its blocks.

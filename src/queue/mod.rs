@@ -25,7 +25,7 @@ mod tests;
 
 pub use arena::{About, Arena, Life, MEMBERS};
 pub use chunk::CAPACITY;
-pub use kept::{Kept, Moment};
+pub use kept::{Kept, Moment, NEVER};
 pub use names::{NameLog, Named};
 pub use pool::Pool;
 pub use producer::Producer;

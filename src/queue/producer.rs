@@ -202,15 +202,33 @@ impl Producer {
     /// here that a handler may still change.
     #[inline(always)]
     fn enter(&self, pool: &Pool, mark: &Cell<usize>) -> bool {
-        let here = ptr::from_ref(mark).addr();
         let busy = self.busy.load(Ordering::Relaxed);
-        if busy != 0 && !self.is_left(pool, busy, here) {
-            return false;
+        // One branch for both of what hardly ever happens.
+        let other_process = self.process.get() ^ fork_guard::process();
+        if busy as u64 | other_process != 0 {
+            return self.enter_all_the_same(pool, busy, mark);
         }
+        self.mark(mark);
+        true
+    }
+
+    /// From here on handlers find the thread busy.
+    #[inline(always)]
+    fn mark(&self, mark: &Cell<usize>) {
         // SAFETY: a local of the caller's. Volatile, as nobody seems to read it.
         unsafe { mark.as_ptr().write_volatile(left::MARK) };
-        self.busy.store(here, Ordering::Relaxed);
+        self.busy.store(ptr::from_ref(mark).addr(), Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Begins a push inside of another one, or in another process than the last one.
+    #[cold]
+    #[inline(never)]
+    fn enter_all_the_same(&self, pool: &Pool, busy: usize, mark: &Cell<usize>) -> bool {
+        if busy != 0 && !self.is_left(pool, busy, ptr::from_ref(mark).addr()) {
+            return false;
+        }
+        self.mark(mark);
         if self.process.get() != fork_guard::process() {
             self.change_process();
         }
@@ -219,8 +237,6 @@ impl Producer {
 
     /// The first push of this thread since the guard was set, or since it was forked by means
     /// that no handler hears of (`_Fork`, `clone`).
-    #[cold]
-    #[inline(never)]
     fn change_process(&self) {
         let busy = self.busy.load(Ordering::Relaxed);
         super::notice_fork();
@@ -233,8 +249,6 @@ impl Producer {
     }
 
     /// Whether the push that is busy will never go on. If it will, this one is counted.
-    #[cold]
-    #[inline(never)]
     fn is_left(&self, pool: &Pool, there: usize, here: usize) -> bool {
         let left = left::was_left(there, here);
         if left {

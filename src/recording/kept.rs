@@ -1,5 +1,7 @@
-//! What is recorded is kept in a file until it is all written, if `RECOVER` says so: see
-//! [`crate::queue::Arena::create_in_file`]. `kymo recover` makes a trace of it.
+//! What is recorded is kept until it is all written: in a file, if `RECOVER` says so (see
+//! [`crate::queue::Arena::create_in_file`]), of which `kymo recover` makes a trace; or in memory
+//! that the `kymo record --wait` around the program maps as well, which makes a trace of it when
+//! the process is killed (see [`crate::collect::Keeper`]).
 
 use std::fs;
 use std::io;
@@ -8,12 +10,14 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Shared;
+use super::window::{Side, Window};
+use crate::clock;
 use crate::collect;
 use crate::config::Config;
 use crate::engine::Origin;
 use crate::error::Error;
 use crate::intern::INTERNER;
-use crate::queue::{self, Arena};
+use crate::queue::{self, Arena, NEVER};
 
 /// The file, and the process whose it is. Not behind a lock: a child may be forked at any time.
 static FILE: AtomicPtr<(PathBuf, u32)> = AtomicPtr::new(ptr::null_mut());
@@ -23,7 +27,14 @@ static FILE: AtomicPtr<(PathBuf, u32)> = AtomicPtr::new(ptr::null_mut());
 /// # Errors
 /// There is no output beside which it could be, no room for it, or the process has recorded
 /// into other memory before.
-pub(super) fn begin(config: &Config, output: Option<&Path>) -> Result<(), Error> {
+pub(super) fn begin(config: &Config, output: Option<&Path>, window: &Window) -> Result<(), Error> {
+    if let (Some(keeper), Some(output), None, None) =
+        (&config.keeper, output, config.recover, config.flight)
+    {
+        // Best effort: it can be recorded all the same.
+        let _ = begin_in_memory(config, keeper, output, window);
+        return Ok(());
+    }
     let Some(bytes) = config.recover else { return Ok(()) };
     let path = match output {
         Some(output) if config.flight.is_none() => path(output),
@@ -57,6 +68,42 @@ pub(super) fn begin(config: &Config, output: Option<&Path>) -> Result<(), Error>
     Ok(())
 }
 
+/// Begins to keep what is recorded in memory that the `kymo` whose place is `keeper` maps, too.
+fn begin_in_memory(
+    config: &Config,
+    keeper: &Path,
+    output: &Path,
+    window: &Window,
+) -> io::Result<()> {
+    let mut file = None;
+    if !queue::is_own() {
+        if queue::POOL.is_in_use() {
+            // A recording of this process came before which nobody could keep.
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        let room = config.buffer as usize;
+        let (arena, shared) = Arena::create_to_keep((room, room))?;
+        let arena: &Arena = Box::leak(Box::new(arena));
+        if !(queue::use_own(arena) && queue::enter() && INTERNER.publish()) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        file = Some(shared);
+    }
+    queue::POOL.keep_again();
+    // What other recordings have left in the queues does not belong to this one.
+    let opens = if window.is_limited() { NEVER } else { clock::ticks() };
+    say_edge(Side::Opens, opens, NEVER);
+    say_edge(Side::Closes, NEVER, NEVER);
+    collect::ask_to_keep(keeper, &Origin::of_this_process(config), output, file)
+}
+
+/// Says to whoever may have to recover what is recorded when that opens or closes.
+pub(super) fn say_edge(side: Side, ticks: u64, nanos: u64) {
+    if let Some(arena) = queue::arena().filter(|_| queue::is_own()) {
+        arena.say_edge(side as usize, ticks, nanos);
+    }
+}
+
 /// Says in the trace if it is not kept.
 pub(super) fn state(shared: &Shared) {
     // SAFETY: null, or a box that stays until the recording of the process ends.
@@ -72,8 +119,10 @@ pub(super) fn end() {
     let file = FILE.swap(ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null, or a box, which is left in memory.
     let file = unsafe { file.as_ref() };
-    if let Some((path, _)) = file.filter(|(_, pid)| *pid == std::process::id()) {
+    if queue::is_own() {
         queue::POOL.end_keeping();
+    }
+    if let Some((path, _)) = file.filter(|(_, pid)| *pid == std::process::id()) {
         let _ = fs::remove_file(path);
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::kept;
 use crate::clock::{self, Converter};
 
 /// An edge that is not known yet, and later than everything.
@@ -128,6 +129,15 @@ impl Window {
         }
     }
 
+    /// What has edges at these times, each in ticks, and in nanoseconds if it is not [`NEVER`].
+    pub fn with_edges(edges: [[u64; 2]; 2]) -> Window {
+        let [opens, closes] = edges.map(|[ticks, nanos]| Edge {
+            ticks: AtomicU64::new(if ticks == UNDECIDED { NEVER } else { ticks }),
+            nanos: AtomicU64::new(nanos),
+        });
+        Window { opens, closes, ..Window::all() }
+    }
+
     /// Whether it was made [`Window::closed`].
     pub fn is_limited(&self) -> bool {
         self.opens.ticks.load(Ordering::SeqCst) != 0
@@ -157,11 +167,13 @@ impl Window {
     /// The engine's thread: it opens at this time of `CLOCK_BOOTTIME`, past or future.
     pub fn open_at(&self, nanos: u64) {
         self.opens.nanos.store(nanos, Ordering::Release);
+        kept::say_edge(Side::Opens, NEVER, nanos);
     }
 
     /// The engine's thread: it closes at this time.
     pub fn close_at(&self, nanos: u64) {
         self.closes.nanos.store(nanos, Ordering::Release);
+        kept::say_edge(Side::Closes, NEVER, nanos);
     }
 
     /// Any thread: opens or closes it now if `decide`, which is called with the time, says
@@ -178,6 +190,9 @@ impl Window {
             if mine {
                 // Fails if the other side has said a time meanwhile.
                 change(edge, UNDECIDED, if side == Some(this) { now } else { NEVER });
+                if side == Some(this) {
+                    kept::say_edge(this, now, NEVER);
+                }
             }
         }
         result
