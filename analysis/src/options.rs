@@ -48,6 +48,11 @@ pub struct Options {
     pub annotation: String,
     /// Which of the annotations of that name, counted from 0: the first and the last one.
     pub instance: (usize, usize),
+    /// Names and factors: what if events with such a name took so many times as long
+    /// (`critical_path`).
+    pub scales: Vec<(String, f64)>,
+    /// Nodes and times, in nanoseconds: what if the edge between them took so long (likewise).
+    pub edges: Vec<(u32, u32, i64)>,
     /// Which events are compared (`diff`).
     pub side: Side,
     /// Whether Python functions count as callees of operators (`operators`), as they do in a
@@ -91,6 +96,8 @@ impl Default for Options {
             num_candidates: 2,
             annotation: "ProfilerStep".to_owned(),
             instance: (0, 0),
+            scales: Vec::new(),
+            edges: Vec::new(),
             side: Side::All,
             python_functions: false,
             stack_depth: 5,

@@ -38,7 +38,7 @@ pub use steps::{Step, Steps};
 
 use std::cell::OnceCell;
 
-use kymograph_converters::trace::{ProcessId, StrId, Trace};
+use kymograph_converters::trace::{ProcessId, StrId, Trace, TrackId};
 
 use crate::Options;
 use crate::compat::hta::Rules;
@@ -80,6 +80,7 @@ pub struct Model<'a> {
     pub origin: i64,
     /// Everything that has a beginning and an end.
     pub events: Events,
+    process: Option<ProcessId>,
     peers: OnceCell<Peers>,
     steps: OnceCell<Steps>,
     classes: OnceCell<Classes>,
@@ -102,6 +103,7 @@ impl<'a> Model<'a> {
             rank,
             origin: 0,
             events: Events::of(trace, process, reading),
+            process,
             peers: OnceCell::new(),
             steps: OnceCell::new(),
             classes: OnceCell::new(),
@@ -114,6 +116,12 @@ impl<'a> Model<'a> {
             crate::compat::hta::shape(&mut model, rules);
         }
         model
+    }
+
+    /// Whether a track belongs to the process that is looked at.
+    pub fn takes(&self, track: TrackId) -> bool {
+        let of = self.process.and_then(|_| self.trace.process_of(track));
+        of.is_none() || of == self.process
     }
 
     /// A name or another text.

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use inputs::Inputs;
 use kymograph_analysis::compat::hta::{Rules, Version};
 use kymograph_analysis::compat::tensorboard::Plugin;
-use kymograph_analysis::{Metric, Options, Reading, registry, render, run, table};
+use kymograph_analysis::{Metric, Model, Options, Reading, overlay, registry, render, run, table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,6 +29,9 @@ EXAMPLES
       kymo analyze operators trace.json --compat torch --sort self_device_time
   Whether a change made steps slower, for CI (exit status 3 if it did):
       kymo analyze regressions main/ branch/ --fail-above 3%
+  The critical path of the third step as arrows in a viewer, and what if nothing communicated:
+      kymo analyze critical_path trace.json --instance 2 --overlay path.pftrace
+      kymo analyze critical_path_summary trace.json --instance 2 --scale nccl=0
   A flame graph:
       kymo analyze stacks trace.json --format collapsed -o stacks.txt
   All metrics, a line each:
@@ -54,6 +57,10 @@ pub(super) struct Analyze {
     /// Where to write; standard output without it.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// counters, critical_path: write the trace again, to this file, with the counters in it or the
+    /// path as arrows. Its name says the format (.pftrace, .json) and the packing (.gz, .zst).
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["output", "format"])]
+    overlay: Option<PathBuf>,
     /// The rules and the rounding of another tool, and the names of its columns.
     #[arg(long, value_enum, value_name = "TOOL")]
     compat: Option<Compat>,
@@ -121,8 +128,8 @@ enum Compat {
     Hta,
     /// traceinsight 0.6, its successor.
     Traceinsight,
-    /// torch-tb-profiler 0.4.3, TensorBoard's plugin: `overview`, `gpu_utilization`, `kernels`,
-    /// `kernels_by_operator`, `operators` and `operators_by_shape`.
+    /// torch-tb-profiler 0.4.3, TensorBoard's plugin: `overview`, `operators` and the other views
+    /// that it has.
     Tensorboard,
     /// The last state of that plugin's source.
     TensorboardLast,
@@ -149,6 +156,12 @@ impl Analyze {
         if metrics.is_empty() {
             let text = page::page(&Inputs::find(words)?, &options, ranks)?;
             return self.put(text.as_bytes());
+        }
+        if let Some(out) = &self.overlay {
+            let [metric] = metrics[..] else {
+                return Err(Refusal("--overlay is for one metric".to_owned()));
+            };
+            return overlay(metric, &Inputs::find(words)?, &options, ranks, out);
         }
         let parts = match metrics[..] {
             [metric] if compares(metric) => inputs::sides(words, metric, &options, ranks)?,
@@ -193,13 +206,21 @@ impl Analyze {
             let what = "--compat torch is for operators, those by shape and by stack, and stacks";
             return Err(Refusal(what.to_owned()));
         }
-        const OF_PLUGIN: [&str; 6] = [
+        const OF_PLUGIN: [&str; 14] = [
+            "recommendations",
             "overview",
             "gpu_utilization",
             "kernels",
             "kernels_by_operator",
             "operators",
             "operators_by_shape",
+            "memory_statistics",
+            "memory_curve",
+            "memory_events",
+            "modules",
+            "distributed",
+            "distributed_operations",
+            "diff_tree",
         ];
         let of_plugin = |metric: &&Metric| OF_PLUGIN.contains(&metric.name);
         let plugin = matches!(self.compat, Some(Compat::Tensorboard | Compat::TensorboardLast));
@@ -297,12 +318,48 @@ impl Analyze {
     }
 }
 
+/// Writes a trace again with what a metric says in it.
+fn overlay(
+    metric: &Metric,
+    inputs: &Inputs,
+    options: &Options,
+    ranks: &[i64],
+    out: &Path,
+) -> Result<ExitCode, Refusal> {
+    let [path] = &inputs.0[..] else {
+        return Err(Refusal("--overlay writes one trace: give one".to_owned()));
+    };
+    let to = files::format_of(out, None)?;
+    files::may_replace(out, false)?;
+    let mut trace = files::read(path, None)?;
+    let mut found = Vec::new();
+    for (process, rank) in run::ranks(&trace, 0) {
+        if !ranks.is_empty() && !ranks.contains(&rank) {
+            continue;
+        }
+        let mut model = Model::new(&trace, process, rank, options.reading);
+        model.restrict(options);
+        found.push(match metric.name {
+            "counters" => overlay::counters(&model)?,
+            "critical_path" => overlay::critical_path(&model, options)?,
+            _ => return Err(Refusal("--overlay is for counters and critical_path".to_owned())),
+        });
+    }
+    if found.is_empty() {
+        return Err(Refusal("this rank is not in the trace".to_owned()));
+    }
+    found.into_iter().for_each(|overlay| overlay.put_into(&mut trace));
+    let left_out = files::write(&trace, out, to, false)?;
+    files::say_warnings(trace.facts.warnings.iter().chain(&left_out));
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The exit status when TEST is slower than BASE.
 const REGRESSION: u8 = 3;
 
 /// Whether a metric compares two sides, and not the ranks of a job.
 fn compares(metric: &Metric) -> bool {
-    matches!(metric.name, "diff" | "regressions")
+    matches!(metric.name, "diff" | "diff_tree" | "regressions")
 }
 
 fn regressed(batch: &table::RecordBatch) -> bool {

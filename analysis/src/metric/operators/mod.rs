@@ -19,7 +19,7 @@
 //! use tensor cores, and how much of their device time did, is told by the plugin's lists of names.
 
 mod flops;
-pub(super) mod plugin;
+mod plugin;
 mod stacks;
 mod tree;
 
@@ -177,8 +177,8 @@ fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Er
 
 fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(COLUMNS);
-    for ((name, shape), sum) in plugin::operators(model, plugin, shapes) {
-        let mean = |time: i64| time as f64 / sum.calls as f64;
+    for ((name, shape), calls, sum) in plugin::operators(model, plugin, shapes) {
+        let mean = |time: i64| time as f64 / calls as f64;
         let part = |part: i64, of: i64| if of > 0 { part as f64 / of as f64 * 100.0 } else { 0.0 };
         rows.push([
             model.rank.into(),
@@ -187,7 +187,7 @@ fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBa
             Cell::Null,
             "CPU".into(),
             0i64.into(),
-            sum.calls.into(),
+            calls.into(),
             sum.self_host.into(),
             sum.host.into(),
             mean(sum.host).into(),
