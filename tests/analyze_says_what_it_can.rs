@@ -223,3 +223,45 @@ fn what_would_be_if_something_were_faster() {
     let refused = refused(&[&words[..], &["--scale", "nothing of this name=2"]].concat());
     assert!(refused.contains("no event of the window"), "{refused}");
 }
+
+#[test]
+fn each_metric_has_help() {
+    let all = printed(&analyze(&["--list"]));
+    for name in all.lines().filter_map(|line| line.split(' ').next()) {
+        let help = printed(&analyze(&[name, "--help"]));
+        let (columns, about) = help.split_once("\n\n").unwrap();
+        assert!(columns.starts_with(&format!("{name}: ")), "{name}: {help}");
+        assert!(about.lines().count() > 5, "{name}: {help}");
+    }
+    let general = printed(&analyze(&["--help"]));
+    assert!(general.contains("docs/ANALYSIS.md") && general.contains("--compat"), "{general}");
+}
+
+#[test]
+fn one_of_several_metrics_may_have_nothing_to_say() {
+    let input = data("traces/ddp_cut_rank0.json.gz");
+    let input = input.to_str().unwrap();
+    let output = analyze(&["kernels,modules,stragglers", input, "--format", "csv"]);
+    let text = printed(&output);
+    assert!(text.starts_with("# kernels\n") && !text.contains("# modules"), "{text}");
+    let said = said(&output);
+    assert!(said.contains("modules: rank 0 has no modules"), "{said}");
+    assert!(said.contains("stragglers: no collective"), "{said}");
+    let refused = refused(&["modules,cupti_counters", input]);
+    assert!(refused.contains("modules: rank 0 has no modules"), "{refused}");
+}
+
+#[test]
+fn a_process_is_chosen_by_its_id() {
+    let recording = data("recordings/late_rank_2gpus.pftrace.gz");
+    let recording = recording.to_str().unwrap();
+    let ranks = |more: &[&str]| -> Vec<i64> {
+        let words = [&["temporal_breakdown", recording, "--format", "json"], more].concat();
+        let json: serde_json::Value = serde_json::from_str(&printed(&analyze(&words))).unwrap();
+        json["rows"].as_array().unwrap().iter().filter_map(|row| row["rank"].as_i64()).collect()
+    };
+    assert_eq!(ranks(&[]), [0, 1]);
+    assert_eq!(ranks(&["--process", "629"]), [1]);
+    let refused = refused(&["temporal_breakdown", recording, "--process", "1"]);
+    assert!(refused.contains("no process 1"), "{refused}");
+}

@@ -21,6 +21,8 @@ pub struct Options {
     pub devices: Vec<i64>,
     /// What lasts at some time between two, in nanoseconds since the trace's first event.
     pub times: Option<(i64, i64)>,
+    /// Parts of the names of events that are wanted; empty for all.
+    pub names: Vec<String>,
     /// Gaps between two activities of a stream that are shorter, in nanoseconds, are the cost
     /// of launching back to back (`idle_time`).
     pub consecutive_kernel_delay: i64,
@@ -84,6 +86,7 @@ impl Default for Options {
             steps: Vec::new(),
             devices: Vec::new(),
             times: None,
+            names: Vec::new(),
             consecutive_kernel_delay: 30_000,
             num_kernels: 10,
             duration_ratio: 0.8,

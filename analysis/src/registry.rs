@@ -89,6 +89,7 @@ pub static ALL: &[Metric] = &[
     metric::operators::METRIC,
     metric::operators::BY_SHAPE,
     metric::operators::BY_STACK,
+    metric::operators::TOTAL,
     metric::memory::STATISTICS,
     metric::memory::CURVE,
     metric::memory::EVENTS,

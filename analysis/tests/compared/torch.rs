@@ -64,6 +64,7 @@ fn one(run: Run<'_>, what: &str, file: &Path, tally: &mut Tally) {
                 );
             }
         }
+        "total_average.json" => total(run, &text(), &context, tally),
         "key_averages_shapes.json" => rows(run, "operators_by_shape", &text(), &context, tally),
         "table_default.txt" => lines(run, None, TorchTable::default(), &text(), &context, tally),
         "table_shapes.txt" => {
@@ -206,5 +207,24 @@ fn nearly(a: &str, b: &str) -> bool {
             }
             _ => return false,
         }
+    }
+}
+
+/// `total_average()`.
+fn total((trace, verbose): Run<'_>, text: &str, context: &str, tally: &mut Tally) {
+    let theirs: serde_json::Value = serde_json::from_str(text).unwrap();
+    let batch = ours(trace, verbose, "operators_total", None);
+    let cells = table::Cells::of(&batch);
+    for (key, value) in theirs.as_object().unwrap().iter().filter(|(key, _)| *key != "key") {
+        let scale = if key.contains("time") { 1e3 } else { 1.0 };
+        let own = cells.float(key, 0).map(|own| (own / scale).to_string()).unwrap_or_default();
+        let t = Tolerance(0.001, 1e-9);
+        tally.value(
+            "torch total_average",
+            &format!("{context} {key}"),
+            &value.to_string(),
+            &own,
+            t,
+        );
     }
 }

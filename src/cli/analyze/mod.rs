@@ -5,8 +5,8 @@ mod page;
 mod tuning;
 
 use super::{Refusal, files, say, status};
-use clap::{Args, ValueEnum};
-use inputs::Inputs;
+use clap::{Args, CommandFactory, ValueEnum};
+use inputs::{Inputs, Wanted};
 use kymograph_analysis::compat::hta::{Rules, Version};
 use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_analysis::{Metric, Model, Options, Reading, overlay, registry, render, run, table};
@@ -41,16 +41,19 @@ docs/ANALYSIS.md describes each metric and its columns.";
 
 /// Says what traces of any format say: where the time goes, and what to do about it.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(super) struct Analyze {
     /// A metric, if a certain one is wanted, or several with commas between them, and traces:
     /// files, folders, or patterns such as
     /// 'rank*.json.gz'. Each rank of a job is a file, or a process in one.
-    #[arg(value_name = "[METRIC] TRACE", required_unless_present = "list")]
+    #[arg(value_name = "[METRIC] TRACE", required_unless_present_any = ["list", "help"])]
     words: Vec<String>,
     /// All metrics, a line each; with METRIC, its columns.
     #[arg(long)]
     list: bool,
+    /// What there is; with METRIC, what it says, how it is computed, and its columns.
+    #[arg(short, long)]
+    help: bool,
     /// The format of the table.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -93,6 +96,12 @@ struct Part {
     /// Only these ranks.
     #[arg(long, value_name = "N", value_delimiter = ',')]
     rank: Vec<i64>,
+    /// Only these processes, by their ids; each is a rank.
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    process: Vec<i64>,
+    /// Only events whose names contain one of these. Launches and steps are found before.
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    name: Vec<String>,
     /// Only what happens between two times after the beginning, such as 1.5s..2s.
     #[arg(long, value_name = "A..B", value_parser = super::part::parse_range)]
     time_range: Option<(i64, i64)>,
@@ -141,6 +150,9 @@ enum Compat {
 impl Analyze {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
         let metrics = self.metrics()?;
+        if self.help {
+            return help(&metrics);
+        }
         if self.list {
             let text = if metrics.is_empty() {
                 list()
@@ -152,25 +164,41 @@ impl Analyze {
         }
         let words = &self.words[usize::from(!metrics.is_empty())..];
         let options = self.options();
-        let ranks = &self.part.rank;
+        let part = &self.part;
+        let wanted = Wanted { ranks: part.rank.clone(), processes: part.process.clone() };
         if metrics.is_empty() {
-            let text = page::page(&Inputs::find(words)?, &options, ranks)?;
+            let text = page::page(&Inputs::find(words)?, &options, &wanted)?;
             return self.put(text.as_bytes());
         }
         if let Some(out) = &self.overlay {
             let [metric] = metrics[..] else {
                 return Err(Refusal("--overlay is for one metric".to_owned()));
             };
-            return overlay(metric, &Inputs::find(words)?, &options, ranks, out);
+            return overlay(metric, &Inputs::find(words)?, &options, &wanted, out);
         }
-        let parts = match metrics[..] {
-            [metric] if compares(metric) => inputs::sides(words, metric, &options, ranks)?,
-            _ => Inputs::find(words)?.parts(&metrics, &options, ranks)?,
+        let found = match metrics[..] {
+            [metric] if compares(metric) => inputs::sides(words, metric, &options, &wanted)?,
+            _ => Inputs::find(words)?.parts(&metrics, &options, &wanted)?,
         };
         let mut tables = Vec::new();
         let mut worse = false;
-        for (metric, parts) in metrics.iter().zip(parts) {
-            let mut batch = run::over_ranks(metric, parts, &options)?;
+        let several = metrics.len() > 1;
+        for ((metric, parts), mut complaints) in
+            metrics.iter().zip(found.parts).zip(found.complaints)
+        {
+            complaints.dedup();
+            complaints.iter().for_each(|why| say(&format!("left out: {why}")));
+            // One of several that has nothing to say is no reason to refuse the others.
+            let nothing = parts.is_empty() && several;
+            let mut batch = match run::over_ranks(metric, parts, &options) {
+                Ok(batch) => batch,
+                Err(_) if nothing => continue,
+                Err(why) if several => {
+                    say(&format!("left out: {}: {why}", metric.name));
+                    continue;
+                }
+                Err(why) => return Err(why.into()),
+            };
             worse |= metric.name == "regressions" && regressed(&batch);
             if let Some(column) = &self.sort {
                 batch = table::sort(&batch, column)?;
@@ -178,7 +206,10 @@ impl Analyze {
             if batch.num_rows() == 0 {
                 say(&format!("{}: nothing to tell of these traces", metric.name));
             }
-            tables.push(self.rendered(metric, batch, metrics.len() > 1)?);
+            tables.push(self.rendered(metric, batch, several)?);
+        }
+        if tables.is_empty() {
+            return Err(Refusal("none of these metrics has anything to tell".to_owned()));
         }
         let done = self.put(&tables.concat())?;
         Ok(if worse { ExitCode::from(REGRESSION) } else { done })
@@ -314,6 +345,7 @@ impl Analyze {
         options.devices = part.device.clone();
         options.streams = part.stream.clone();
         options.times = part.time_range;
+        options.names = part.name.clone();
         options
     }
 }
@@ -323,7 +355,7 @@ fn overlay(
     metric: &Metric,
     inputs: &Inputs,
     options: &Options,
-    ranks: &[i64],
+    wanted: &Wanted,
     out: &Path,
 ) -> Result<ExitCode, Refusal> {
     let [path] = &inputs.0[..] else {
@@ -333,10 +365,7 @@ fn overlay(
     files::may_replace(out, false)?;
     let mut trace = files::read(path, None)?;
     let mut found = Vec::new();
-    for (process, rank) in run::ranks(&trace, 0) {
-        if !ranks.is_empty() && !ranks.contains(&rank) {
-            continue;
-        }
+    for (process, rank) in wanted.of(&trace, 0) {
         let mut model = Model::new(&trace, process, rank, options.reading);
         model.restrict(options);
         found.push(match metric.name {
@@ -346,7 +375,7 @@ fn overlay(
         });
     }
     if found.is_empty() {
-        return Err(Refusal("this rank is not in the trace".to_owned()));
+        return Err(Refusal(wanted.is_missing()));
     }
     found.into_iter().for_each(|overlay| overlay.put_into(&mut trace));
     let left_out = files::write(&trace, out, to, false)?;
@@ -389,6 +418,37 @@ fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Refusal> {
 fn list() -> String {
     let line = |metric: &Metric| format!("{:<26}{}\n", metric.name, metric.answers);
     registry::ALL.iter().map(line).collect()
+}
+
+/// The chapters of these metrics, or all that `kymo analyze` can be told.
+fn help(metrics: &[&Metric]) -> Result<ExitCode, Refusal> {
+    if metrics.is_empty() {
+        let mut kymo = super::Cli::command();
+        kymo.build();
+        if let Some(analyze) = kymo.find_subcommand_mut("analyze") {
+            let _ = analyze.print_long_help();
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let chapter = |metric: &&Metric| {
+        let more = "`kymo analyze --help` has all options, docs/ANALYSIS.md all metrics.\n";
+        format!("{}\n{}\n{more}", columns(metric), described(metric.name))
+    };
+    let text: String = metrics.iter().map(chapter).collect();
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the documentation says of a metric, without the tables of columns.
+fn described(name: &str) -> &'static str {
+    const ALL: &str = include_str!("../../../docs/ANALYSIS.md");
+    let chapters = ALL.split("\n## ").skip(1);
+    let of = |chapter: &&str| {
+        chapter.lines().next().is_some_and(|names| names.contains(&format!("`{name}`")))
+    };
+    let chapter = chapters.into_iter().find(of).unwrap_or_default();
+    let body = chapter.split_once('\n').map_or("", |(_, body)| body);
+    body.split("\n**`").next().unwrap_or_default().trim_start_matches('\n')
 }
 
 fn columns(metric: &Metric) -> String {

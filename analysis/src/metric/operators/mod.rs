@@ -64,6 +64,63 @@ pub const BY_STACK: Metric = Metric {
     over_ranks: one_by_one,
 };
 
+/// All together.
+pub const TOTAL: Metric = Metric {
+    name: "operators_total",
+    answers: "all of them added up, as total_average() does: what calls another counts twice",
+    columns: TOTAL_COLUMNS,
+    of_trace: total,
+    over_ranks: one_by_one,
+};
+
+const TOTAL_COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("key", "Total"),
+    Column::int("count", "how many events there are"),
+    Column::mean_duration("self_cpu_time_total", "the time that they spent themselves"),
+    Column::mean_duration("cpu_time_total", "the time that they took"),
+    Column::mean_duration("self_device_time_total", "of work that they launched themselves"),
+    Column::mean_duration("device_time_total", "of work that they and what they call launched"),
+    Column::int("cpu_memory_usage", "allocated less freed on the host").unit(Unit::Bytes),
+    Column::int("self_cpu_memory_usage", "that by themselves").unit(Unit::Bytes),
+    Column::int("device_memory_usage", "allocated less freed on devices").unit(Unit::Bytes),
+    Column::int("self_device_memory_usage", "that by themselves").unit(Unit::Bytes),
+    Column::float("flops", "floating point operations"),
+];
+
+fn total(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    let tree = Tree::of(model, options.python_functions)?;
+    let mut all = Sum::default();
+    for (_, sum) in sums(model, options, &tree, By::Name) {
+        all.calls += sum.calls;
+        all.host += sum.host;
+        all.self_host += sum.self_host;
+        all.device += sum.device;
+        all.self_device += sum.self_device;
+        all.flops += sum.flops;
+        for side in [0, 1] {
+            all.memory[side] += sum.memory[side];
+            all.self_memory[side] += sum.self_memory[side];
+        }
+    }
+    let mut rows = Rows::new(TOTAL_COLUMNS);
+    rows.push([
+        model.rank.into(),
+        "Total".into(),
+        all.calls.into(),
+        nanos(all.self_host).into(),
+        nanos(all.host).into(),
+        nanos(all.self_device).into(),
+        nanos(all.device).into(),
+        all.memory[0].into(),
+        all.self_memory[0].into(),
+        all.memory[1].into(),
+        all.self_memory[1].into(),
+        all.flops.into(),
+    ]);
+    rows.finish()
+}
+
 const COLUMNS: &[Column] = &[
     Column::int("rank", "the rank"),
     Column::text("name", "the operator, call, kernel or annotation"),
@@ -72,7 +129,7 @@ const COLUMNS: &[Column] = &[
         "stack",
         "the Python functions around it, the innermost first; null if not told apart",
     ),
-    Column::text("device_type", "CPU or device"),
+    Column::text("device_type", "CPU, or what PyTorch calls the devices: CUDA, XPU, HPU, …"),
     Column::int("is_user_annotation", "1 for ranges that the program named"),
     Column::int("calls", "how often it came"),
     Column::mean_duration("self_cpu_time", "the time that it spent itself"),
@@ -153,7 +210,7 @@ fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Er
             name.as_str().into(),
             shapes.as_deref().into(),
             stack.as_deref().into(),
-            if on_device { "device" } else { "CPU" }.into(),
+            if on_device { model.device_type() } else { "CPU" }.into(),
             i64::from(annotation).into(),
             sum.calls.into(),
             nanos(sum.self_host).into(),
