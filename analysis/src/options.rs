@@ -60,6 +60,8 @@ pub struct Options {
     /// Whether Python functions count as callees of operators (`operators`), as they do in a
     /// `torch.profiler` with `verbose=True`.
     pub python_functions: bool,
+    /// Whether Python functions have rows of their own (`operators`, `operators_total`).
+    pub python_rows: bool,
     /// How many Python functions tell operators apart (`operators_by_stack`).
     pub stack_depth: usize,
     /// Which time stacks have (`stacks`).
@@ -103,6 +105,7 @@ impl Default for Options {
             edges: Vec::new(),
             side: Side::All,
             python_functions: false,
+            python_rows: false,
             stack_depth: 5,
             weight: Weight::Host,
             torch: false,

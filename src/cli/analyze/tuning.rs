@@ -77,6 +77,9 @@ pub(super) struct Tuning {
     /// verbose=True.
     #[arg(long)]
     python_functions: bool,
+    /// operators: rows for Python functions, too, as with include_python_functions=True.
+    #[arg(long)]
+    python_rows: bool,
     /// stragglers by HTA's rule: how many ranks may be named.
     #[arg(long, value_name = "N")]
     num_candidates: Option<usize>,
@@ -106,6 +109,7 @@ impl Tuning {
         options.scales = self.scale.clone();
         options.edges = self.edge.clone();
         options.python_functions = self.python_functions;
+        options.python_rows = self.python_rows;
         set(&mut options.stack_depth, self.stack_depth);
         set(&mut options.fail_above, self.fail_above);
         options.weight = self.weight();

@@ -2,8 +2,8 @@
 //!
 //! An operator's own time is what it does not spend in operators and calls that it calls (and,
 //! with --python-functions, in Python functions); its device time is that of the work that it and
-//! those launched. Work belongs to the operator whose `External id` it has. Kernels have rows of their own **besides**: adding
-//! rows counts work twice. `ProfilerStep#N` is `ProfilerStep*`; an only child of its parent's
+//! those launched. Work belongs to the operator whose `External id` it has.
+//! Kernels have rows of their own **besides**: adding rows counts work twice. `ProfilerStep#N` is `ProfilerStep*`; an only child of its parent's
 //! name is its parent. Memory is what was allocated less what was freed while an event lasted, on
 //! any thread.
 //!
@@ -11,6 +11,9 @@
 //! ones, as many as `--stack-depth` says, with `;` between them. Backward operators have those of
 //! the forward operator. There, Python functions count as callees, since a profiler that records
 //! stacks for `key_averages` has `verbose=True`.
+//!
+//! Python functions have no rows, unless `--python-rows` asks for them
+//! (`include_python_functions=True`). `operators_total` is `total_average()`.
 //!
 //! `--compat torch` prints `table()` to the character. `--compat tensorboard` has the operator view
 //! of the TensorBoard plugin, by name and by shapes: only operators, the longest on devices first;
@@ -272,7 +275,7 @@ fn sums(model: &Model<'_>, options: &Options, tree: &Tree, by: By) -> Vec<(Key, 
     for at in tree.all() {
         let event = &tree.events[at];
         let kind = model.events.kinds[event.row as usize];
-        if kind == Kind::Python {
+        if kind == Kind::Python && !options.python_rows {
             continue;
         }
         let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
