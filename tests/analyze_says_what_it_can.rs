@@ -175,3 +175,93 @@ fn a_cut_trace_gives_what_it_has() {
     assert!(csv.lines().nth(1).unwrap().starts_with("k,50,250000,5000,5000,0.0,5000.0,"), "{csv}");
     assert!(said(&output).contains("cut.json: "), "{}", said(&output));
 }
+
+#[test]
+fn counters_and_the_critical_path_are_written_into_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = data("traces/ddp_cut_rank0.json.gz");
+    let input = input.to_str().unwrap();
+    let out = folder.path().join("out.pftrace");
+    let write = |metric: &str| {
+        printed(&analyze(&[metric, input, "--overlay", out.to_str().unwrap()]));
+        judge::Trace::open(&out)
+    };
+    let trace = write("counters");
+    trace.assert_clean();
+    let largest = "select cast(max(value) as int) from counter join counter_track t on t.id = track_id \
+                   where t.name like 'Queue Length%'";
+    let csv = printed(&analyze(&["queue_length_summary", input, "--format", "json"]));
+    let json: serde_json::Value = serde_json::from_str(&csv).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let most = rows.iter().filter_map(|row| row["max"].as_f64()).fold(0.0, f64::max);
+    assert_eq!(trace.one_i64(largest), most as i64);
+
+    let trace = write("critical_path");
+    trace.assert_clean();
+    let json = printed(&analyze(&["critical_path", input, "--format", "json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let events: std::collections::HashSet<_> =
+        rows.iter().filter_map(|row| row["event_idx"].as_i64()).collect();
+    let critical = "select count(distinct arg_set_id) from args where key glob '*critical'";
+    assert_eq!(trace.one_i64(critical), events.len() as i64);
+    let refused = refused(&["kernels", input, "--overlay", out.to_str().unwrap()]);
+    assert!(refused.contains("--overlay is for counters and critical_path"), "{refused}");
+}
+
+#[test]
+fn what_would_be_if_something_were_faster() {
+    let input = data("traces/ddp_cut_rank0.json.gz");
+    let words = ["critical_path_summary", input.to_str().unwrap(), "--format", "json"];
+    let sum = |more: &[&str]| -> f64 {
+        let json = printed(&analyze(&[&words[..], more].concat()));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        json["rows"].as_array().unwrap().iter().filter_map(|row| row["duration"].as_f64()).sum()
+    };
+    let (as_it_is, faster) = (sum(&[]), sum(&["--scale", "nccl=0"]));
+    assert!(faster < as_it_is, "{faster} {as_it_is}");
+    let refused = refused(&[&words[..], &["--scale", "nothing of this name=2"]].concat());
+    assert!(refused.contains("no event of the window"), "{refused}");
+}
+
+#[test]
+fn each_metric_has_help() {
+    let all = printed(&analyze(&["--list"]));
+    for name in all.lines().filter_map(|line| line.split(' ').next()) {
+        let help = printed(&analyze(&[name, "--help"]));
+        let (columns, about) = help.split_once("\n\n").unwrap();
+        assert!(columns.starts_with(&format!("{name}: ")), "{name}: {help}");
+        assert!(about.lines().count() > 5, "{name}: {help}");
+    }
+    let general = printed(&analyze(&["--help"]));
+    assert!(general.contains("docs/ANALYSIS.md") && general.contains("--compat"), "{general}");
+}
+
+#[test]
+fn one_of_several_metrics_may_have_nothing_to_say() {
+    let input = data("traces/ddp_cut_rank0.json.gz");
+    let input = input.to_str().unwrap();
+    let output = analyze(&["kernels,modules,stragglers", input, "--format", "csv"]);
+    let text = printed(&output);
+    assert!(text.starts_with("# kernels\n") && !text.contains("# modules"), "{text}");
+    let said = said(&output);
+    assert!(said.contains("modules: rank 0 has no modules"), "{said}");
+    assert!(said.contains("stragglers: no collective"), "{said}");
+    let refused = refused(&["modules,cupti_counters", input]);
+    assert!(refused.contains("modules: rank 0 has no modules"), "{refused}");
+}
+
+#[test]
+fn a_process_is_chosen_by_its_id() {
+    let recording = data("recordings/late_rank_2gpus.pftrace.gz");
+    let recording = recording.to_str().unwrap();
+    let ranks = |more: &[&str]| -> Vec<i64> {
+        let words = [&["temporal_breakdown", recording, "--format", "json"], more].concat();
+        let json: serde_json::Value = serde_json::from_str(&printed(&analyze(&words))).unwrap();
+        json["rows"].as_array().unwrap().iter().filter_map(|row| row["rank"].as_i64()).collect()
+    };
+    assert_eq!(ranks(&[]), [0, 1]);
+    assert_eq!(ranks(&["--process", "629"]), [1]);
+    let refused = refused(&["temporal_breakdown", recording, "--process", "1"]);
+    assert!(refused.contains("no process 1"), "{refused}");
+}

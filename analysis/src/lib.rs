@@ -8,7 +8,9 @@
 //! * [`metric`]: a file per metric.
 //! * [`compat`]: the rules and the rounding of other tools.
 //! * [`findings`]: sentences from the tables of several metrics.
+//! * [`bundle`]: several tables in one.
 //! * [`interval`], [`stats`]: arithmetic that metrics have in common.
+//! * [`overlay`]: what metrics say, written back into a trace.
 //! * [`peaks`]: what devices can do at most.
 //! * [`render`]: tables as text, JSON, CSV and, with the feature `export`, Parquet and Arrow.
 //!
@@ -16,6 +18,7 @@
 //! state between calls, and all of it may be called from any thread.
 #![forbid(unsafe_code)]
 
+pub mod bundle;
 pub mod compat;
 mod error;
 pub mod findings;
@@ -24,6 +27,7 @@ pub mod metric;
 pub mod model;
 pub mod names;
 mod options;
+pub mod overlay;
 pub mod peaks;
 pub mod registry;
 pub mod render;

@@ -21,6 +21,8 @@ pub struct Options {
     pub devices: Vec<i64>,
     /// What lasts at some time between two, in nanoseconds since the trace's first event.
     pub times: Option<(i64, i64)>,
+    /// Parts of the names of events that are wanted; empty for all.
+    pub names: Vec<String>,
     /// Gaps between two activities of a stream that are shorter, in nanoseconds, are the cost
     /// of launching back to back (`idle_time`).
     pub consecutive_kernel_delay: i64,
@@ -48,11 +50,18 @@ pub struct Options {
     pub annotation: String,
     /// Which of the annotations of that name, counted from 0: the first and the last one.
     pub instance: (usize, usize),
+    /// Names and factors: what if events with such a name took so many times as long
+    /// (`critical_path`).
+    pub scales: Vec<(String, f64)>,
+    /// Nodes and times, in nanoseconds: what if the edge between them took so long (likewise).
+    pub edges: Vec<(u32, u32, i64)>,
     /// Which events are compared (`diff`).
     pub side: Side,
     /// Whether Python functions count as callees of operators (`operators`), as they do in a
     /// `torch.profiler` with `verbose=True`.
     pub python_functions: bool,
+    /// Whether Python functions have rows of their own (`operators`, `operators_total`).
+    pub python_rows: bool,
     /// How many Python functions tell operators apart (`operators_by_stack`).
     pub stack_depth: usize,
     /// Which time stacks have (`stacks`).
@@ -79,6 +88,7 @@ impl Default for Options {
             steps: Vec::new(),
             devices: Vec::new(),
             times: None,
+            names: Vec::new(),
             consecutive_kernel_delay: 30_000,
             num_kernels: 10,
             duration_ratio: 0.8,
@@ -91,8 +101,11 @@ impl Default for Options {
             num_candidates: 2,
             annotation: "ProfilerStep".to_owned(),
             instance: (0, 0),
+            scales: Vec::new(),
+            edges: Vec::new(),
             side: Side::All,
             python_functions: false,
+            python_rows: false,
             stack_depth: 5,
             weight: Weight::Host,
             torch: false,

@@ -52,12 +52,14 @@ fn tables_of_torch() {
     assert_eq!(tally.different(), 0);
 }
 
-/// What the plugin says of traces that are too large to be checked in.
 #[test]
-#[ignore = "needs a folder of the plugin's views: analysis/tests/goldens"]
 fn views_of_tensorboard() {
-    let folder = |name| PathBuf::from(std::env::var_os(name).expect("set by tests/goldens"));
-    let (goldens, data) = (folder("KYMOGRAPH_GOLDENS"), folder("KYMOGRAPH_DATA"));
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let folder = |name, otherwise: &str| {
+        std::env::var_os(name).map_or_else(|| own.join(otherwise), PathBuf::from)
+    };
+    let (goldens, data) =
+        (folder("KYMOGRAPH_GOLDENS", "goldens"), folder("KYMOGRAPH_DATA", "traces"));
     let mut tally = Tally::default();
     let mut sets: Vec<_> =
         goldens.join("tb").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();

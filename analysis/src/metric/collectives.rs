@@ -318,6 +318,33 @@ fn links(collective: &str, n: f64) -> f64 {
     }
 }
 
+/// What a rank spent on a collective that is compared over ranks.
+pub(super) struct Spent {
+    pub(super) rank: i64,
+    pub(super) step: i64,
+    pub(super) collective: String,
+    pub(super) message: Option<i64>,
+    pub(super) transfer: i64,
+    pub(super) wait: i64,
+}
+
+/// What each rank spent on each collective that several ranks have.
+pub(super) fn compared(parts: &[Part]) -> Vec<Spent> {
+    let mut spent = Vec::new();
+    for ((_, step, _, collective, _), shares) in shares(parts) {
+        let Some(last) = last_of(&shares).filter(|_| shares.len() > 1) else { continue };
+        spent.extend(shares.iter().map(|share| Spent {
+            rank: share.rank,
+            step,
+            collective: collective.to_owned(),
+            message: share.message,
+            transfer: last.duration,
+            wait: share.duration - last.duration,
+        }));
+    }
+    spent
+}
+
 /// How often each rank came last, how long others waited then, and how long it waited itself:
 /// the table of [`super::stragglers`].
 pub(super) fn waits(metric: &Metric, parts: &[Part]) -> Result<RecordBatch, Error> {

@@ -1,5 +1,6 @@
 //! Queue lengths and memory bandwidths as counters, on the clock of the trace: rows that can be
-//! written into one.
+//! written into one. `--overlay OUT` does so: it writes the trace again, to OUT, with a counter
+//! for the queue of each stream and for each kind of copy, beside those of its device.
 
 use arrow_array::RecordBatch;
 

@@ -11,8 +11,7 @@ use kymograph_converters::trace::{Dim3, StrId};
 
 use super::kernels::uses_tensor_cores;
 use super::needs_device_work;
-use super::operators::plugin::{Owner, Work};
-use crate::compat::tensorboard;
+use crate::compat::tensorboard::{self, Owner, Work};
 use crate::model::{Kind, Model, whole};
 use crate::registry::one_by_one;
 use crate::stats::Moments;
@@ -167,7 +166,7 @@ mod tests {
             cpu_op | aten::linear | 1 | 0 | 20 | "External id": 1
             cpu_op | aten::mm | 1 | 1 | 15 | "External id": 2
             cuda_runtime | cudaLaunchKernel | 1 | 5 | 2 | "correlation": 1, "External id": 2
-            cuda_runtime | cudaLaunchKernel | 1 | 30 | 2 | "correlation": 2
+            cuda_runtime | cudaLaunchKernel | 1 | 30 | 2 | "correlation": 2, "External id": 0
             kernel | gemm | 7 | 40 | 30 | "correlation": 1, "grid": [2, 1, 1], "block": [64, 1, 1]
             kernel | gemm | 7 | 80 | 10 | "correlation": 2, "grid": [2, 1, 1], "block": [64, 1, 1]
         "#;

@@ -55,9 +55,9 @@ const SUMMARY_COLUMNS: &[Column] = &[
 ];
 
 /// When, the device, the bandwidth from then on.
-pub(super) type Change = (i64, i64, f64);
+pub(crate) type Change = (i64, i64, f64);
 
-pub(super) fn series<'a>(model: &Model<'a>) -> Result<BTreeMap<&'a str, Vec<Change>>, Error> {
+pub(crate) fn series<'a>(model: &Model<'a>) -> Result<BTreeMap<&'a str, Vec<Change>>, Error> {
     needs_device_work(model)?;
     let events = &model.events;
     let classes = model.classes();

@@ -16,7 +16,7 @@
 use arrow_array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 
-use crate::compat::tensorboard::{self, Plugin, is_collective};
+use crate::compat::tensorboard::{self, External, Plugin, is_collective, is_data_loader};
 use crate::interval::{Interval, covered, intersection, merge, subtraction};
 use crate::model::{Class, Kind, Model};
 use crate::registry::one_by_one;
@@ -67,22 +67,11 @@ pub(super) struct Step {
 }
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    let roles = roles(model, options.tensorboard);
     let steps = steps(model, options)?;
-    let mut times: Vec<Vec<Interval>> = vec![Vec::new(); ROLES];
-    for (row, role) in &roles {
-        let at = match role {
-            Role::Device(at) | Role::Host(at) => *at,
-            Role::Call => 4,
-            Role::Step => continue,
-        };
-        times[at].push(tensorboard::interval(options.tensorboard, model.events.interval(*row)));
-    }
     let mut left = merge(steps.iter().map(|step| (step.start, step.end)));
     let mut costs = Vec::new();
-    for mut of_role in times {
-        of_role.sort_unstable();
-        let own = intersection(&left, &merge(of_role));
+    for of_role in merged(model, options) {
+        let own = intersection(&left, &of_role);
         left = subtraction(&left, &own);
         costs.push(own);
     }
@@ -117,17 +106,35 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     rows.finish()
 }
 
+/// When something of each role lasts.
+pub(super) fn merged(model: &Model<'_>, options: &Options) -> Vec<Vec<Interval>> {
+    let mut times: Vec<Vec<Interval>> = vec![Vec::new(); ROLES];
+    for (row, role) in roles(model, options.tensorboard) {
+        let at = match role {
+            Role::Device(at) | Role::Host(at) => at,
+            Role::Call => 4,
+            Role::Step => continue,
+        };
+        times[at].push(tensorboard::interval(options.tensorboard, model.events.interval(row)));
+    }
+    let joined = |mut of_role: Vec<Interval>| {
+        of_role.sort_unstable();
+        merge(of_role)
+    };
+    times.into_iter().map(joined).collect()
+}
+
 /// What counts, in the order of beginnings.
 fn roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
     let events = &model.events;
-    let external = model.trace.strings.find("External id");
+    let external = External::of(model);
     let is_host = |row: u32| !events.on_device(row);
     let collective = |row: u32| is_host(row) && is_collective(model.name(row));
     // The plugin's way to tell communication kernels.
-    let mut communicating: HashSet<i64> = HashSet::new();
+    let mut communicating: HashSet<Option<i64>> = HashSet::new();
     if plugin.is_some() {
         let rows = (0..events.len() as u32).filter(|row| collective(*row));
-        communicating.extend(rows.filter_map(|row| model.int(row, external)).filter(|id| *id != 0));
+        communicating.extend(rows.map(|row| external.number(model, row)));
     }
     let classes = model.classes();
     let role = |row: u32| -> Option<Role> {
@@ -135,8 +142,7 @@ fn roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
         let kind = events.kinds[row as usize];
         let is_step = name.starts_with("ProfilerStep#");
         let host = || match name {
-            _ if name.starts_with("enumerate(DataLoader)#") && name.ends_with("__next__") => 5,
-            _ if name.starts_with("enumerate(DataPipe)#") => 5,
+            _ if is_data_loader(name) => 5,
             _ if plugin.is_some() && is_collective(name) => 3,
             _ => 6,
         };
@@ -146,7 +152,7 @@ fn roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
                 Some(Role::Device(if comm { 3 } else { 0 }))
             }
             (Kind::Kernel, Some(_)) => {
-                let comm = model.int(row, external).is_some_and(|id| communicating.contains(&id));
+                let comm = communicating.contains(&external.number(model, row));
                 Some(Role::Device(if comm { 3 } else { 0 }))
             }
             (Kind::Copy, _) => Some(Role::Device(1)),

@@ -73,17 +73,17 @@ const BLOCKED_COLUMNS: &[Column] = &[
 ];
 
 /// A change of the length.
-pub(super) struct Change {
+pub(crate) struct Change {
     /// The event that changes it.
-    pub(super) row: u32,
+    pub(crate) row: u32,
     /// The device event, which knows the stream.
-    pub(super) work: u32,
-    pub(super) time: i64,
-    pub(super) length: i64,
+    pub(crate) work: u32,
+    pub(crate) time: i64,
+    pub(crate) length: i64,
 }
 
 /// The changes of each stream, in the order of its number.
-pub(super) fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
+pub(crate) fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
     needs_device_work(model)?;
     let events = &model.events;
     let number = |row: u32| events.correlations[row as usize];

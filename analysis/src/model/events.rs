@@ -92,10 +92,14 @@ impl Events {
         }
     }
 
+    /// The row of an event of a device among the trace's activities; none for other events.
+    pub fn activity_of(&self, row: u32) -> Option<usize> {
+        self.rows[row as usize].checked_sub(self.slices).map(|at| at as usize)
+    }
+
     /// An event of a device, with its kernel and the dimensions of its launch.
     pub fn activity(&self, trace: &Trace, row: u32) -> Option<Activity> {
-        let at = self.rows[row as usize].checked_sub(self.slices)?;
-        Some(trace.activities.get(ActivityId::at(at as usize)))
+        Some(trace.activities.get(ActivityId::at(self.activity_of(row)?)))
     }
 
     /// The category of an event of the host; none for other events.

@@ -38,7 +38,7 @@ pub use steps::{Step, Steps};
 
 use std::cell::OnceCell;
 
-use kymograph_converters::trace::{ProcessId, StrId, Trace};
+use kymograph_converters::trace::{ProcessId, StrId, Trace, TrackId};
 
 use crate::Options;
 use crate::compat::hta::Rules;
@@ -80,6 +80,7 @@ pub struct Model<'a> {
     pub origin: i64,
     /// Everything that has a beginning and an end.
     pub events: Events,
+    process: Option<ProcessId>,
     peers: OnceCell<Peers>,
     steps: OnceCell<Steps>,
     classes: OnceCell<Classes>,
@@ -102,6 +103,7 @@ impl<'a> Model<'a> {
             rank,
             origin: 0,
             events: Events::of(trace, process, reading),
+            process,
             peers: OnceCell::new(),
             steps: OnceCell::new(),
             classes: OnceCell::new(),
@@ -114,6 +116,34 @@ impl<'a> Model<'a> {
             crate::compat::hta::shape(&mut model, rules);
         }
         model
+    }
+
+    /// Whether a track belongs to the process that is looked at.
+    pub fn takes(&self, track: TrackId) -> bool {
+        let of = self.process.and_then(|_| self.trace.process_of(track));
+        of.is_none() || of == self.process
+    }
+
+    /// What PyTorch calls the trace's devices, by the categories of calls and the devices' makers.
+    pub fn device_type(&self) -> &'static str {
+        const BY_CATEGORY: [(&str, &str); 6] = [
+            ("xpu_runtime", "XPU"),
+            ("xpu_driver", "XPU"),
+            ("hpu_runtime", "HPU"),
+            ("hpu_op", "HPU"),
+            ("mtia_runtime", "MTIA"),
+            ("privateuse1_runtime", "PRIVATEUSE1"),
+        ];
+        const BY_NAME: [(&str, &str); 4] =
+            [("Gaudi", "HPU"), ("Habana", "HPU"), ("HL-", "HPU"), ("Intel", "XPU")];
+        let strings = &self.trace.strings;
+        let of = BY_CATEGORY.iter().find(|(category, _)| strings.find(category).is_some());
+        let named = || {
+            let devices = self.trace.devices.iter();
+            let mut names = devices.flat_map(|(_, device)| [device.vendor, device.name]);
+            names.find_map(|name| BY_NAME.iter().find(|(part, _)| self.text(name).contains(part)))
+        };
+        of.or_else(named).map_or("CUDA", |(_, kind)| kind)
     }
 
     /// A name or another text.
@@ -197,10 +227,10 @@ impl<'a> Model<'a> {
         (self.classes, self.calls, self.device, self.owners) = Default::default();
     }
 
-    /// Leaves out what `options` do not want: other steps, devices and times.
+    /// Leaves out what `options` do not want: other steps, devices, times and names.
     pub fn restrict(&mut self, options: &Options) {
-        let Options { steps, devices, times, .. } = options;
-        if steps.is_empty() && devices.is_empty() && times.is_none() {
+        let Options { steps, devices, times, names, .. } = options;
+        if steps.is_empty() && devices.is_empty() && times.is_none() && names.is_empty() {
             return;
         }
         let (events, of) = (&self.events, &self.steps().of);
@@ -213,7 +243,11 @@ impl<'a> Model<'a> {
             let time = times.is_none_or(|(from, to)| {
                 start < self.origin.saturating_add(to) && end > self.origin.saturating_add(from)
             });
-            device && time && (steps.is_empty() || steps.contains(&of[at]))
+            let named = names.is_empty() || {
+                let name = self.name(*row);
+                names.iter().any(|part| name.contains(part.as_str()))
+            };
+            device && time && named && (steps.is_empty() || steps.contains(&of[at]))
         };
         let rows: Vec<u32> = (0..events.len() as u32).filter(wants).collect();
         self.keep(&rows);

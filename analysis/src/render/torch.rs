@@ -17,8 +17,6 @@ pub struct TorchTable<'a> {
     pub header: Option<&'a str>,
     /// `s`, `ms` or `us` for all times; each as it fits without.
     pub time_unit: Option<&'a str>,
-    /// What devices are called: `CUDA`, `XPU`, `HPU`.
-    pub device: &'a str,
 }
 
 impl Default for TorchTable<'_> {
@@ -29,7 +27,6 @@ impl Default for TorchTable<'_> {
             shapes_width: 80,
             header: None,
             time_unit: None,
-            device: "CUDA",
         }
     }
 }
@@ -67,11 +64,17 @@ impl<'a> Rows<'a> {
         (widest.unwrap_or(0) + 4).min(most)
     }
 
+    /// What devices are called: `CUDA`, `XPU`, `HPU`.
+    fn device(self) -> &'a str {
+        let kinds = self.all().map(|row| self.text("device_type", row));
+        kinds.into_iter().find(|kind| *kind != "CPU").unwrap_or("CUDA")
+    }
+
     /// What shares of time on the host, and on devices, are shares of.
     fn totals(self) -> (f64, f64) {
         let host = self.all().map(|row| self.micros("self_cpu_time", row)).sum();
         let counts = |row: &usize| {
-            self.text("device_type", *row) == "device" && self.int("is_user_annotation", *row) == 0
+            self.text("device_type", *row) != "CPU" && self.int("is_user_annotation", *row) == 0
         };
         let device = self.all().filter(counts).map(|row| self.micros("self_device_time", row));
         (host, device.sum())
@@ -102,7 +105,7 @@ impl TorchTable<'_> {
         lines.put(&line);
         lines.put(&format!("Self CPU time total: {}", self.time(host)));
         if has_device_time(rows) {
-            lines.put(&format!("Self {} time total: {}", self.device, self.time(on_device)));
+            lines.put(&format!("Self {} time total: {}", rows.device(), self.time(on_device)));
         }
         lines.0
     }
@@ -118,7 +121,7 @@ impl TorchTable<'_> {
         let memory = move |column: &'static str| -> Box<dyn Fn(usize) -> String + 'a> {
             Box::new(move |row| bytes(rows.int(column, row)))
         };
-        let device = self.device;
+        let device = rows.device();
         let name = move |row| cut(rows.text("name", row), self.name_width);
         let name_width = rows.width("name", self.name_width);
         let mut columns: Vec<Printed<'a>> = vec![("Name".into(), name_width, Box::new(name))];

@@ -5,6 +5,7 @@ pub mod hta;
 pub mod shape;
 pub mod tensorboard;
 pub mod torch;
+pub mod views;
 
 use csv::Csv;
 use std::collections::BTreeMap;

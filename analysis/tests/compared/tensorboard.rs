@@ -8,65 +8,95 @@ use kymograph_analysis::compat::tensorboard::{Plugin, uses_tensor_cores};
 use kymograph_analysis::table::{Cells, RecordBatch};
 use kymograph_analysis::{Metric, Model, Options, Reading, run};
 use kymograph_converters::format;
+use kymograph_converters::trace::Trace;
 use serde_json::Value;
 
-use super::{Tally, Tolerance, hta};
+use super::{Tally, Tolerance, hta, views};
 
 /// The traces of a set, by worker and span.
 fn traces(set: &str, data: &Path) -> Option<Vec<(String, PathBuf)>> {
-    if set != "resnet50_workers0" {
-        let worker = |(rank, file): (i64, PathBuf)| (format!("worker{rank}"), file);
-        return Some(hta::traces(set, data)?.into_iter().map(worker).collect());
+    if set == "cpu_with_memory" {
+        return Some(vec![("worker0".to_owned(), data.join("../cpu_with_memory.json.gz"))]);
     }
-    let mut files: Vec<_> = data.join(set).read_dir().ok()?.map(|e| e.unwrap().path()).collect();
-    files.sort();
-    Some((1..).zip(files).map(|(span, file)| (format!("worker0.span{span}"), file)).collect())
+    let folder = data.join(set);
+    if folder.is_dir() && set != "synth_8rank" {
+        let mut files: Vec<_> = folder.read_dir().ok()?.map(|e| e.unwrap().path()).collect();
+        files.retain(|file| file.to_string_lossy().contains(".json"));
+        files.sort();
+        // One worker's runs, or workers.
+        let name = |n: usize| match set {
+            "resnet50_workers0" => format!("worker0.span{}", n + 1),
+            _ => format!("worker{n}"),
+        };
+        return Some(files.into_iter().enumerate().map(|(n, file)| (name(n), file)).collect());
+    }
+    let worker = |(rank, file): (i64, PathBuf)| (format!("worker{rank}"), file);
+    Some(hta::traces(set, data)?.into_iter().map(worker).collect())
 }
 
-/// Compares the views of a set that we have.
+/// Views of a worker that are compared.
+const VIEWS: [(&str, Compare); 10] = [
+    ("kernel_by_name", kernels),
+    ("kernel_by_properties_and_op", kernels_by_operator),
+    ("overview", overview),
+    ("gpu_metrics", devices),
+    ("operator_by_name", operators),
+    ("operator_by_name_input", operators_by_shape),
+    ("memory_stats", views::memory_statistics),
+    ("memory_curve", views::memory_curve),
+    ("memory_events", views::memory_events),
+    ("modules", views::modules),
+];
+
+/// Compares the views of a set.
 pub fn set(folder: &Path, data: &Path, tally: &mut Tally) {
     let name = folder.file_name().unwrap().to_string_lossy().into_owned();
     let Some(files) = traces(&name, data) else {
         return tally.except(&format!("TensorBoard {name}: no traces"), 1);
     };
-    for (worker, file) in files {
-        let trace = format::read(File::open(file).unwrap(), None).unwrap();
-        let model = Model::new(&trace, None, 0, Reading::Exact);
-        for (label, plugin) in [("as_is", Plugin::Wheel), ("final", Plugin::Last)] {
-            let view = |name: &str| folder.join(label).join(format!("{worker}.{name}.json"));
+    let read = |(worker, file): &(String, PathBuf)| {
+        (worker.clone(), format::read(File::open(file).unwrap(), None).unwrap())
+    };
+    let read: Vec<(String, Trace)> = files.iter().map(read).collect();
+    let models: Vec<(&str, Model<'_>)> = (0..)
+        .zip(&read)
+        .map(|(n, (worker, trace))| (worker.as_str(), Model::new(trace, None, n, Reading::Exact)))
+        .collect();
+    for (label, plugin) in [("as_is", Plugin::Wheel), ("final", Plugin::Last)] {
+        let view = |name: &str| folder.join(label).join(format!("{name}.json"));
+        let options = Options { tensorboard: Some(plugin), ..Options::default() };
+        for (worker, model) in &models {
             let context = format!("{name}/{label}/{worker}");
-            let options = Options { tensorboard: Some(plugin), ..Options::default() };
-            let compare: [(&str, Compare); 6] = [
-                ("kernel_by_name", kernels),
-                ("kernel_by_properties_and_op", kernels_by_operator),
-                ("overview", overview),
-                ("gpu_metrics", devices),
-                ("operator_by_name", operators),
-                ("operator_by_name_input", operators_by_shape),
-            ];
-            for (name, compare) in compare {
-                if view(name).exists() {
-                    compare(&model, &options, &json(&view(name)), &context, tally);
+            for (name, compare) in VIEWS {
+                let view = view(&format!("{worker}.{name}"));
+                if view.exists() {
+                    compare(model, &options, &json(&view), &context, tally);
                 }
             }
         }
-    }
-    let views = ["as_is", "final"].iter().flat_map(|label| folder.join(label).read_dir().unwrap());
-    for view in views {
-        let view = view.unwrap().file_name().to_string_lossy().into_owned();
-        let view = view.trim_end_matches(".gz").trim_end_matches(".json").rsplit('.').next();
-        let views = [
-            "kernel_by_name",
-            "kernel_by_properties_and_op",
-            "overview",
-            "gpu_metrics",
-            "operator_by_name",
-            "operator_by_name_input",
-        ];
-        if !view.is_some_and(|view| views.contains(&view)) {
-            let view = view.unwrap_or_default();
-            tally.except(&format!("TensorBoard {view}: not implemented yet"), 1);
+        let context = format!("{name}/{label}");
+        let distributed = view("ALL.distributed.spandefault");
+        if distributed.exists() {
+            views::distributed(&models, &options, &json(&distributed), &context, tally);
         }
+        let diff = view("diff.first_vs_second");
+        if diff.exists() {
+            views::diff(&models, &options, &json(&diff), &context, tally);
+        }
+    }
+    let views = ["as_is", "final"].iter().map(|label| folder.join(label));
+    for view in views.filter(|label| label.is_dir()).flat_map(|label| label.read_dir().unwrap()) {
+        let view = view.unwrap().file_name().to_string_lossy().into_owned();
+        let view = view.trim_end_matches(".gz").trim_end_matches(".json");
+        let last = view.rsplit('.').next().unwrap_or_default();
+        let reason = match last {
+            "operator_tree" => "the tree that other views are made of",
+            "operator_pie" | "kernel_tc_pie" => "a chart of numbers of other views",
+            _ if view.starts_with("ALL.distributed") || view.starts_with("diff.") => continue,
+            view if VIEWS.iter().any(|(name, _)| *name == view) => continue,
+            _ => "not known",
+        };
+        tally.except(&format!("TensorBoard {last}: {reason}"), 1);
     }
 }
 
@@ -76,7 +106,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn ours(metric: &str, model: &Model<'_>, options: &Options) -> RecordBatch {
+pub fn ours(metric: &str, model: &Model<'_>, options: &Options) -> RecordBatch {
     let part = run::of_rank(Metric::find(metric).unwrap(), model, options).unwrap();
     run::over_ranks(Metric::find(metric).unwrap(), vec![part], options).unwrap()
 }
@@ -100,6 +130,7 @@ fn overview(
         "other",
         "total",
     ];
+    views::recommendations(model, options, theirs, context, tally);
     let label = "TensorBoard overview";
     let batch = ours("overview", model, options);
     let cells = Cells::of(&batch);
@@ -207,7 +238,8 @@ fn of_operators(
             // Views without devices have fewer columns.
             if row.get(key).is_some() {
                 let own = cells.float(column, own).unwrap() / scale;
-                let t = Tolerance(apart, 0.0);
+                // Sums of floating-point microseconds, rounded.
+                let t = Tolerance(apart, 1e-4);
                 let context = format!("{context} {key}");
                 tally.value(&label, &context, &row[key].to_string(), &own.to_string(), t);
             }

@@ -29,12 +29,16 @@ pub fn folder(folder: &Path, tally: &mut Tally) {
 }
 
 fn ours(trace: &Trace, verbose: bool, metric: &str, sort: Option<&str>) -> table::RecordBatch {
-    let metric = Metric::find(metric).unwrap();
-    let model = Model::new(trace, None, 0, Reading::Exact);
     let options =
         Options { python_functions: verbose, stack_depth: 3, torch: true, ..Options::default() };
-    let part = run::of_rank(metric, &model, &options).unwrap();
-    let batch = run::over_ranks(metric, vec![part], &options).unwrap();
+    with(trace, &options, metric, sort)
+}
+
+fn with(trace: &Trace, options: &Options, metric: &str, sort: Option<&str>) -> table::RecordBatch {
+    let metric = Metric::find(metric).unwrap();
+    let model = Model::new(trace, None, 0, Reading::Exact);
+    let part = run::of_rank(metric, &model, options).unwrap();
+    let batch = run::over_ranks(metric, vec![part], options).unwrap();
     sort.map_or(batch.clone(), |column| table::sort(&batch, column).unwrap())
 }
 
@@ -64,6 +68,11 @@ fn one(run: Run<'_>, what: &str, file: &Path, tally: &mut Tally) {
                 );
             }
         }
+        "key_averages_py.json" => {
+            let batch = with_python(run.0, "operators");
+            rows_of(&batch, "operators", &text(), &context, tally);
+        }
+        "total_average.json" => total(run, &text(), &context, tally),
         "key_averages_shapes.json" => rows(run, "operators_by_shape", &text(), &context, tally),
         "table_default.txt" => lines(run, None, TorchTable::default(), &text(), &context, tally),
         "table_shapes.txt" => {
@@ -92,14 +101,32 @@ fn one(run: Run<'_>, what: &str, file: &Path, tally: &mut Tally) {
             lines(run, Some("cpu_time_total"), table, &text(), &context, tally);
         }
         _ if what.ends_with(".gz") || what.contains("trace.json") => {}
-        _ => tally.except(&format!("torch {what}: not implemented yet"), 1),
+        "events_top_level.txt" => {
+            tally.except("torch table of events: of those without callers, each by itself", 1);
+        }
+        "memory_timeline.json" => {
+            tally.except("torch memory timeline: its categories are not in the trace", 1);
+        }
+        "table_stack3.txt" => {
+            tally.except("torch table by stacks: its last two columns have each other's headers", 1);
+        }
+        _ => tally.except(&format!("torch {what}: not known"), 1),
     }
 }
 
-fn rows((trace, verbose): Run<'_>, metric: &str, text: &str, context: &str, tally: &mut Tally) {
+fn rows(run: Run<'_>, metric: &str, text: &str, context: &str, tally: &mut Tally) {
+    rows_of(&ours(run.0, run.1, metric, None), metric, text, context, tally);
+}
+
+/// With rows for Python functions.
+fn with_python(trace: &Trace, metric: &str) -> table::RecordBatch {
+    let options = Options { python_functions: true, python_rows: true, ..Options::default() };
+    with(trace, &options, metric, None)
+}
+
+fn rows_of(batch: &table::RecordBatch, metric: &str, text: &str, context: &str, tally: &mut Tally) {
     let theirs: serde_json::Value = serde_json::from_str(text).unwrap();
-    let batch = ours(trace, verbose, metric, None);
-    let cells = table::Cells::of(&batch);
+    let cells = table::Cells::of(batch);
     let theirs = theirs.as_array().unwrap();
     let label = format!("torch {metric}");
     let none = Tolerance(0.0, 0.0);
@@ -206,5 +233,28 @@ fn nearly(a: &str, b: &str) -> bool {
             }
             _ => return false,
         }
+    }
+}
+
+/// `total_average()`.
+fn total((trace, verbose): Run<'_>, text: &str, context: &str, tally: &mut Tally) {
+    let theirs: serde_json::Value = serde_json::from_str(text).unwrap();
+    // It is of all events: a verbose profiler's Python functions, too.
+    let batch = match verbose {
+        true => with_python(trace, "operators_total"),
+        false => ours(trace, false, "operators_total", None),
+    };
+    let cells = table::Cells::of(&batch);
+    for (key, value) in theirs.as_object().unwrap().iter().filter(|(key, _)| *key != "key") {
+        let scale = if key.contains("time") { 1e3 } else { 1.0 };
+        let own = cells.float(key, 0).map(|own| (own / scale).to_string()).unwrap_or_default();
+        let t = Tolerance(0.001, 1e-9);
+        tally.value(
+            "torch total_average",
+            &format!("{context} {key}"),
+            &value.to_string(),
+            &own,
+            t,
+        );
     }
 }

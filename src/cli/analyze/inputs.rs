@@ -3,10 +3,55 @@
 use super::{Refusal, files, named, say, status};
 use kymograph_analysis::{Metric, Model, Options, Part, run};
 use kymograph_converters::format::Format;
+use kymograph_converters::trace::{ProcessId, Trace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Which parts of files are wanted: all, if neither ranks nor processes are named.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub(super) ranks: Vec<i64>,
+    pub(super) processes: Vec<i64>,
+}
+
+impl Wanted {
+    /// The parts of a trace, each a rank; `otherwise` is the rank of one that does not say.
+    pub(super) fn of(&self, trace: &Trace, otherwise: i64) -> Vec<(Option<ProcessId>, i64)> {
+        let mut parts = run::ranks(trace, otherwise);
+        if !self.processes.is_empty() {
+            let whole = parts.first().map_or(otherwise, |(_, rank)| *rank);
+            let ranks: Vec<_> = parts;
+            let wanted =
+                trace.processes.iter().filter(|(_, own)| self.processes.contains(&own.pid));
+            // Of processes that are no ranks, the first has the rank of the trace.
+            parts = (0..)
+                .zip(wanted)
+                .map(|(n, (id, _))| {
+                    let own = ranks.iter().find(|(of, _)| *of == Some(id));
+                    (Some(id), own.map_or(whole + n, |(_, rank)| *rank))
+                })
+                .collect();
+        }
+        parts.retain(|(_, rank)| self.ranks.is_empty() || self.ranks.contains(rank));
+        parts
+    }
+
+    pub(super) fn is_missing(&self) -> String {
+        let list = |all: &[i64]| all.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        match (&self.ranks[..], &self.processes[..]) {
+            (ranks, []) => format!("there is no rank {} in the traces", list(ranks)),
+            (_, pids) => format!("there is no process {} in the traces", list(pids)),
+        }
+    }
+}
+
+/// What metrics gave, and why some gave nothing.
+pub(super) struct Found {
+    pub(super) parts: Vec<Vec<Part>>,
+    pub(super) complaints: Vec<Vec<String>>,
+}
 
 /// Files with traces.
 pub(super) struct Inputs(pub(super) Vec<PathBuf>);
@@ -51,18 +96,18 @@ impl Inputs {
         Ok(Inputs(found))
     }
 
-    /// What metrics give for each rank, in their order; `ranks` says which, if not all. Files
-    /// are read one after the other by as many threads as there are cores, and forgotten.
+    /// What metrics give for each rank, in their order. Files are read one after the other by as
+    /// many threads as there are cores, and forgotten.
     pub(super) fn parts(
         &self,
         metrics: &[&Metric],
         options: &Options,
-        ranks: &[i64],
-    ) -> Result<Vec<Vec<Part>>, Refusal> {
-        let given = self.each(|number, path| of_file(metrics, options, ranks, number, path));
+        wanted: &Wanted,
+    ) -> Result<Found, Refusal> {
+        let given = self.each(|number, path| of_file(metrics, options, wanted, number, path));
         let mut files: BTreeMap<i64, &Path> = BTreeMap::new();
         let mut parts: Vec<Vec<Part>> = metrics.iter().map(|_| Vec::new()).collect();
-        let mut complaints: Vec<String> = Vec::new();
+        let mut complaints: Vec<Vec<String>> = metrics.iter().map(|_| Vec::new()).collect();
         for (path, given) in self.0.iter().zip(given) {
             for (rank, given) in given? {
                 if let Some(other) = files.insert(rank, path) {
@@ -74,24 +119,19 @@ impl Inputs {
                 for (n, part) in given.into_iter().enumerate() {
                     match part {
                         Ok(part) => parts[n].push(part),
-                        Err(why) => complaints.push(why),
+                        Err(why) => complaints[n].push(why),
                     }
                 }
             }
         }
         if files.is_empty() {
-            let ranks: Vec<String> = ranks.iter().map(i64::to_string).collect();
-            return Err(Refusal(format!("there is no rank {} in the traces", ranks.join(", "))));
+            return Err(Refusal(wanted.is_missing()));
         }
-        complaints.dedup();
         if parts.iter().all(Vec::is_empty) {
-            return Err(Refusal(complaints.swap_remove(0)));
+            let first = complaints.into_iter().flatten().next();
+            return Err(Refusal(first.unwrap_or_else(|| "there is nothing to analyze".to_owned())));
         }
-        // With several metrics, what one of them lacks is no news.
-        if metrics.len() == 1 {
-            complaints.iter().for_each(|why| say(&format!("left out: {why}")));
-        }
-        Ok(parts)
+        Ok(Found { parts, complaints })
     }
 
     fn each<T: Send>(&self, of: impl Fn(usize, &Path) -> T + Sync) -> Vec<T> {
@@ -127,8 +167,8 @@ pub(super) fn sides(
     words: &[String],
     metric: &Metric,
     options: &Options,
-    ranks: &[i64],
-) -> Result<Vec<Vec<Part>>, Refusal> {
+    wanted: &Wanted,
+) -> Result<Found, Refusal> {
     if words.len() < 2 || !words.len().is_multiple_of(2) {
         return Err(Refusal(format!(
             "{} compares BASE and TEST: as many words for one as for the other, each a file, a \
@@ -140,20 +180,20 @@ pub(super) fn sides(
     let mut parts = Vec::new();
     for (side, words) in (0..).zip(words.chunks(words.len() / 2)) {
         let inputs = Inputs::find(words)?;
-        let given = inputs.each(|number, path| of_file(&[metric], options, ranks, number, path));
+        let given = inputs.each(|number, path| of_file(&[metric], options, wanted, number, path));
         for given in given {
             for part in given?.into_iter().flat_map(|(_, given)| given) {
                 parts.push(Part { rank: side, ..part.map_err(Refusal)? });
             }
         }
     }
-    Ok(vec![parts])
+    Ok(Found { parts: vec![parts], complaints: vec![Vec::new()] })
 }
 
 fn of_file(
     metrics: &[&Metric],
     options: &Options,
-    ranks: &[i64],
+    wanted: &Wanted,
     number: usize,
     path: &Path,
 ) -> Given {
@@ -168,10 +208,7 @@ fn of_file(
         say(&format!("{}: {lost} lost while it was recorded", named(path)));
     }
     let mut given = Vec::new();
-    for (process, rank) in run::ranks(&trace, number as i64) {
-        if !ranks.is_empty() && !ranks.contains(&rank) {
-            continue;
-        }
+    for (process, rank) in wanted.of(&trace, number as i64) {
         let mut model = Model::new(&trace, process, rank, options.reading);
         model.restrict(options);
         let of = |metric: &&Metric| {

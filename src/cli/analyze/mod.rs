@@ -5,11 +5,11 @@ mod page;
 mod tuning;
 
 use super::{Refusal, files, say, status};
-use clap::{Args, ValueEnum};
-use inputs::Inputs;
+use clap::{Args, CommandFactory, ValueEnum};
+use inputs::{Inputs, Wanted};
 use kymograph_analysis::compat::hta::{Rules, Version};
 use kymograph_analysis::compat::tensorboard::Plugin;
-use kymograph_analysis::{Metric, Options, Reading, registry, render, run, table};
+use kymograph_analysis::{Metric, Model, Options, Reading, overlay, registry, render, run, table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,6 +29,9 @@ EXAMPLES
       kymo analyze operators trace.json --compat torch --sort self_device_time
   Whether a change made steps slower, for CI (exit status 3 if it did):
       kymo analyze regressions main/ branch/ --fail-above 3%
+  The critical path of the third step as arrows in a viewer, and what if nothing communicated:
+      kymo analyze critical_path trace.json --instance 2 --overlay path.pftrace
+      kymo analyze critical_path_summary trace.json --instance 2 --scale nccl=0
   A flame graph:
       kymo analyze stacks trace.json --format collapsed -o stacks.txt
   All metrics, a line each:
@@ -38,22 +41,29 @@ docs/ANALYSIS.md describes each metric and its columns.";
 
 /// Says what traces of any format say: where the time goes, and what to do about it.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_flag = true)]
 pub(super) struct Analyze {
     /// A metric, if a certain one is wanted, or several with commas between them, and traces:
     /// files, folders, or patterns such as
     /// 'rank*.json.gz'. Each rank of a job is a file, or a process in one.
-    #[arg(value_name = "[METRIC] TRACE", required_unless_present = "list")]
+    #[arg(value_name = "[METRIC] TRACE", required_unless_present_any = ["list", "help"])]
     words: Vec<String>,
     /// All metrics, a line each; with METRIC, its columns.
     #[arg(long)]
     list: bool,
+    /// What there is; with METRIC, what it says, how it is computed, and its columns.
+    #[arg(short, long)]
+    help: bool,
     /// The format of the table.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
     /// Where to write; standard output without it.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// counters, critical_path: write the trace again, to this file, with the counters in it or the
+    /// path as arrows. Its name says the format (.pftrace, .json) and the packing (.gz, .zst).
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["output", "format"])]
+    overlay: Option<PathBuf>,
     /// The rules and the rounding of another tool, and the names of its columns.
     #[arg(long, value_enum, value_name = "TOOL")]
     compat: Option<Compat>,
@@ -86,6 +96,12 @@ struct Part {
     /// Only these ranks.
     #[arg(long, value_name = "N", value_delimiter = ',')]
     rank: Vec<i64>,
+    /// Only these processes, by their ids; each is a rank.
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    process: Vec<i64>,
+    /// Only events whose names contain one of these. Launches and steps are found before.
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    name: Vec<String>,
     /// Only what happens between two times after the beginning, such as 1.5s..2s.
     #[arg(long, value_name = "A..B", value_parser = super::part::parse_range)]
     time_range: Option<(i64, i64)>,
@@ -121,8 +137,8 @@ enum Compat {
     Hta,
     /// traceinsight 0.6, its successor.
     Traceinsight,
-    /// torch-tb-profiler 0.4.3, TensorBoard's plugin: `overview`, `gpu_utilization`, `kernels`,
-    /// `kernels_by_operator`, `operators` and `operators_by_shape`.
+    /// torch-tb-profiler 0.4.3, TensorBoard's plugin: `overview`, `operators` and the other views
+    /// that it has.
     Tensorboard,
     /// The last state of that plugin's source.
     TensorboardLast,
@@ -134,6 +150,9 @@ enum Compat {
 impl Analyze {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
         let metrics = self.metrics()?;
+        if self.help {
+            return help(&metrics);
+        }
         if self.list {
             let text = if metrics.is_empty() {
                 list()
@@ -145,19 +164,41 @@ impl Analyze {
         }
         let words = &self.words[usize::from(!metrics.is_empty())..];
         let options = self.options();
-        let ranks = &self.part.rank;
+        let part = &self.part;
+        let wanted = Wanted { ranks: part.rank.clone(), processes: part.process.clone() };
         if metrics.is_empty() {
-            let text = page::page(&Inputs::find(words)?, &options, ranks)?;
+            let text = page::page(&Inputs::find(words)?, &options, &wanted)?;
             return self.put(text.as_bytes());
         }
-        let parts = match metrics[..] {
-            [metric] if compares(metric) => inputs::sides(words, metric, &options, ranks)?,
-            _ => Inputs::find(words)?.parts(&metrics, &options, ranks)?,
+        if let Some(out) = &self.overlay {
+            let [metric] = metrics[..] else {
+                return Err(Refusal("--overlay is for one metric".to_owned()));
+            };
+            return overlay(metric, &Inputs::find(words)?, &options, &wanted, out);
+        }
+        let found = match metrics[..] {
+            [metric] if compares(metric) => inputs::sides(words, metric, &options, &wanted)?,
+            _ => Inputs::find(words)?.parts(&metrics, &options, &wanted)?,
         };
         let mut tables = Vec::new();
         let mut worse = false;
-        for (metric, parts) in metrics.iter().zip(parts) {
-            let mut batch = run::over_ranks(metric, parts, &options)?;
+        let several = metrics.len() > 1;
+        for ((metric, parts), mut complaints) in
+            metrics.iter().zip(found.parts).zip(found.complaints)
+        {
+            complaints.dedup();
+            complaints.iter().for_each(|why| say(&format!("left out: {why}")));
+            // One of several that has nothing to say is no reason to refuse the others.
+            let nothing = parts.is_empty() && several;
+            let mut batch = match run::over_ranks(metric, parts, &options) {
+                Ok(batch) => batch,
+                Err(_) if nothing => continue,
+                Err(why) if several => {
+                    say(&format!("left out: {}: {why}", metric.name));
+                    continue;
+                }
+                Err(why) => return Err(why.into()),
+            };
             worse |= metric.name == "regressions" && regressed(&batch);
             if let Some(column) = &self.sort {
                 batch = table::sort(&batch, column)?;
@@ -165,7 +206,10 @@ impl Analyze {
             if batch.num_rows() == 0 {
                 say(&format!("{}: nothing to tell of these traces", metric.name));
             }
-            tables.push(self.rendered(metric, batch, metrics.len() > 1)?);
+            tables.push(self.rendered(metric, batch, several)?);
+        }
+        if tables.is_empty() {
+            return Err(Refusal("none of these metrics has anything to tell".to_owned()));
         }
         let done = self.put(&tables.concat())?;
         Ok(if worse { ExitCode::from(REGRESSION) } else { done })
@@ -193,13 +237,21 @@ impl Analyze {
             let what = "--compat torch is for operators, those by shape and by stack, and stacks";
             return Err(Refusal(what.to_owned()));
         }
-        const OF_PLUGIN: [&str; 6] = [
+        const OF_PLUGIN: [&str; 14] = [
+            "recommendations",
             "overview",
             "gpu_utilization",
             "kernels",
             "kernels_by_operator",
             "operators",
             "operators_by_shape",
+            "memory_statistics",
+            "memory_curve",
+            "memory_events",
+            "modules",
+            "distributed",
+            "distributed_operations",
+            "diff_tree",
         ];
         let of_plugin = |metric: &&Metric| OF_PLUGIN.contains(&metric.name);
         let plugin = matches!(self.compat, Some(Compat::Tensorboard | Compat::TensorboardLast));
@@ -293,8 +345,42 @@ impl Analyze {
         options.devices = part.device.clone();
         options.streams = part.stream.clone();
         options.times = part.time_range;
+        options.names = part.name.clone();
         options
     }
+}
+
+/// Writes a trace again with what a metric says in it.
+fn overlay(
+    metric: &Metric,
+    inputs: &Inputs,
+    options: &Options,
+    wanted: &Wanted,
+    out: &Path,
+) -> Result<ExitCode, Refusal> {
+    let [path] = &inputs.0[..] else {
+        return Err(Refusal("--overlay writes one trace: give one".to_owned()));
+    };
+    let to = files::format_of(out, None)?;
+    files::may_replace(out, false)?;
+    let mut trace = files::read(path, None)?;
+    let mut found = Vec::new();
+    for (process, rank) in wanted.of(&trace, 0) {
+        let mut model = Model::new(&trace, process, rank, options.reading);
+        model.restrict(options);
+        found.push(match metric.name {
+            "counters" => overlay::counters(&model)?,
+            "critical_path" => overlay::critical_path(&model, options)?,
+            _ => return Err(Refusal("--overlay is for counters and critical_path".to_owned())),
+        });
+    }
+    if found.is_empty() {
+        return Err(Refusal(wanted.is_missing()));
+    }
+    found.into_iter().for_each(|overlay| overlay.put_into(&mut trace));
+    let left_out = files::write(&trace, out, to, false)?;
+    files::say_warnings(trace.facts.warnings.iter().chain(&left_out));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The exit status when TEST is slower than BASE.
@@ -302,7 +388,7 @@ const REGRESSION: u8 = 3;
 
 /// Whether a metric compares two sides, and not the ranks of a job.
 fn compares(metric: &Metric) -> bool {
-    matches!(metric.name, "diff" | "regressions")
+    matches!(metric.name, "diff" | "diff_tree" | "regressions")
 }
 
 fn regressed(batch: &table::RecordBatch) -> bool {
@@ -332,6 +418,37 @@ fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Refusal> {
 fn list() -> String {
     let line = |metric: &Metric| format!("{:<26}{}\n", metric.name, metric.answers);
     registry::ALL.iter().map(line).collect()
+}
+
+/// The chapters of these metrics, or all that `kymo analyze` can be told.
+fn help(metrics: &[&Metric]) -> Result<ExitCode, Refusal> {
+    if metrics.is_empty() {
+        let mut kymo = super::Cli::command();
+        kymo.build();
+        if let Some(analyze) = kymo.find_subcommand_mut("analyze") {
+            let _ = analyze.print_long_help();
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let chapter = |metric: &&Metric| {
+        let more = "`kymo analyze --help` has all options, docs/ANALYSIS.md all metrics.\n";
+        format!("{}\n{}\n{more}", columns(metric), described(metric.name))
+    };
+    let text: String = metrics.iter().map(chapter).collect();
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the documentation says of a metric, without the tables of columns.
+fn described(name: &str) -> &'static str {
+    const ALL: &str = include_str!("../../../docs/ANALYSIS.md");
+    let chapters = ALL.split("\n## ").skip(1);
+    let of = |chapter: &&str| {
+        chapter.lines().next().is_some_and(|names| names.contains(&format!("`{name}`")))
+    };
+    let chapter = chapters.into_iter().find(of).unwrap_or_default();
+    let body = chapter.split_once('\n').map_or("", |(_, body)| body);
+    body.split("\n**`").next().unwrap_or_default().trim_start_matches('\n')
 }
 
 fn columns(metric: &Metric) -> String {

@@ -1,7 +1,7 @@
 //! The page: what this is, where the time goes, what to do about it.
 
 use super::Refusal;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, Wanted};
 use kymograph_analysis::findings::{METRICS, findings};
 use kymograph_analysis::table::{self, Cells, RecordBatch};
 use kymograph_analysis::{Metric, Options, render, run};
@@ -19,12 +19,13 @@ const SECTIONS: [(&str, &str, Option<&str>, usize); 9] = [
     ("Longest kernels", "kernel_breakdown", Some("sum"), 10),
 ];
 
-pub(super) fn page(inputs: &Inputs, options: &Options, ranks: &[i64]) -> Result<String, Refusal> {
+pub(super) fn page(inputs: &Inputs, options: &Options, wanted: &Wanted) -> Result<String, Refusal> {
     let mut names: Vec<&str> = vec!["profiler_steps"];
     names.extend(SECTIONS.iter().map(|(_, name, ..)| name));
     names.extend(METRICS.iter().filter(|name| !SECTIONS.iter().any(|(_, own, ..)| own == *name)));
     let metrics: Vec<&Metric> = names.iter().filter_map(|name| Metric::find(name)).collect();
-    let parts = inputs.parts(&metrics, options, ranks)?;
+    // What one of them lacks is no news.
+    let parts = inputs.parts(&metrics, options, wanted)?.parts;
     let mut tables: Vec<(&str, RecordBatch)> = Vec::new();
     for (metric, parts) in metrics.into_iter().zip(parts) {
         if let Ok(batch) = run::over_ranks(metric, parts, options)

@@ -44,6 +44,14 @@ pub(super) struct Tuning {
     /// critical_path: which of these annotations, counted from 0, such as 2 or 2..4.
     #[arg(long, value_name = "N|A..B", value_parser = parse_steps)]
     instance: Option<(i64, i64)>,
+    /// critical_path: what if events with NAME in their names took FACTOR times as long, such as
+    /// nccl=0.
+    #[arg(long, value_name = "NAME=FACTOR", value_parser = parse_factor)]
+    scale: Vec<(String, f64)>,
+    /// critical_path: what if the edge between two nodes took TIME, such as 12-13=5us; the nodes are
+    /// those of critical_path_edges.
+    #[arg(long, value_name = "FROM-TO=TIME", value_parser = parse_edge)]
+    edge: Vec<(u32, u32, i64)>,
     /// operators_by_stack: how many Python functions tell operators apart.
     #[arg(long, value_name = "N")]
     stack_depth: Option<usize>,
@@ -69,6 +77,9 @@ pub(super) struct Tuning {
     /// verbose=True.
     #[arg(long)]
     python_functions: bool,
+    /// operators: rows for Python functions, too, as with include_python_functions=True.
+    #[arg(long)]
+    python_rows: bool,
     /// stragglers by HTA's rule: how many ranks may be named.
     #[arg(long, value_name = "N")]
     num_candidates: Option<usize>,
@@ -95,7 +106,10 @@ impl Tuning {
         set(&mut options.annotation, self.annotation.clone());
         let place = |number: i64| usize::try_from(number).unwrap_or(0);
         set(&mut options.instance, self.instance.map(|(a, b)| (place(a), place(b))));
+        options.scales = self.scale.clone();
+        options.edges = self.edge.clone();
         options.python_functions = self.python_functions;
+        options.python_rows = self.python_rows;
         set(&mut options.stack_depth, self.stack_depth);
         set(&mut options.fail_above, self.fail_above);
         options.weight = self.weight();
@@ -125,6 +139,28 @@ fn set<T>(option: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *option = value;
     }
+}
+
+/// `nccl=0.5`.
+fn parse_factor(text: &str) -> Result<(String, f64), String> {
+    let (name, factor) = text.rsplit_once('=').unwrap_or_default();
+    match factor.parse::<f64>() {
+        Ok(factor) if (0.0..=1e6).contains(&factor) && !name.is_empty() => {
+            Ok((name.to_owned(), factor))
+        }
+        _ => Err("a name and a factor of at least 0, such as nccl=0.5".to_owned()),
+    }
+}
+
+/// `12-13=5us`.
+fn parse_edge(text: &str) -> Result<(u32, u32, i64), String> {
+    let edge = || {
+        let (nodes, time) = text.split_once('=')?;
+        let (from, to) = nodes.split_once('-')?;
+        let time = super::super::part::parse_time(time).ok()?;
+        Some((from.parse().ok()?, to.parse().ok()?, time))
+    };
+    edge().ok_or_else(|| "two nodes and a time, such as 12-13=5us".to_owned())
 }
 
 /// `3%`, or `3`.

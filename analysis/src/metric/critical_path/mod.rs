@@ -18,6 +18,14 @@
 //! what that launched. The backward pass, if exactly one thread has `autograd` in the names of
 //! operators and exactly one `forward`, counts as the forward pass's thread. HTA 0.5.0 does not do
 //! so, nor does it know the lock or the 1.5 ms.
+//!
+//! **What if** something took another time? `--scale NAME=FACTOR` multiplies the weights of all
+//! edges of events with NAME in their names, `--edge FROM-TO=TIME` sets that of one, by the numbers
+//! of `critical_path_edges`; the path is then looked for anew.
+//!
+//! **In a viewer**: `--overlay OUT` writes the trace again, to OUT, with the argument `critical` at
+//! the events of the path, and arrows named `critical_path` where it leads from one thread or
+//! stream to another.
 
 mod device;
 mod graph;
@@ -110,7 +118,62 @@ fn build(model: &Model<'_>, options: &Options) -> Result<Graph, Error> {
     if !model.device().is_empty() {
         device::connect(model, &mut graph)?;
     }
+    suppose(model, &mut graph, options)?;
     Ok(graph)
+}
+
+/// Changes weights as the options say.
+fn suppose(model: &Model<'_>, graph: &mut Graph, options: &Options) -> Result<(), Error> {
+    for (name, factor) in &options.scales {
+        let mut found = false;
+        for edge in &mut graph.edges {
+            if edge.event.is_some_and(|event| model.name(event).contains(name.as_str())) {
+                edge.weight = (edge.weight as f64 * factor).round() as i64;
+                found = true;
+            }
+        }
+        if !found {
+            return Err(Error::Option(format!("no event of the window has `{name}` in its name")));
+        }
+    }
+    for (from, to, weight) in &options.edges {
+        let mut of = graph.edges.iter_mut();
+        match of.find(|edge| (edge.from, edge.to) == (*from, *to)) {
+            Some(edge) => edge.weight = *weight,
+            None => {
+                let what = "the graph has no edge from node";
+                return Err(Error::Option(format!(
+                    "{what} {from} to {to}; critical_path_edges has all"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An edge of the path, for those who draw it.
+pub(crate) struct Step {
+    /// The event whose time it is.
+    pub(crate) event: Option<u32>,
+    /// Whether it leads from one thread or stream to another.
+    pub(crate) is_arrow: bool,
+    /// The event and the moment of each end.
+    pub(crate) ends: [(u32, i64); 2],
+}
+
+/// The edges of the path.
+pub(crate) fn steps(model: &Model<'_>, options: &Options) -> Result<Vec<Step>, Error> {
+    let graph = build(model, options)?;
+    let end = |node| {
+        let node = graph.node(node);
+        (node.row, node.time)
+    };
+    let step = |edge: Edge| Step {
+        event: edge.event,
+        is_arrow: !matches!(edge.kind, EdgeKind::Operator | EdgeKind::KernelDelay),
+        ends: [end(edge.from), end(edge.to)],
+    };
+    Ok(path::longest(model, &graph)?.into_iter().map(step).collect())
 }
 
 /// What the time of an edge goes to.

@@ -2,8 +2,8 @@
 //!
 //! An operator's own time is what it does not spend in operators and calls that it calls (and,
 //! with --python-functions, in Python functions); its device time is that of the work that it and
-//! those launched. Work belongs to the operator whose `External id` it has. Kernels have rows of their own **besides**: adding
-//! rows counts work twice. `ProfilerStep#N` is `ProfilerStep*`; an only child of its parent's
+//! those launched. Work belongs to the operator whose `External id` it has.
+//! Kernels have rows of their own **besides**: adding rows counts work twice. `ProfilerStep#N` is `ProfilerStep*`; an only child of its parent's
 //! name is its parent. Memory is what was allocated less what was freed while an event lasted, on
 //! any thread.
 //!
@@ -12,6 +12,9 @@
 //! the forward operator. There, Python functions count as callees, since a profiler that records
 //! stacks for `key_averages` has `verbose=True`.
 //!
+//! Python functions have no rows, unless `--python-rows` asks for them
+//! (`include_python_functions=True`). `operators_total` is `total_average()`.
+//!
 //! `--compat torch` prints `table()` to the character. `--compat tensorboard` has the operator view
 //! of the TensorBoard plugin, by name and by shapes: only operators, the longest on devices first;
 //! their own time is without that of calls of the runtime that have their `External id`, whose
@@ -19,7 +22,7 @@
 //! use tensor cores, and how much of their device time did, is told by the plugin's lists of names.
 
 mod flops;
-pub(super) mod plugin;
+mod plugin;
 mod stacks;
 mod tree;
 
@@ -64,6 +67,63 @@ pub const BY_STACK: Metric = Metric {
     over_ranks: one_by_one,
 };
 
+/// All together.
+pub const TOTAL: Metric = Metric {
+    name: "operators_total",
+    answers: "all of them added up, as total_average() does: what calls another counts twice",
+    columns: TOTAL_COLUMNS,
+    of_trace: total,
+    over_ranks: one_by_one,
+};
+
+const TOTAL_COLUMNS: &[Column] = &[
+    Column::int("rank", "the rank"),
+    Column::text("key", "Total"),
+    Column::int("count", "how many events there are"),
+    Column::mean_duration("self_cpu_time_total", "the time that they spent themselves"),
+    Column::mean_duration("cpu_time_total", "the time that they took"),
+    Column::mean_duration("self_device_time_total", "of work that they launched themselves"),
+    Column::mean_duration("device_time_total", "of work that they and what they call launched"),
+    Column::int("cpu_memory_usage", "allocated less freed on the host").unit(Unit::Bytes),
+    Column::int("self_cpu_memory_usage", "that by themselves").unit(Unit::Bytes),
+    Column::int("device_memory_usage", "allocated less freed on devices").unit(Unit::Bytes),
+    Column::int("self_device_memory_usage", "that by themselves").unit(Unit::Bytes),
+    Column::float("flops", "floating point operations"),
+];
+
+fn total(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+    let tree = Tree::of(model, options.python_functions)?;
+    let mut all = Sum::default();
+    for (_, sum) in sums(model, options, &tree, By::Name) {
+        all.calls += sum.calls;
+        all.host += sum.host;
+        all.self_host += sum.self_host;
+        all.device += sum.device;
+        all.self_device += sum.self_device;
+        all.flops += sum.flops;
+        for side in [0, 1] {
+            all.memory[side] += sum.memory[side];
+            all.self_memory[side] += sum.self_memory[side];
+        }
+    }
+    let mut rows = Rows::new(TOTAL_COLUMNS);
+    rows.push([
+        model.rank.into(),
+        "Total".into(),
+        all.calls.into(),
+        nanos(all.self_host).into(),
+        nanos(all.host).into(),
+        nanos(all.self_device).into(),
+        nanos(all.device).into(),
+        all.memory[0].into(),
+        all.self_memory[0].into(),
+        all.memory[1].into(),
+        all.self_memory[1].into(),
+        all.flops.into(),
+    ]);
+    rows.finish()
+}
+
 const COLUMNS: &[Column] = &[
     Column::int("rank", "the rank"),
     Column::text("name", "the operator, call, kernel or annotation"),
@@ -72,7 +132,7 @@ const COLUMNS: &[Column] = &[
         "stack",
         "the Python functions around it, the innermost first; null if not told apart",
     ),
-    Column::text("device_type", "CPU or device"),
+    Column::text("device_type", "CPU, or what PyTorch calls the devices: CUDA, XPU, HPU, …"),
     Column::int("is_user_annotation", "1 for ranges that the program named"),
     Column::int("calls", "how often it came"),
     Column::mean_duration("self_cpu_time", "the time that it spent itself"),
@@ -153,7 +213,7 @@ fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Er
             name.as_str().into(),
             shapes.as_deref().into(),
             stack.as_deref().into(),
-            if on_device { "device" } else { "CPU" }.into(),
+            if on_device { model.device_type() } else { "CPU" }.into(),
             i64::from(annotation).into(),
             sum.calls.into(),
             nanos(sum.self_host).into(),
@@ -177,8 +237,8 @@ fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Er
 
 fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(COLUMNS);
-    for ((name, shape), sum) in plugin::operators(model, plugin, shapes) {
-        let mean = |time: i64| time as f64 / sum.calls as f64;
+    for ((name, shape), calls, sum) in plugin::operators(model, plugin, shapes) {
+        let mean = |time: i64| time as f64 / calls as f64;
         let part = |part: i64, of: i64| if of > 0 { part as f64 / of as f64 * 100.0 } else { 0.0 };
         rows.push([
             model.rank.into(),
@@ -187,7 +247,7 @@ fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBa
             Cell::Null,
             "CPU".into(),
             0i64.into(),
-            sum.calls.into(),
+            calls.into(),
             sum.self_host.into(),
             sum.host.into(),
             mean(sum.host).into(),
@@ -215,7 +275,7 @@ fn sums(model: &Model<'_>, options: &Options, tree: &Tree, by: By) -> Vec<(Key, 
     for at in tree.all() {
         let event = &tree.events[at];
         let kind = model.events.kinds[event.row as usize];
-        if kind == Kind::Python {
+        if kind == Kind::Python && !options.python_rows {
             continue;
         }
         let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
