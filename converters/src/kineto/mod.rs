@@ -21,6 +21,7 @@
 //! Writing JSON writes them where both ends exist.
 
 mod category;
+mod operators;
 mod own;
 mod write;
 
@@ -28,5 +29,6 @@ pub use crate::chrome::read;
 pub use write::write;
 
 pub(crate) use category::{Class, Work, class, work_category};
+pub(crate) use operators::Operators;
 pub(crate) use own::{Correlations, Names, Out, is_own};
 pub(crate) use write::members;

@@ -51,7 +51,11 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
             _ => "ac2g",
         },
         own: kineto::is_own(trace).then(|| kineto::Names::new(trace)),
+        operators: kineto::Operators::new(trace),
     };
+    if let Some(operators) = &writer.operators {
+        writer.line.lists = operators.lists().to_vec();
+    }
     writer.out.text.extend_from_slice(members.before.as_bytes());
     let counters = Events::new(trace, members.json);
     let metadata = writer.metadata();
@@ -137,6 +141,8 @@ struct Writer<'a, W> {
     launch_arrows: &'a str,
     /// The trace is our recording, of which Kineto's readers expect more arguments.
     own: Option<kineto::Names>,
+    /// Operators of PyTorch in it.
+    operators: Option<kineto::Operators>,
 }
 
 impl<W: Write> Writer<'_, W> {

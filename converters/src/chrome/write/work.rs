@@ -55,6 +55,8 @@ impl<W: Write> Writer<'_, W> {
     /// among the others.
     fn activity_args(&mut self, activity: &Activity) {
         let trace = self.line.trace;
+        let of_launch = |operators: &kineto::Operators| operators.of_launch(activity.correlation);
+        let operator = self.operators.as_ref().and_then(of_launch);
         let out = &mut self.out.text;
         out.extend_from_slice(b", \"args\": {");
         let first = out.len();
@@ -73,6 +75,9 @@ impl<W: Write> Writer<'_, W> {
                 write_int(out, value);
             }
         };
+        if let Some(number) = operator {
+            kineto::Out { text: out, first }.put("External id", |to| write_uint(to, number.into()));
+        }
         // Our own recording says these by other means.
         if !self.foreign_producer {
             let device = trace.devices[trace.queues[activity.queue].device].number;
