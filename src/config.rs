@@ -125,8 +125,11 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Name of the process in the trace. Unset: its command line.",
         |c, v| { c.process_name = value::optional(v, |v| value::text(v).map(str::to_owned))?; Ok(()) }),
     option!("PYTORCH", "auto|on|shapes|off", "auto",
-        "Operators of PyTorch: auto records them if CATEGORIES takes what tells of them, on always and in daemon threads too, shapes with the shapes of their inputs.",
+        "Operators of PyTorch: auto records them if CATEGORIES takes them (cpu_op, user_annotation), on always, shapes with the shapes, types and values of their inputs. Where they cannot be observed, on and shapes record them in daemon threads too.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
+    option!("PYTORCH_MEMORY", "0|1", "0",
+        "Allocations of PyTorch's tensors, on the CPU and on devices: instants [memory] as in PyTorch's own traces, and a counter for each device.",
+        |c, v| { c.pytorch_memory = value::boolean(v)?; Ok(()) }),
     option!("ACTIVITY_TYPES", "LIST", "",
         "What to record of devices: Kineto's names, separated by commas, and graph_trace, memory, memory_pool, unified_memory, hip_sync, hsa_api, level_zero_api, sycl_api. Unset: kernel, gpu_memcpy, gpu_memset, calls and waits of every vendor (cuda_runtime, which HIP's are too, cuda_driver, cuda_sync, xpu_runtime, xpu_driver, xpu_sync), collective_comm, gpu_user_annotation, and overhead of CUDA and HIP.",
         |c, v| { c.activity_types = value::text(v)?.to_owned(); Ok(()) }),
@@ -298,6 +301,8 @@ pub struct Config {
     pub process_name: Option<String>,
     /// `PYTORCH`.
     pub pytorch: PyTorch,
+    /// `PYTORCH_MEMORY`.
+    pub pytorch_memory: bool,
     /// `ACTIVITY_TYPES`.
     pub activity_types: String,
     /// `GPU_COUNTERS`.
@@ -360,6 +365,7 @@ impl Default for Config {
             dump_on: DumpOn::default(),
             process_name: None,
             pytorch: PyTorch::Auto,
+            pytorch_memory: false,
             activity_types: String::new(),
             gpu_counters: None,
             all_args: false,

@@ -284,6 +284,10 @@ fn exported(library: &Path) -> Vec<String> {
         "execvp",
         "execvpe",
         "fexecve",
+        // What PyTorch's allocators call (src/inject/memory.rs).
+        "_ZN3c1022memoryProfilingEnabledEv",
+        "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+        "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
     ];
     let text = String::from_utf8(output.stdout).unwrap();
     let names = text.lines().filter_map(|line| line.rsplit(' ').next());

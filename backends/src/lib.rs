@@ -13,5 +13,6 @@ pub mod layouts;
 mod load;
 pub mod nvidia;
 pub mod source;
+pub mod torch;
 pub mod vendor;
 pub mod xpu;

@@ -15,12 +15,12 @@ unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
-/// Whether a file is mapped that is called so, or so in another version (`libx.so.1` and
+/// The file that is mapped and called so, or so in another version (`libx.so.1` and
 /// `libx.so.1.2`).
-fn is_mapped(name: &[u8]) -> bool {
+fn mapped(name: &[u8]) -> Option<CString> {
     struct Search<'a> {
         stem: &'a [u8],
-        found: bool,
+        found: Option<CString>,
     }
     extern "C" fn look(
         info: *mut libc::dl_phdr_info,
@@ -34,13 +34,15 @@ fn is_mapped(name: &[u8]) -> bool {
             // SAFETY: as above.
             let path = unsafe { CStr::from_ptr(path) }.to_bytes();
             let file = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-            search.found |= file.starts_with(search.stem);
+            if file.starts_with(search.stem) {
+                search.found = CString::new(path).ok();
+            }
         }
-        search.found.into()
+        search.found.is_some().into()
     }
     let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
     let end = file.windows(3).position(|part| part == b".so").map_or(file.len(), |at| at + 3);
-    let mut search = Search { stem: &file[..end], found: false };
+    let mut search = Search { stem: &file[..end], found: None };
     // SAFETY: `look` is of the right type, and `search` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
     search.found
@@ -56,10 +58,13 @@ impl Library {
     /// The library of this name if the process has it already. Makes no system call if it has
     /// not: that may be asked at the end of a program that has forbidden itself all of them.
     pub(crate) fn present(name: &CStr) -> Option<Library> {
-        if !is_mapped(name.to_bytes()) {
-            return None;
-        }
+        mapped(name.to_bytes())?;
         Library::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+    }
+
+    /// As [`Library::present`], in whichever version it is (`libx.so.1` for `libx.so`).
+    pub(crate) fn present_in_any_version(name: &CStr) -> Option<Library> {
+        Library::dlopen(&mapped(name.to_bytes())?, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
     }
 
     /// Loads the library of this name, from where the loader looks for libraries.

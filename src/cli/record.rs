@@ -86,6 +86,8 @@ pub(super) struct Record {
     gpu_counters: Option<String>,
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
+    #[arg(long, help = help("PYTORCH_MEMORY"))]
+    pytorch_memory: bool,
     /// Record nothing until `kymo trigger` asks for a trace.
     #[arg(long, conflicts_with_all = ["output", "duration", "rotate", "also"])]
     #[arg(conflicts_with_all = ["to_trace_processor", "dump_on", "memory"])]
@@ -283,6 +285,7 @@ impl Record {
         given.extend(texts.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?.as_ref()))));
         given.extend(self.output.as_ref().map(|path| ("OUTPUT", path.as_os_str())));
         given.extend(self.safe.then_some(("SAFE", "1".as_ref())));
+        given.extend(self.pytorch_memory.then_some(("PYTORCH_MEMORY", "1".as_ref())));
         let mut settings = BTreeMap::new();
         for (key, value) in given {
             config.set(key, value)?;

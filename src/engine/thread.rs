@@ -319,9 +319,7 @@ impl Thread {
         let mut span = None;
         // A call that launches is no range, though one that is under way begins like one.
         if head.tag & OPERATOR == 0 && decoded.launched.is_empty() {
-            if !stack.is_none() {
-                cx.process.steps.range(decoded.text(head.site, cx.strings));
-            }
+            cx.process.steps.range(decoded.text(head.site, cx.strings));
             let side = if place == Place::Thread { StrId::NONE } else { stack };
             let spans = &mut cx.process.spans;
             let at = (time, self.tid == cx.process.pid);

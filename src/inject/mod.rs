@@ -17,12 +17,14 @@ mod cupti;
 mod exec;
 mod host;
 mod levelzero;
+mod memory;
 mod pti;
 mod python;
 mod rocm;
 mod roctx;
 mod sanitizers;
 mod synapse;
+mod torch;
 
 use std::ffi::{CStr, c_int};
 use std::sync::{Once, OnceLock};
@@ -62,6 +64,7 @@ extern "C" fn on_load() {
             collect::join(config);
             levelzero::prepare(config);
             python::watch(config);
+            torch::watch(config);
         }
         exec::find_real();
     });
@@ -88,7 +91,7 @@ fn start_once() {
         if let Ok(recording) = recording::joined::start(config, recording::Window::all()) {
             // It ends with the process.
             std::mem::forget(recording);
-            python::state_facts();
+            torch::state_facts();
         }
         return;
     }
@@ -107,11 +110,11 @@ fn start_once() {
     if let Ok(recording) = Recording::start(config) {
         // It ends with the process.
         recording.keep();
-        python::state_facts();
+        torch::state_facts();
     }
 }
 
-pub(crate) use python::state_facts;
+pub(crate) use torch::state_facts;
 
 /// Starts the recording if `kymo record` runs this process and it has not started yet:
 /// for events that come by another way than an annotation library. Returns whether `kymo
@@ -138,6 +141,7 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(exports: Option<nvtx::GetExpor
             return 0;
         }
         start();
+        torch::attach_if_there();
         // SAFETY: passed on from the NVTX copy.
         unsafe { nvtx::initialize(exports, &PIPELINE) }
     })
@@ -177,6 +181,7 @@ pub extern "C" fn InitializeInjection() -> c_int {
         nvidia::injected(|| {
             start();
             recording::start_sources();
+            torch::attach_if_there();
         });
         1
     })

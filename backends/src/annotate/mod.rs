@@ -29,7 +29,7 @@
 mod args;
 mod guard;
 pub mod itt;
-mod memory;
+pub(crate) mod memory;
 pub mod nvtx;
 pub mod roctx;
 mod session;
@@ -39,3 +39,5 @@ mod thread;
 
 pub(crate) use guard::guard as guarded;
 pub use guard::{Stats, stats};
+pub(crate) use nvtx::of_process;
+pub(crate) use table::mix;

@@ -14,6 +14,8 @@ pub(super) struct Line<'a> {
     pub(super) whole: (bool, bool),
     /// Names of arguments that are members of the event.
     foreign: Vec<(StrId, &'a str)>,
+    /// Names of arguments that are lists where a text says one.
+    pub(super) lists: Vec<StrId>,
 }
 
 impl<'a> Line<'a> {
@@ -24,7 +26,13 @@ impl<'a> Line<'a> {
             Some(Value::I64(bits)) => (bits & 1 != 0, bits & 2 != 0),
             _ => (false, false),
         };
-        Line { trace, shift, whole, foreign: trace.strings.iter().filter_map(foreign).collect() }
+        Line {
+            trace,
+            shift,
+            whole,
+            foreign: trace.strings.iter().filter_map(foreign).collect(),
+            lists: Vec::new(),
+        }
     }
 
     /// `{"ph": "X", "cat": "c", "name": "n", `
@@ -118,25 +126,19 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// `, "args": {…}`, nothing when there are none. `launched` is the number of what a call
-    /// launched, if its argument, `correlation`, is to say so.
+    /// `, "args": {…}`, nothing when there are none. `first` writes those that are not the
+    /// event's own; it is told where the first one stands.
     #[inline]
     pub(super) fn args(
         &self,
         out: &mut Vec<u8>,
         args: Option<ArgsId>,
-        correlation: Option<StrId>,
-        launched: Option<u64>,
+        first: impl FnOnce(&mut Vec<u8>, usize),
     ) {
         let before = out.len();
         out.extend_from_slice(b", \"args\": {");
         let empty = out.len();
-        if let Some(number) = launched
-            && correlation.is_none_or(|name| self.trace.args.find(args, name).is_none())
-        {
-            out.extend_from_slice(b"\"correlation\": ");
-            write_uint(out, number);
-        }
+        first(out, empty);
         for (name, value) in self.trace.args.entries(args) {
             self.arg(out, empty, name, value);
         }
@@ -154,7 +156,20 @@ impl<'a> Line<'a> {
         }
         write_string(out, self.trace.strings.get(name));
         out.extend_from_slice(b": ");
-        self.value(out, value);
+        match value {
+            Value::Str(text) if self.lists.contains(&name) => self.list(out, text),
+            _ => self.value(out, value),
+        }
+    }
+
+    /// A text that stands for a list.
+    fn list(&self, out: &mut Vec<u8>, text: StrId) {
+        let said = self.trace.strings.get(text);
+        if said.starts_with('[') && crate::json::is_valid(said) {
+            out.extend_from_slice(said.as_bytes());
+        } else {
+            write_string(out, said);
+        }
     }
 
     pub(super) fn value(&self, out: &mut Vec<u8>, value: Value) {
@@ -209,6 +224,7 @@ fn micros(out: &mut Vec<u8>, nanos: i64, whole: bool) {
 /// A value as JSON.
 pub(crate) fn write_text(trace: &Trace, value: Value) -> String {
     let mut out = Vec::new();
-    Line { trace, shift: 0, whole: (false, false), foreign: Vec::new() }.value(&mut out, value);
+    Line { trace, shift: 0, whole: (false, false), foreign: Vec::new(), lists: Vec::new() }
+        .value(&mut out, value);
     String::from_utf8_lossy(&out).into_owned()
 }

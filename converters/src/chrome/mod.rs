@@ -42,6 +42,7 @@ mod flows;
 mod line;
 mod members;
 mod metadata;
+mod operators;
 mod own;
 mod pairs;
 mod places;

@@ -148,7 +148,7 @@ pub(crate) struct Out<'a> {
 }
 
 impl Out<'_> {
-    fn put(&mut self, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn put(&mut self, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
         if self.text.len() > self.first {
             self.text.extend_from_slice(b", ");
         }

@@ -15,14 +15,13 @@ mod names;
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
-use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Once, OnceLock};
 
+use super::torch;
 use crate::config::{Config, PyTorch};
 use crate::control::LeftOut;
 use crate::guard::guard;
 use crate::queue;
-use crate::recorder;
-use crate::recording::Recording;
 
 /// What runs in the program.
 const SOURCE: &str = concat!(include_str!("pytorch.py"), "\0");
@@ -103,7 +102,9 @@ fn find(names: &[&CStr]) -> Option<*mut c_void> {
 static PYTHON: OnceLock<(Python, Option<Wanted>)> = OnceLock::new();
 
 struct Wanted {
-    /// Names of the mechanisms that may be used: a C string.
+    /// Whether operators are observed, if that is possible.
+    observer: bool,
+    /// Names of the mechanisms that may be used otherwise: a C string.
     mechanisms: &'static CStr,
     shapes: bool,
     /// In daemon threads too.
@@ -122,12 +123,17 @@ const DONE: u8 = 2;
 /// The globals of pytorch.py; a reference of ours, kept for good.
 static GLOBALS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// What became of it, for the trace: pytorch.py's words.
-static OUTCOME: Mutex<Option<String>> = Mutex::new(None);
-
 /// `tell(text)` of pytorch.py.
 static TELL: MethodDef =
     MethodDef { name: c"tell".as_ptr(), function: Some(tell), flags: METH_O, doc: ptr::null() };
+
+/// `observe(text)` of pytorch.py.
+static OBSERVE: MethodDef = MethodDef {
+    name: c"observe".as_ptr(),
+    function: Some(observe),
+    flags: METH_O,
+    doc: ptr::null(),
+};
 
 /// `step(_)` of pytorch.py.
 static STEP: MethodDef =
@@ -154,14 +160,17 @@ impl Wanted {
         // NVTX's default domain, and PyTorch's domain of ITT.
         let nvtx = heard("nvtx") && is_ours(c"NVTX_INJECTION64_PATH");
         let itt = heard("PyTorch") && is_ours(c"INTEL_LIBITTNOTIFY64");
+        let observer = torch::is_wanted(config);
         let mechanisms = match (nvtx, itt) {
             _ if config.pytorch == PyTorch::Off => return None,
             (true, true) => c"nvtx itt",
             (true, false) => c"nvtx",
             (false, true) => c"itt",
+            (false, false) if observer => c"",
             (false, false) => return None,
         };
         Some(Wanted {
+            observer,
             mechanisms,
             shapes: config.pytorch == PyTorch::Shapes,
             daemons: config.pytorch != PyTorch::Auto,
@@ -234,7 +243,7 @@ unsafe extern "C" fn on_event(event: *const c_char, args: Object, _: *mut c_void
             // Unless `tell` has said something newer.
             let _ = STATE.compare_exchange(BUSY, state, Ordering::AcqRel, Ordering::Relaxed);
             if attached.is_none() {
-                note("off: pytorch.py failed".to_owned());
+                torch::note("off: pytorch.py failed".to_owned());
                 return python.forgive();
             }
             0
@@ -266,6 +275,22 @@ impl Python {
                 return None;
             }
             Some(CStr::from_ptr(text))
+        }
+    }
+
+    /// A text; none if the object is none that UTF-8 stands for.
+    ///
+    /// # Safety
+    /// The interpreter's lock is held.
+    unsafe fn text(&self, object: Object) -> Option<String> {
+        // SAFETY: the caller holds the lock; the text lives as long as the object.
+        unsafe {
+            let text = (self.utf8)(object);
+            if text.is_null() {
+                (self.clear)();
+                return None;
+            }
+            Some(CStr::from_ptr(text).to_string_lossy().into_owned())
         }
     }
 
@@ -344,13 +369,17 @@ unsafe fn load(python: &Python, wanted: &Wanted) -> Option<Object> {
     unsafe {
         let function = |of| (python.new_function)(of, ptr::null_mut(), ptr::null_mut());
         let tell = Owned::new(python, function(&raw const TELL))?;
+        let observe = Owned::new(python, function(&raw const OBSERVE))?;
         let step = Owned::new(python, function(&raw const STEP))?;
+        let observer = Owned::new(python, (python.new_long)(wanted.observer.into()))?;
         let mechanisms = Owned::new(python, (python.new_text)(wanted.mechanisms.as_ptr()))?;
         let shapes = Owned::new(python, (python.new_long)(wanted.shapes.into()))?;
         let daemons = Owned::new(python, (python.new_long)(wanted.daemons.into()))?;
         let entries = [
             (c"tell", tell.0),
+            (c"observe", observe.0),
             (c"step", step.0),
+            (c"observer", observer.0),
             (c"mechanisms", mechanisms.0),
             (c"shapes", shapes.0),
             (c"daemons", daemons.0),
@@ -401,24 +430,31 @@ unsafe extern "C" fn tell(_: Object, text: Object) -> Object {
         return ptr::null_mut();
     };
     guard((), || {
-        // SAFETY: called by the interpreter, which holds its lock, with an object; the text
-        // lives as long as that.
-        let text = unsafe {
-            let text = (python.utf8)(text);
-            if text.is_null() {
-                (python.clear)();
-                return;
-            }
-            CStr::from_ptr(text).to_string_lossy().into_owned()
-        };
-        match text.as_str() {
-            "again" => STATE.store(WATCHING, Ordering::Release),
-            "daemon" => leave_out_daemons(),
-            _ => note(text),
+        // SAFETY: called by the interpreter, which holds its lock, with an object.
+        match unsafe { python.text(text) }.as_deref() {
+            None => {}
+            Some("again") => STATE.store(WATCHING, Ordering::Release),
+            Some("daemon") => leave_out_daemons(),
+            Some(text) => torch::note(text.to_owned()),
         }
     });
     // SAFETY: the lock is held.
     unsafe { (python.new_long)(0) }
+}
+
+/// PyTorch of this version is there: observes its operators. True if that is done, false if it
+/// is to be made to tell of them in another way.
+unsafe extern "C" fn observe(_: Object, version: Object) -> Object {
+    let Some((python, _)) = PYTHON.get() else {
+        return ptr::null_mut();
+    };
+    let observed = guard(false, || {
+        // SAFETY: called by the interpreter, which holds its lock, with an object.
+        let version = unsafe { python.text(version) };
+        torch::attach(&version.map_or(String::new(), |version| format!("; PyTorch {version}")))
+    });
+    // SAFETY: the lock is held.
+    unsafe { (python.new_long)(observed.into()) }
 }
 
 /// An iteration ends, and the next begins.
@@ -429,21 +465,4 @@ unsafe extern "C" fn step(_: Object, _: Object) -> Object {
         Some((python, _)) => unsafe { (python.new_long)(0) },
         None => ptr::null_mut(),
     }
-}
-
-/// Remembers what became of it.
-fn note(text: String) {
-    *OUTCOME.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-    if Recording::is_running() {
-        state_facts();
-    }
-}
-
-/// States in the trace what became of it. A process that records nothing states nothing.
-pub(crate) fn state_facts() {
-    let Some(text) = OUTCOME.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
-        return;
-    };
-    let key = format!("kymograph.{}.pytorch", std::process::id());
-    recorder::state(&key, &text);
 }

@@ -1,12 +1,13 @@
-# Runs inside a Python program that imports PyTorch: makes PyTorch tell of its operators,
-# through the ranges that `torch.autograd.profiler.emit_nvtx` and `emit_itt` also use.
+# Runs inside a Python program that imports PyTorch: has its operators observed by native code,
+# and where that does not know this PyTorch, makes it tell of them through the ranges that
+# `torch.autograd.profiler.emit_nvtx` and `emit_itt` also use.
 #
 # It is a guest: it changes no file and no environment, imports nothing that PyTorch has
 # not imported, lets no exception of its own out, and steps aside for the program's own
 # use of a profiler. It works from Python 3.8 and PyTorch 1.8 on.
 #
-# mod.rs puts `tell`, `step`, `mechanisms`, `shapes` and `daemons` into the globals, and calls
-# `attach` whenever a part of PyTorch is about to be imported, until that returns true.
+# mod.rs puts `tell`, `observe`, `step`, `observer`, `mechanisms`, `shapes` and `daemons` into
+# the globals, and calls `attach` whenever a part of PyTorch is about to be imported, until that returns true.
 #
 # emit_nvtx itself is not used: it calls torch.cuda.synchronize(), which initialises CUDA.
 # A program that forks or chooses its device afterwards would not survive that.
@@ -267,8 +268,27 @@ def follow_steps():
         register(optimizer_step)
 
 
+def announce_compiled(profiler):
+    """Has PyTorch's Python code announce what it compiles, for which it asks whether somebody
+    profiles: also after a profile that the program itself takes."""
+    if not hasattr(profiler, "_is_profiler_enabled"):
+        return
+    profiler._is_profiler_enabled = True
+    stopped = getattr(profiler, "_run_on_profiler_stop", None)
+    if stopped is not None:
+
+        def on_stop():
+            stopped()
+            profiler._is_profiler_enabled = True
+
+        profiler._run_on_profiler_stop = like(stopped, on_stop)
+
+
 def begin(torch):
     profiler = sys.modules["torch.autograd.profiler"]
+    if observer and observe(torch.__version__):
+        announce_compiled(profiler)
+        return
     state, describe = choose(torch, profiler)
     if state is None:
         tell("off: this PyTorch has no ranges that are recorded")

@@ -96,8 +96,12 @@ pub(crate) fn take(sequence: i64) -> Option<u64> {
 /// Perfetto's flow ids are global to a trace, which may be merged from several processes:
 /// the process belongs into the hash. (Asked each time: a fork keeps our memory.)
 fn flow_id(sequence: i64, bits: u64) -> u64 {
-    let process = u64::from(std::process::id());
-    mix(pair(bits & !SEVERAL, sequence.cast_unsigned()) ^ mix(process ^ salt()))
+    of_process(pair(bits & !SEVERAL, sequence.cast_unsigned()))
+}
+
+/// A number that no other process has, of one that no other flow of this process has.
+pub(crate) fn of_process(number: u64) -> u64 {
+    mix(number ^ mix(u64::from(std::process::id()) ^ salt()))
 }
 
 /// Tells processes with the same id (in containers, on other machines) apart.

@@ -34,6 +34,7 @@ use kymograph_protos::Recorder;
 
 use super::{guard::guard, session};
 pub(crate) use events::{pop_innermost, push_message};
+pub(crate) use flows::of_process;
 pub use sys::{ExtModule, GetExportTable};
 
 /// The body of `InitializeInjectionNvtx2`: attaches one copy of NVTX. Returns 1 if that

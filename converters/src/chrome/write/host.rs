@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::Writer;
+use crate::chrome::own::Out;
 use crate::chrome::places::Row;
 use crate::json::write_uint;
 use crate::trace::{EventRef, Instant, InstantId, Position, Slice, SliceId, StrId, Value};
@@ -71,7 +72,19 @@ impl<W: Write> Writer<'_, W> {
         self.line.members(out, slice.args, &[]);
         let event = EventRef::Slice(id);
         let launched = self.own.as_ref().and_then(|_| self.arrows.launched_at(event));
-        self.line.args(out, slice.args, self.names.correlation, launched);
+        let launched = launched.filter(|_| {
+            let find = |name| self.line.trace.args.find(slice.args, name);
+            self.names.correlation.and_then(find).is_none()
+        });
+        self.line.args(out, slice.args, |text, first| {
+            let mut out = Out { text, first };
+            if let Some(operators) = &self.operators {
+                operators.slice(self.line.trace, (id, slice.category, slice.args), &mut out);
+            }
+            if let Some(number) = launched {
+                out.put("correlation", |to| write_uint(to, number));
+            }
+        });
         self.out.end()
     }
 
@@ -128,7 +141,7 @@ impl<W: Write> Writer<'_, W> {
         self.line.members(out, slice.args, except);
         if ph == b'b' {
             self.line.members_only(out, slice.args, "args");
-            self.line.args(out, slice.args, None, None);
+            self.line.args(out, slice.args, |_, _| {});
         }
         self.out.end()
     }
@@ -192,7 +205,7 @@ impl<W: Write> Writer<'_, W> {
         out.extend_from_slice(ids.as_bytes());
         self.line.time(out, instant.time.0);
         self.line.members(out, instant.args, if is_async { &["s", "id"] } else { &["s"] });
-        self.line.args(out, instant.args, None, None);
+        self.line.args(out, instant.args, |_, _| {});
         self.out.end()?;
         self.arrows(EventRef::Instant(id), None, 0, (&ids, instant.time.0))
     }

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use super::LAUNCH_ARROWS;
 use super::arrows::{Arrows, End};
 use super::line::{Line, write_text};
+use super::operators::Operators;
 use super::own;
 use super::places::{Places, Row};
 use super::samples::Events;
@@ -57,7 +58,11 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, frame: &Frame) -> io::Res
             _ => "ac2g",
         },
         own: trace.is_own().then(|| own::Names::new(trace)),
+        operators: Operators::new(trace),
     };
+    if let Some(operators) = &writer.operators {
+        writer.line.lists = operators.lists().to_vec();
+    }
     writer.out.text.extend_from_slice(frame.before.as_bytes());
     let counters = Events::new(trace, trace.was_json());
     let metadata = writer.metadata();
@@ -143,6 +148,8 @@ struct Writer<'a, W> {
     launch_arrows: &'a str,
     /// The trace is our recording, of which Kineto's readers expect more arguments.
     own: Option<own::Names>,
+    /// Operators of PyTorch in it.
+    operators: Option<Operators>,
 }
 
 impl<W: Write> Writer<'_, W> {

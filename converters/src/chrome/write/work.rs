@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::Writer;
 use crate::chrome::arrows::End;
+use crate::chrome::operators::Operators;
 use crate::chrome::own;
 use crate::json::{write_int, write_string, write_uint};
 use crate::trace::{Activity, ActivityId, EventRef, Launch, Phase, StrId, work_category};
@@ -55,6 +56,8 @@ impl<W: Write> Writer<'_, W> {
     /// among the others.
     fn activity_args(&mut self, activity: &Activity) {
         let trace = self.line.trace;
+        let of_launch = |operators: &Operators| operators.of_launch(activity.correlation);
+        let operator = self.operators.as_ref().and_then(of_launch);
         let out = &mut self.out.text;
         out.extend_from_slice(b", \"args\": {");
         let first = out.len();
@@ -73,6 +76,9 @@ impl<W: Write> Writer<'_, W> {
                 write_int(out, value);
             }
         };
+        if let Some(number) = operator {
+            own::Out { text: out, first }.put("External id", |to| write_uint(to, number.into()));
+        }
         // Our own recording says these by other means.
         if !self.foreign_producer {
             let device = trace.devices[trace.queues[activity.queue].device].number;

@@ -1,0 +1,166 @@
+//! Operators of PyTorch in our own recordings, numbered as Kineto numbers them.
+//!
+//! Kineto gives each operator a number, `External id`, and says it again with the calls, kernels
+//! and copies that the operator is innermost around. In a recording this follows from where slices
+//! lie, and costs it nothing; files of Kineto's have it in the arguments.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::own::Out;
+use crate::json::{write_int, write_uint};
+use crate::trace::{ArgsId, EventRef, SliceId, StrId, Trace, Value};
+
+/// The categories that have numbers: operators, and annotations.
+const OPERATOR: &str = "cpu_op";
+const ANNOTATION: &str = "user_annotation";
+
+/// What the autograd engine's call of a node is called; the name of the node follows.
+const EVALUATE: &str = "autograd::engine::evaluate_function: ";
+
+/// Arguments that are lists, which recordings have as a text.
+const LISTS: [&str; 6] = [
+    "Input Dims",
+    "Input Strides",
+    "Input type",
+    "Concrete Inputs",
+    "In split size",
+    "Out split size",
+];
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Operators {
+    /// By slices: the number of its own, or of the operator around it; 0: none.
+    numbers: Vec<u32>,
+    /// Numbers of operators by the correlation number of what they launched.
+    launches: HashMap<u64, u32>,
+    /// Calls of nodes by the autograd engine: the number and the thread of the node inside.
+    evaluated: HashMap<SliceId, (Value, Value)>,
+    categories: [Option<StrId>; 2],
+    sequence: Option<StrId>,
+    forward: Option<StrId>,
+    lists: Vec<StrId>,
+}
+
+impl Operators {
+    /// Of a trace; none if it is not our own recording, or has none.
+    pub(crate) fn new(trace: &Trace) -> Option<Operators> {
+        let find = |name| trace.strings.find(name);
+        let categories = [find(OPERATOR), find(ANNOTATION)];
+        if !trace.is_own() || categories == [None, None] {
+            return None;
+        }
+        let mut operators = Operators {
+            numbers: vec![0; trace.slices.len()],
+            launches: HashMap::new(),
+            evaluated: HashMap::new(),
+            categories,
+            sequence: find("Sequence number"),
+            forward: find("Fwd thread id"),
+            lists: LISTS.iter().filter_map(|name| find(name)).collect(),
+        };
+        operators.number(trace);
+        for link in &trace.flows.links {
+            if let EventRef::Slice(id) = link.event
+                && let Some(number) = operators.numbers.get(id.index()).filter(|n| **n != 0)
+            {
+                operators.launches.insert(link.correlation, *number);
+            }
+        }
+        Some(operators)
+    }
+
+    fn number(&mut self, trace: &Trace) {
+        let mut order: Vec<SliceId> = trace.slices.ids().collect();
+        order.sort_by_cached_key(|id| {
+            let slice = trace.slices.get(*id);
+            (slice.track.index(), slice.start, Reverse(slice.end().map_or(i64::MAX, |end| end.0)))
+        });
+        // Ends, numbers and slices of the operators that are open.
+        let mut open: Vec<(i64, u32, SliceId)> = Vec::new();
+        let (mut track, mut last) = (None, 0);
+        for id in order {
+            let slice = trace.slices.get(id);
+            if track.replace(slice.track) != Some(slice.track) {
+                open.clear();
+            }
+            while open.last().is_some_and(|(end, ..)| *end <= slice.start.0) {
+                open.pop();
+            }
+            let around = open.last().map_or(0, |(_, number, _)| *number);
+            let number = if self.has_number(slice.category) {
+                last += 1;
+                last
+            } else {
+                around
+            };
+            if Some(slice.category) == self.categories[0] {
+                self.inherit(trace, open.last().map(|(.., around)| *around), slice.args);
+                open.push((slice.end().map_or(i64::MAX, |end| end.0), number, id));
+            }
+            self.numbers[id.index()] = number;
+        }
+    }
+
+    /// The engine's call of a node has the number and the thread of the node, as Kineto says it.
+    fn inherit(&mut self, trace: &Trace, around: Option<SliceId>, args: Option<ArgsId>) {
+        let find = |name: Option<StrId>| trace.args.find(args, name?);
+        if let Some(around) = around
+            && let (Some(sequence), Some(forward)) = (find(self.sequence), find(self.forward))
+            && trace.strings.get(trace.slices.get(around).name).starts_with(EVALUATE)
+        {
+            self.evaluated.entry(around).or_insert((sequence, forward));
+        }
+    }
+
+    fn has_number(&self, category: StrId) -> bool {
+        self.categories.contains(&Some(category))
+    }
+
+    /// The operator around the launch of an activity.
+    pub(crate) fn of_launch(&self, correlation: u64) -> Option<u32> {
+        self.launches.get(&correlation).copied()
+    }
+
+    /// Names of arguments that are lists, which texts stand for.
+    pub(crate) fn lists(&self) -> &[StrId] {
+        &self.lists
+    }
+
+    /// Writes what Kineto says first of a slice.
+    pub(crate) fn slice(
+        &self,
+        trace: &Trace,
+        (id, category, args): (SliceId, StrId, Option<ArgsId>),
+        out: &mut Out<'_>,
+    ) {
+        let number = self.numbers.get(id.index()).copied().unwrap_or(0);
+        if number == 0 {
+            return;
+        }
+        out.put("External id", |to| write_uint(to, number.into()));
+        if !self.has_number(category) {
+            return;
+        }
+        out.put("Record function id", |to| write_uint(to, 0));
+        if let Some((sequence, forward)) = self.evaluated.get(&id) {
+            out.put("Sequence number", |to| write_value(to, *sequence));
+            out.put("Fwd thread id", |to| write_value(to, *forward));
+        }
+        let has = |name: Option<StrId>| name.is_some_and(|n| trace.args.find(args, n).is_some());
+        if has(self.sequence) && !has(self.forward) {
+            out.put("Fwd thread id", |to| write_uint(to, 0));
+        }
+        out.put("Ev Idx", |to| write_uint(to, u64::from(number) - 1));
+    }
+}
+
+/// A number.
+fn write_value(to: &mut Vec<u8>, value: Value) {
+    match value {
+        Value::U64(n) => write_uint(to, n),
+        Value::I64(n) => write_int(to, n),
+        _ => to.extend_from_slice(b"null"),
+    }
+}

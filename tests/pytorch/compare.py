@@ -1,0 +1,66 @@
+# usage: compare.py OURS.json THEIRS.json
+#
+# Compares one process recorded by us and by torch.profiler at once: the operators and annotations
+# of theirs must be in ours by name, count and arguments, in the time that theirs lasted, and the
+# arrows as well. Says every difference, and ends with 1 if there is one.
+import collections
+import json
+import sys
+
+ours, theirs = (json.load(open(path)) for path in sys.argv[1:3])
+ARGS = ("Sequence number", "Fwd thread id", "Input Dims", "Input Strides", "Input type",
+        "Concrete Inputs")
+base = (ours["baseTimeNanoseconds"] - theirs["baseTimeNanoseconds"]) / 1000
+
+
+def operators(trace):
+    categories = ("cpu_op", "user_annotation")
+    return [e for e in trace["traceEvents"] if e.get("cat") in categories and e["ph"] == "X"]
+
+
+kineto = operators(theirs)
+first = min(e["ts"] for e in kineto) - base - 100
+last = max(e["ts"] + e["dur"] for e in kineto) - base + 100
+
+
+def inside(events):
+    return [e for e in events if first <= e["ts"] and e["ts"] + e.get("dur", 0) <= last]
+
+
+def memory(trace):
+    return [e for e in trace["traceEvents"] if e["name"] == "[memory]"]
+
+
+def says(events, arg):
+    return collections.Counter(
+        (e["cat"], e["name"], json.dumps(e.get("args", {}).get(arg))) for e in events)
+
+
+bad = 0
+
+
+def compare(what, ours, theirs):
+    global bad
+    for key, count in ((theirs - ours) + collections.Counter()).items():
+        print("%s: only torch.profiler has %d of %s" % (what, count, key))
+        bad = 1
+    for key, count in ((ours - theirs) + collections.Counter()).items():
+        print("%s: only kymo has %d of %s" % (what, count, key))
+        bad = 1
+
+
+mine = inside(operators(ours))
+for arg in ARGS:
+    compare(arg, says(mine, arg), says(kineto, arg))
+for kind in "sf":
+    arrows = [collections.Counter(e["ph"] for e in events if e.get("cat") == "fwdbwd")[kind]
+              for events in (inside(ours["traceEvents"]), theirs["traceEvents"])]
+    compare("arrows", collections.Counter({kind: arrows[0]}), collections.Counter({kind: arrows[1]}))
+blocks = memory(theirs)
+if blocks:
+    allocated = [collections.Counter((e["args"]["Bytes"], e["args"]["Device Type"],
+                                      e["args"]["Device Id"]) for e in events)
+                 for events in (inside(memory(ours)), blocks)]
+    compare("[memory]", *allocated)
+print("%d operators and annotations, %d allocations compared" % (len(kineto), len(blocks)))
+sys.exit(bad)
