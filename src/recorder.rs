@@ -9,7 +9,7 @@ use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
 use crate::clock;
 use crate::guard::uncancelled;
 use crate::intern::INTERNER;
-use crate::queue::{POOL, with_producer};
+use crate::queue::{self, Arena, POOL, with_producer};
 use crate::{control, recording};
 
 /// The pipeline of this process.
@@ -111,7 +111,8 @@ impl Recorder for Pipeline {
     }
 
     fn crowded(&self) -> bool {
-        POOL.is_crowded()
+        // Nobody makes room any more where nobody reads.
+        POOL.is_crowded() && !queue::arena().is_some_and(Arena::is_closing)
     }
 }
 

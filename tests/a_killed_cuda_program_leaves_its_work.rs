@@ -25,3 +25,9 @@ fn each_piece_of_work_with_its_call() {
         assert!((some..=recorded.trace.one_i64(calls)).contains(&work), "{version}: {work}");
     }
 }
+
+#[test]
+fn a_program_whose_kymo_was_killed_is_left_by_cupti() {
+    let script = "repeat 100000000\nkernel k dur=10us\nsync stream\nend\n";
+    assert!(cuda::is_left_when_kymo_is_killed(&Machine::with("12.9"), script, 1 << 10));
+}

@@ -2,10 +2,14 @@
 //! sources: it must not wait for us, nor we for it.
 
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Answers of a round that are counted at most.
 const MOST: u64 = 0xff;
+/// How long who reads may stand still before it is looked for.
+const STILL: Duration = Duration::from_secs(5);
 
 /// Memory that both map. All zeros: nobody has asked, and no source runs.
 #[derive(Debug, Default)]
@@ -18,6 +22,8 @@ pub struct Flushes {
     running: AtomicU32,
     /// Not 0: they are to end.
     stop: AtomicU32,
+    /// Changes for as long as anybody reads.
+    beats: AtomicU64,
 }
 
 impl Flushes {
@@ -46,6 +52,27 @@ impl Flushes {
         self.running.load(Ordering::Acquire) == 0
     }
 
+    /// Who reads, many times a second: it is there.
+    pub fn beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A source: ends all sources, if who reads is gone. To be called now and then.
+    pub(crate) fn look_for_reader(&self) {
+        let now = monotonic();
+        let beats = self.beats.load(Ordering::Relaxed);
+        if BEATS.swap(beats, Ordering::Relaxed) != beats {
+            return SINCE.store(now, Ordering::Relaxed);
+        }
+        let still = now.saturating_sub(SINCE.load(Ordering::Relaxed));
+        if beats != 0 && u128::from(still) >= STILL.as_nanos() {
+            SINCE.store(now, Ordering::Relaxed);
+            if IS_GONE.get().is_some_and(|is_gone| is_gone()) {
+                self.stop();
+            }
+        }
+    }
+
     /// A source: whether it is to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire) != 0
@@ -72,9 +99,23 @@ impl Flushes {
 }
 
 static ASKED: AtomicPtr<Flushes> = AtomicPtr::new(ptr::null_mut());
+/// What is known of who reads: its last beat, since when, and how to find out whether it is gone.
+static BEATS: AtomicU64 = AtomicU64::new(0);
+static SINCE: AtomicU64 = AtomicU64::new(0);
+static IS_GONE: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Has sources that start from now on answer what is asked there.
-pub fn answer_to(flushes: &'static Flushes) {
+/// In nanoseconds.
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Has sources that start from now on answer what is asked there. `is_gone` says whether nobody
+/// can ask any more; it is called when nobody has moved for seconds.
+pub fn answer_to(flushes: &'static Flushes, is_gone: fn() -> bool) {
+    let _ = IS_GONE.set(is_gone);
     ASKED.store(ptr::from_ref(flushes).cast_mut(), Ordering::Release);
 }
 
@@ -87,6 +128,30 @@ pub(crate) fn asked() -> Option<&'static Flushes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_reads_is_looked_for_when_it_stands_still() {
+        static FLUSHES: Flushes = Flushes {
+            round: AtomicU64::new(0),
+            running: AtomicU32::new(0),
+            stop: AtomicU32::new(0),
+            beats: AtomicU64::new(0),
+        };
+        let long_ago = || SINCE.store(monotonic() - 2 * STILL.as_nanos() as u64, Ordering::Relaxed);
+        let _ = IS_GONE.set(|| true);
+        long_ago();
+        FLUSHES.look_for_reader();
+        assert!(!FLUSHES.is_stopped(), "nobody has begun to read");
+        FLUSHES.beat();
+        long_ago();
+        FLUSHES.look_for_reader();
+        assert!(!FLUSHES.is_stopped(), "it moves");
+        FLUSHES.look_for_reader();
+        assert!(!FLUSHES.is_stopped(), "it has moved a moment ago");
+        long_ago();
+        FLUSHES.look_for_reader();
+        assert!(FLUSHES.is_stopped());
+    }
 
     #[test]
     fn a_round_is_done_when_all_have_answered_it() {

@@ -225,6 +225,7 @@ impl Work {
                     }
                     self.homes.push(home);
                 }
+                Err(why) if why.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(why) if why.kind() == io::ErrorKind::Unsupported => {
                     self.shared.state().of_other_releases += 1;
                 }
@@ -276,6 +277,7 @@ impl Work {
     fn look(&mut self) {
         let command = self.shared.command.load(Ordering::Acquire);
         for home in &mut self.homes {
+            home.arena.flushes().beat();
             home.settle();
             for resident in &mut home.residents {
                 if i64::from(resident.pid) == command >> 32 {

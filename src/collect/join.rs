@@ -132,6 +132,13 @@ pub(crate) fn ask_to_keep(
     )
 }
 
+/// Whether the `kymo` that `config` names is dead: nobody listens at its socket.
+pub(crate) fn is_gone(config: &Config) -> bool {
+    let folder = config.control.as_deref().and_then(Path::parent);
+    let connected = folder.map(connect);
+    matches!(connected, Some(Err(why)) if why.kind() == io::ErrorKind::ConnectionRefused)
+}
+
 /// No read takes longer than this.
 pub(super) fn wait_for_answers(socket: &OwnedFd, time: Duration) {
     let time = libc::timeval {

@@ -32,7 +32,7 @@ mod whose;
 pub use collector::{Collector, Outcome};
 #[cfg(feature = "inject")]
 pub(crate) use join::tell_left_out;
-pub(crate) use join::{ask_to_keep, dump, join};
+pub(crate) use join::{ask_to_keep, dump, is_gone, join};
 pub use keeper::Keeper;
 pub(crate) use names::Names;
 pub use recover::Recovered;

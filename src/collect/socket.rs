@@ -62,6 +62,10 @@ fn receive(socket: OwnedFd) -> io::Result<Peer> {
     // It has sent before it went on; should it be somebody else, it is not waited for.
     wait_for_answers(&socket, Duration::from_secs(1));
     let (message, file) = letter::receive(socket.as_fd())?;
+    if message.is_empty() {
+        // It only wanted to know whether anybody is there.
+        return Err(io::ErrorKind::ConnectionAborted.into());
+    }
     // Of a library of another release.
     let (subject, facts) = letter::read(&message).ok_or(io::ErrorKind::Unsupported)?;
     Ok(Peer { socket, pid: pid as u32, uid, subject, facts, file })

@@ -51,10 +51,20 @@ pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> 
         shared.set_paused(true);
     }
     if let Some(arena) = queue::arena() {
-        flushes::answer_to(arena.flushes());
+        flushes::answer_to(arena.flushes(), nobody_reads);
     }
     sources::start(&shared.config);
     Ok(Recording { pid: std::process::id(), shared })
+}
+
+/// Whether `kymo` was killed: then nothing is recorded any more.
+fn nobody_reads() -> bool {
+    let running = active().filter(|_| is_joined());
+    let gone = running.is_some_and(|shared| crate::collect::is_gone(&shared.config));
+    if let (true, Some(arena)) = (gone, queue::arena()) {
+        arena.close();
+    }
+    gone
 }
 
 /// Has `kymo` write everything that was recorded so far; returns whether it has.

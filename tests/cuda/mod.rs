@@ -3,6 +3,8 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
+#[path = "../children/mod.rs"]
+mod children;
 #[path = "../../backends/tests/fakes/mod.rs"]
 pub(crate) mod fakes;
 #[path = "../kymo/mod.rs"]
@@ -17,6 +19,7 @@ use judge::Trace;
 use kymograph_protos::perfetto;
 use prost::Message as _;
 
+use children::Guarded;
 use fakes::Machine;
 use perfetto::trace_packet::Data;
 
@@ -79,6 +82,30 @@ pub(crate) fn record_until_killed(machine: &Machine, script: &str, bytes: u64) -
     // SAFETY: a child of our child, which nobody has waited for yet.
     assert_eq!(unsafe { libc::kill(program, libc::SIGKILL) }, 0);
     Recorded::read(kymo.wait_with_output().unwrap(), folder)
+}
+
+/// Records the fake program until the file has this many bytes; then its `kymo` is killed. Whether
+/// our thread that reads CUPTI's buffers ends, and the program goes on.
+pub(crate) fn is_left_when_kymo_is_killed(machine: &Machine, script: &str, bytes: u64) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.pftrace");
+    let mut command = kymo_record(machine, &path);
+    command.arg("--quiet").arg("--").arg(machine.program()).arg(machine.script(script));
+    let mut kymo = Guarded::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    until(|| std::fs::metadata(&path).map_or(0, |file| file.len()) >= bytes);
+    let children = format!("/proc/{0}/task/{0}/children", kymo.id());
+    let program: u32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    let threads = || {
+        let tasks = std::fs::read_dir(format!("/proc/{program}/task")).unwrap();
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        tasks.filter_map(|task| name(task.unwrap()).ok()).collect::<Vec<_>>()
+    };
+    let ours = || threads().iter().any(|name| name.starts_with("kymograph"));
+    assert!(ours(), "{:?}", threads());
+    kymo.kill().unwrap();
+    kymo.wait().unwrap();
+    until(|| !ours());
+    !threads().is_empty()
 }
 
 /// Records the fake program, which goes on until the file has so many rounds of samples of

@@ -264,7 +264,9 @@ impl Worker {
 
     /// In the thread: whether it shall end.
     pub(crate) fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Acquire) || flushes::asked().is_some_and(Flushes::is_stopped)
+        let asked = flushes::asked();
+        asked.into_iter().for_each(Flushes::look_for_reader);
+        self.stop.load(Ordering::Acquire) || asked.is_some_and(Flushes::is_stopped)
     }
 
     /// In the thread: the flush that is wanted, if one is. To be answered with
