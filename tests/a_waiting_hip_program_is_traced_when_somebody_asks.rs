@@ -48,7 +48,7 @@ fn twice() {
         machine.prepare(&mut command);
         command.arg(fakes::example("fake_cuda_program")).arg("--hip");
         command.arg(machine.script(script));
-        let mut kymo = command.spawn().unwrap();
+        let mut kymo = kymo::Guarded::start(&mut command);
         let deadline = Instant::now() + Duration::from_secs(60);
         for name in ["first.pftrace", "second.pftrace"] {
             // On a busy machine the program need not have run while it was recorded.

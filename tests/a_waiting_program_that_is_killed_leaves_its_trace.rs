@@ -3,7 +3,6 @@
 //!
 //! A few kills here; `tests/kill_a_thousand` does them all and prints the figures.
 
-mod children;
 mod control;
 mod guest;
 mod kymo;
@@ -14,10 +13,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use children::Guarded;
 use control::{PATIENCE, Place};
 use guest::Guest;
 use judge::Trace;
+use kymo::Guarded;
 
 /// Kills of each kind where the environment does not say how many.
 const KILLS: u32 = 1;

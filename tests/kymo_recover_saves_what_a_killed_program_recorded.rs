@@ -7,10 +7,11 @@ mod native;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use judge::Trace;
+use kymo::Guarded;
 
 /// A file of 16 MiB.
 const SMALL: &str = "64K\nBUFFER=1M";
@@ -59,7 +60,7 @@ impl Program {
 
     /// Runs it until each thread has recorded so much, and kills it a moment later.
     fn kill(&self, output: &str, recover: &str, pops: u64, moment: Duration) -> [[u64; 2]; 2] {
-        let mut child: Child = self.command(output, recover, 0).spawn().unwrap();
+        let mut child = Guarded::start(&mut self.command(output, recover, 0));
         let began = Instant::now();
         while self.counts().iter().any(|[_, popped]| *popped < pops) {
             assert!(child.try_wait().unwrap().is_none(), "it has ended");

@@ -9,11 +9,12 @@ mod kymo;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use guest::Guest;
 use judge::Trace;
+use kymo::Guarded;
 
 /// Kills of each kind where the environment does not say how many.
 const KILLS: u32 = 2;
@@ -31,7 +32,7 @@ struct Line {
 
 /// The program, which runs under `kymo`.
 struct Run {
-    kymo: Child,
+    kymo: Guarded,
     counts: File,
     lines: usize,
 }
@@ -48,7 +49,7 @@ impl Run {
         command.args([processes.to_string(), threads.to_string()]);
         kymo::heed_signals(&mut command);
         guest::without_core_files(&mut command);
-        let kymo = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let kymo = Guarded::start(command.stdin(Stdio::null()).stderr(Stdio::piped()));
         Run { kymo, counts: file, lines: processes * threads }
     }
 
@@ -92,7 +93,7 @@ impl Run {
 
     /// What `kymo` said.
     fn end(self) -> String {
-        let output = self.kymo.wait_with_output().unwrap();
+        let output = self.kymo.wait_with_output();
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 }

@@ -5,12 +5,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use judge::Trace;
 
-use crate::kymo;
+use crate::kymo::{self, Guarded};
 
 /// Longer than anything takes on a machine that is busy with other things.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -127,7 +127,7 @@ pub(crate) fn fact(trace: &Trace, key: &str) -> i64 {
 /// A running program.
 pub(crate) struct Program {
     /// The `kymo` around it.
-    child: Child,
+    child: Guarded,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     pub(crate) pid: u32,
@@ -136,7 +136,7 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn start(mut command: Command) -> Program {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = Guarded::start(&mut command);
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let mut program = Program { child, stdin, stdout, pid: 0 };
@@ -177,8 +177,11 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Ends with its standard input, also when a test has failed.
+        // Ends with its standard input, unless that is what failed.
         drop(self.stdin.take());
+        if std::thread::panicking() {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }

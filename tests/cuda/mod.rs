@@ -3,8 +3,6 @@
 // Each test file uses some of it.
 #![allow(dead_code)]
 
-#[path = "../children/mod.rs"]
-mod children;
 #[path = "../../backends/tests/fakes/mod.rs"]
 pub(crate) mod fakes;
 #[path = "../kymo/mod.rs"]
@@ -19,8 +17,8 @@ use judge::Trace;
 use kymograph_protos::perfetto;
 use prost::Message as _;
 
-use children::Guarded;
 use fakes::Machine;
+use kymo::Guarded;
 use perfetto::trace_packet::Data;
 
 /// Slices with the number of the thread that they are of. Those that cross others are on a
