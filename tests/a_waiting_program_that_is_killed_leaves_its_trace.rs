@@ -142,6 +142,6 @@ fn what_it_kept_no_more_is_said() {
     assert_eq!(unsafe { libc::kill(counts(&counts_of).0 as i32, libc::SIGKILL) }, 0);
     let said = kymo.wait_with_output();
     let said = String::from_utf8_lossy(&said.stderr);
-    assert!(said.contains("ends with its last flush"), "{said}");
+    assert!(said.contains("up to its last flush"), "{said}");
     Trace::open(&output).assert_clean();
 }

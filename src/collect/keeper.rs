@@ -177,7 +177,7 @@ impl Kept {
         let how = ending.cut_short().unwrap_or_default();
         let of = format!("process {pid} ended while it was recorded ({how})");
         let (text, is_bad) = match recovered.write_over(&output, ending) {
-            Ok(None) => return None,
+            Ok(None) if is_whole => return None,
             Ok(Some(summary)) if is_whole => (
                 format!(
                     "{of}: {shown} has all of it, {} events, {} lost",
@@ -185,16 +185,15 @@ impl Kept {
                 ),
                 summary.lost > 0,
             ),
-            Ok(Some(summary)) => (
-                format!(
-                    "{of}: {shown} ends with its last flush, and the {} \
-                     events that came later are in {}; what was read and not written yet, of \
-                     less than one flush interval, is lost",
-                    summary.events,
-                    beside(&output).display()
-                ),
-                true,
-            ),
+            Ok(rest) => {
+                let rest = rest.map_or(String::new(), |summary| {
+                    let beside = beside(&output);
+                    format!(", and {} that came later are in {}", summary.events, beside.display())
+                });
+                let why = "what the program had read, and not written yet, of one flush interval \
+                           at most, is lost; a larger BUFFER keeps more";
+                (format!("{of}: {shown} has the events up to its last flush{rest}; {why}"), true)
+            }
             Err(error) => (format!("{of}: {shown} cannot be finished: {error}"), true),
         };
         Some(Said { text, is_bad })
