@@ -90,7 +90,7 @@ fn start_once() {
     if collect::join(&config) {
         if let Ok(recording) = recording::joined::start(config, recording::Window::all()) {
             // It ends with the process.
-            std::mem::forget(recording);
+            recording.keep();
             torch::state_facts();
         }
         return;
