@@ -61,23 +61,51 @@ pub(crate) unsafe fn event<'a>(
     if event.color_type == sys::COLOR_ARGB {
         args.unsigned(session.key(&args::COLOR), event.color.into());
     }
-    // SAFETY: the message is of its type.
-    let name = unsafe { message(session, category, event.message_type, event.message) };
     if event.payload_type == sys::PAYLOAD_EXT {
-        let list = std::ptr::with_exposed_provenance::<PayloadData>(event.payload as usize);
-        let count = usize::try_from(event.reserved).unwrap_or(0);
-        // SAFETY: an event of this type points to that many payloads.
-        let other = unsafe { payload::read(session, category, list, count, args) };
-        // What is given later wins, says the payload extension.
-        return other.unwrap_or(name);
+        // SAFETY: the caller's promise.
+        return unsafe { extended(session, category, &event, args) };
     }
     if let Some((ty, bits)) = value(event.payload_type, event.payload) {
         args.add(session.key(&args::PAYLOAD), ty, bits);
     }
-    if event.message_type != sys::MESSAGE_REGISTERED && traceme::may_be(name.bytes()) {
-        return traceme::take_apart(session, args, name);
+    // The result is made last, where it is to be: copying what was just written costs more
+    // than all the rest.
+    if event.message_type == sys::MESSAGE_ASCII {
+        let text = std::ptr::with_exposed_provenance::<c_char>(event.message as usize);
+        // SAFETY: the message is of its type.
+        let text = unsafe { ascii(text) };
+        if traceme::may_be(text) {
+            return traceme::take_apart(session, args, Text::Borrowed(text));
+        }
+        return Text::Borrowed(text);
     }
-    name
+    // SAFETY: as above.
+    let name = || unsafe { message(session, category, event.message_type, event.message) };
+    if event.message_type == sys::MESSAGE_WIDE {
+        return traceme::take_apart(session, args, name());
+    }
+    name()
+}
+
+/// As [`event`], of one with payloads of the extension.
+///
+/// # Safety
+/// As for [`event`].
+#[inline(never)]
+unsafe fn extended<'a>(
+    session: &Session,
+    category: StrId,
+    event: &EventAttributes,
+    args: &mut Args,
+) -> Text<'a> {
+    let list = std::ptr::with_exposed_provenance::<PayloadData>(event.payload as usize);
+    let count = usize::try_from(event.reserved).unwrap_or(0);
+    // SAFETY: an event of this type points to that many payloads.
+    let other = unsafe { payload::read(session, category, list, count, args) };
+    // What is given later wins, says the payload extension.
+    // SAFETY: the message is of its type.
+    other
+        .unwrap_or_else(|| unsafe { message(session, category, event.message_type, event.message) })
 }
 
 /// The plain payload of an event. (Little-endian: the lower half of the union is first.)

@@ -27,6 +27,8 @@ static CATEGORIES: Map = Map::new();
 struct Registered {
     category: StrId,
     text: Interned,
+    /// Whether it carries no arguments.
+    is_plain: bool,
 }
 
 /// Upper halves of handles ("KD", "KS"): an index alone would look like a small number
@@ -90,7 +92,8 @@ fn register(domain: Domain, text: &[u8]) -> StringHandle {
     // Programs register a handful of strings, or the same ones in a loop by mistake. Look
     // for it, but not among thousands.
     let found = STRINGS.find_recent(64, known);
-    let new = || STRINGS.push(Registered { category, text: Interned::new(text)? });
+    let is_plain = !traceme::may_be(text);
+    let new = || STRINGS.push(Registered { category, text: Interned::new(text)?, is_plain });
     handle(STRING_TAG, found.or_else(new))
 }
 
@@ -113,7 +116,7 @@ pub(crate) fn registered(
     };
     // Its id is for the domain it was registered in; it should not be used in another.
     // One that carries arguments is taken apart by its text.
-    if found.category == category && !traceme::may_be(found.text.text()) {
+    if found.category == category && found.is_plain {
         let site = found.text.id(session, category);
         if !site.is_none() {
             return Text::Site(site);
