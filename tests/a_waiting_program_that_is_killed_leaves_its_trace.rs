@@ -91,7 +91,8 @@ fn survives(signal: i32, name: &str, output: &str) {
     let mut recorded = 0;
     for n in 0..kills {
         let place = Place::new();
-        let (kymo, counts_of) = start(&place, &program, &[]);
+        // Enough for a machine that lets the program run for a while, and nothing else.
+        let (kymo, counts_of) = start(&place, &program, &["--set", "BUFFER=256M"]);
         let pid = counts(&counts_of).0.to_string();
         if n % 2 == 0 {
             // What was recorded before, and is finished, is none of it.

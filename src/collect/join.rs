@@ -132,11 +132,13 @@ pub(crate) fn ask_to_keep(
     )
 }
 
-/// Whether the `kymo` that `config` names is dead: nobody listens at its socket.
+/// Whether the `kymo` that `config` names, which has not moved for a while, is dead: nobody listens
+/// at its socket, or another one has removed what it left.
 pub(crate) fn is_gone(config: &Config) -> bool {
     let folder = config.control.as_deref().and_then(Path::parent);
-    let connected = folder.map(connect);
-    matches!(connected, Some(Err(why)) if why.kind() == io::ErrorKind::ConnectionRefused)
+    let why = folder.and_then(|folder| connect(folder).err());
+    let gone = [io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound];
+    why.is_some_and(|why| gone.contains(&why.kind()))
 }
 
 /// No read takes longer than this.
