@@ -19,9 +19,11 @@ pub(super) fn find(pid: u32, parent: u32, forked: (u64, u64)) -> Option<u32> {
     if fits && is_last(pid, pid) || started == 0 && exists(pid) {
         return Some(pid);
     }
-    // Who has lost its parent has another one now.
-    let children = children(parent).unwrap_or_else(all);
-    children.into_iter().find(|child| is_last(*child, pid))
+    if let Some(children) = children(parent) {
+        return children.into_iter().find(|child| is_last(*child, pid));
+    }
+    // Who has lost its parent has another one now. The process with this very number is too old.
+    all().into_iter().find(|process| *process != pid && is_last(*process, pid))
 }
 
 /// When a process started; 0 if there is none.
