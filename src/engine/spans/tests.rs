@@ -226,6 +226,7 @@ fn threads_that_come_and_go_leave_nothing_behind() {
 #[test]
 fn work_for_another_thread() {
     let (mut spans, mut main, mut other) = (spans(), 0, 0);
+    spans.gradients_of(0);
     let none = StrId::NONE;
     let begin = |spans: &mut Spans, line: &mut u32, name, time, is_main| {
         assert!(spans.begin(line, StrId(name), None, none, (time, is_main)));
@@ -314,13 +315,18 @@ fn wholes_have_a_bound() {
 
 /// Steps of a training, whose gradients another thread computes: a forward and a backward range
 /// of the main thread each, with a launch of its own in the forward range.
-fn main_step(spans: &mut Spans, main: &mut u32, step: u64, now: u64) {
+fn main_step(spans: &mut Spans, main: &mut u32, step: u64) {
+    step_of(spans, main, step, true);
+}
+
+/// The same of any thread.
+fn step_of(spans: &mut Spans, line: &mut u32, step: u64, is_main: bool) {
     let (none, at) = (StrId::NONE, step * 100);
-    assert!(spans.begin(main, StrId(1), None, none, (at, true)));
-    spans.launch(*main, step * 2, (at + 10, false), now);
-    spans.end(*main, none, at + 20);
-    assert!(spans.begin(main, StrId(2), None, none, (at + 30, true)));
-    spans.end(*main, none, at + 50);
+    assert!(spans.begin(line, StrId(1), None, none, (at, is_main)));
+    spans.launch(*line, step * 2, (at + 10, false), 0);
+    spans.end(*line, none, at + 20);
+    assert!(spans.begin(line, StrId(2), None, none, (at + 30, is_main)));
+    spans.end(*line, none, at + 50);
 }
 
 /// The launch of the other thread, in the backward range.
@@ -344,9 +350,9 @@ fn worked_steps(spans: &mut Spans, steps: std::ops::Range<u64>) -> Vec<String> {
 fn work_for_another_thread_that_is_read_later() {
     let (mut spans, mut main) = (spans(), 0);
     (1..5).for_each(|step| gradient_step(&mut spans, step, 0));
-    (1..3).for_each(|step| main_step(&mut spans, &mut main, step, 0));
+    (1..3).for_each(|step| main_step(&mut spans, &mut main, step));
     (5..9).for_each(|step| gradient_step(&mut spans, step, 0));
-    (3..9).for_each(|step| main_step(&mut spans, &mut main, step, 0));
+    (3..9).for_each(|step| main_step(&mut spans, &mut main, step));
     let expected = worked_steps(&mut spans, 1..9);
     assert_eq!(settle(&mut spans, 0, true), expected);
     assert_eq!((spans.without_work, spans.unfollowed, spans.moved), (0, 0, 0));
@@ -357,10 +363,11 @@ fn work_for_another_thread_that_is_read_later() {
 fn the_main_thread_waits_for_queues_that_are_not_read_up() {
     for gradients_first in [true, false] {
         let (mut spans, mut main) = (spans(), 0);
+        spans.gradients_of(0);
         let mut first = |spans: &mut Spans, first: bool| {
             let mut step = |step| match first == gradients_first {
                 true => gradient_step(spans, step, 0),
-                false => main_step(spans, &mut main, step, 0),
+                false => main_step(spans, &mut main, step),
             };
             (1..9).for_each(&mut step);
         };
@@ -377,9 +384,10 @@ fn the_main_thread_waits_for_queues_that_are_not_read_up() {
 #[test]
 fn launches_that_are_read_too_late_are_counted_and_not_shown_elsewhere() {
     let (mut spans, mut main) = (spans(), 0);
+    spans.gradients_of(0);
     let none = StrId::NONE;
     assert!(spans.begin(&mut main, StrId(3), None, none, (0, true)));
-    main_step(&mut spans, &mut main, 1, 0);
+    main_step(&mut spans, &mut main, 1);
     assert!(spans.begin(&mut main, StrId(4), None, none, (200, true)));
     let _ = worked_steps(&mut spans, 1..2);
     assert_eq!(settle(&mut spans, 9 * SECOND, false), ["+3 20 q7", "+1 20 q7", "-1 25 q7"]);
@@ -397,9 +405,173 @@ fn ranges_that_are_too_deep_are_counted() {
     assert_eq!(spans.too_deep, 1);
 }
 
-/// What is launched for the main thread is none of the thread's that gets its line.
+/// A thread that waits for gradients need not be the main one: whoever has a range open then.
 #[test]
-fn the_line_of_the_main_thread_is_given_to_others() {
+fn work_for_a_thread_that_is_not_the_main_one() {
+    for gradients_first in [true, false] {
+        let (mut spans, mut line) = (spans(), 0);
+        spans.gradients_of(0);
+        let mut steps = |spans: &mut Spans, gradients: bool| match gradients {
+            true => (1..4).for_each(|step| gradient_step(spans, step, 0)),
+            false => (1..4).for_each(|step| step_of(spans, &mut line, step, false)),
+        };
+        steps(&mut spans, gradients_first);
+        steps(&mut spans, !gradients_first);
+        let expected = worked_steps(&mut spans, 1..4);
+        assert_eq!(settle(&mut spans, 9 * SECOND, false), expected);
+        assert_eq!((spans.unfollowed, spans.ambiguous), (0, 0));
+    }
+}
+
+/// A thread that trains: its line, and the queue that it uses.
+struct Trainer {
+    line: u32,
+    queue: u32,
+}
+
+impl Trainer {
+    fn on(queue: u32) -> Trainer {
+        Trainer { line: 0, queue }
+    }
+
+    /// A range, with a launch in it.
+    fn range(&mut self, spans: &mut Spans, name: u32, (since, until): (u64, u64), launch: u64) {
+        assert!(spans.begin(&mut self.line, StrId(name), None, StrId::NONE, (since, false)));
+        self.launch(spans, launch, since + 1, false);
+        spans.end(self.line, StrId::NONE, until);
+    }
+
+    fn launch(&self, spans: &mut Spans, launch: u64, time: u64, gradients: bool) {
+        let line = if gradients { 0 } else { self.line };
+        spans.launch(line, launch, (time, gradients), 0);
+        spans.work(launch, self.queue, (launch * 10, launch * 10 + 5), 0);
+    }
+}
+
+/// Several threads train at once: each on a queue of its own.
+#[test]
+fn trainers_are_told_apart_by_their_queues() {
+    let mut spans = spans();
+    let (mut one, mut two) = (Trainer::on(5), Trainer::on(6));
+    spans.gradients_of(0);
+    one.range(&mut spans, 1, (10, 50), 10);
+    two.range(&mut spans, 2, (20, 60), 20);
+    two.launch(&mut spans, 21, 30, true);
+    one.launch(&mut spans, 11, 31, true);
+    two.launch(&mut spans, 22, 32, true);
+    // That of a collective runs where neither launches.
+    Trainer::on(9).launch(&mut spans, 30, 33, true);
+    let expected = ["+1 100 q5", "-1 115 q5", "+2 200 q6", "-2 225 q6"];
+    assert_eq!(settle(&mut spans, 9 * SECOND, false), expected);
+    assert_eq!((spans.unfollowed, spans.ambiguous), (0, 1));
+}
+
+/// The main thread has made the model, and waits for the one that trains it.
+#[test]
+fn the_last_one_to_launch_calls_for_gradients() {
+    let mut spans = spans();
+    let (mut main, mut trainer) = (Trainer::on(5), Trainer::on(5));
+    spans.gradients_of(0);
+    assert!(spans.begin(&mut main.line, StrId(1), None, StrId::NONE, (0, true)));
+    main.launch(&mut spans, 1, 1, false);
+    for step in 1..4 {
+        let at = step * 100;
+        trainer.range(&mut spans, 2, (at, at + 50), step * 10);
+        trainer.launch(&mut spans, step * 10 + 1, at + 10, true);
+        trainer.launch(&mut spans, step * 10 + 2, at + 20, true);
+    }
+    // That of a collective runs on a queue of its own.
+    Trainer::on(9).launch(&mut spans, 33, 330, true);
+    spans.end(main.line, StrId::NONE, 1000);
+    let expected = [
+        "+1 10 q5",
+        "-1 15 q5",
+        "+2 100 q5",
+        "-2 125 q5",
+        "+2 200 q5",
+        "-2 225 q5",
+        "+2 300 q5",
+        "+2 330 q9",
+        "-2 325 q5",
+        "-2 335 q9",
+    ];
+    assert_eq!(settle(&mut spans, 9 * SECOND, false), expected);
+    assert_eq!((spans.unfollowed, spans.ambiguous), (0, 0));
+}
+
+/// Of two threads with one queue, one that launches all the time does not wait.
+#[test]
+fn what_may_be_for_several_is_shown_for_none() {
+    let mut spans = spans();
+    let (mut one, mut two) = (Trainer::on(5), Trainer::on(5));
+    spans.gradients_of(0);
+    one.range(&mut spans, 1, (10, 90), 1);
+    one.launch(&mut spans, 2, 20, true);
+    assert!(spans.begin(&mut two.line, StrId(2), None, StrId::NONE, (30, false)));
+    two.launch(&mut spans, 3, 31, false);
+    one.launch(&mut spans, 4, 40, true);
+    two.launch(&mut spans, 5, 41, false);
+    // From here on both may wait.
+    one.launch(&mut spans, 6, 50, true);
+    one.launch(&mut spans, 7, 60, true);
+    spans.end(two.line, StrId::NONE, 95);
+    let expected = ["+1 10 q5", "+2 30 q5", "-1 45 q5", "-2 55 q5"];
+    let mut settled = settle(&mut spans, 9 * SECOND, false);
+    settled.sort_by_key(|edge| edge[3..5].trim().parse::<u64>().unwrap());
+    assert_eq!(settled, expected);
+    assert_eq!((spans.unfollowed, spans.ambiguous), (0, 2));
+}
+
+/// A thread that only has ranges does not train, if others launch that have none.
+#[test]
+fn a_thread_that_launches_nothing_does_not_wait_for_gradients() {
+    let (mut spans, mut server) = (spans(), 0);
+    assert!(spans.begin(&mut server, StrId(1), None, StrId::NONE, (10, true)));
+    spans.launch(0, 1, (20, false), 0);
+    spans.launch(0, 2, (30, true), 0);
+    spans.end(server, StrId::NONE, 40);
+    (1..3).for_each(|launch| spans.work(launch, 7, (launch * 10, launch * 10 + 5), 0));
+    assert!(settle(&mut spans, 9 * SECOND, false).is_empty());
+    assert_eq!((spans.unfollowed, spans.ambiguous, spans.active), (0, 1, false));
+}
+
+/// While it is not known where a launch ran, all wait that it may be for.
+#[test]
+fn lines_wait_for_what_tells_trainers_apart() {
+    let mut spans = spans();
+    let (mut one, mut two) = (Trainer::on(5), Trainer::on(6));
+    spans.gradients_of(0);
+    one.range(&mut spans, 1, (10, 50), 10);
+    two.range(&mut spans, 2, (20, 60), 20);
+    spans.launch(0, 11, (30, true), 0);
+    assert_eq!(settle(&mut spans, 2 * SECOND, false), ["+1 100 q5", "+2 200 q6"]);
+    spans.work(11, 5, (110, 115), 2 * SECOND);
+    assert_eq!(settle(&mut spans, 4 * SECOND, false), ["-1 115 q5", "-2 205 q6"]);
+}
+
+/// However many launches there are of which nothing is known.
+#[test]
+fn launches_for_others_are_bounded() {
+    let (mut spans, mut one, mut two) = (spans(), 0, 0);
+    for line in [&mut one, &mut two] {
+        begin(&mut spans, line, 1);
+    }
+    let launches = MOST_WAITING as u64 * 3;
+    for launch in 0..launches {
+        spans.launch(0, launch, (launch, true), 0);
+        if launch % 1000 == 0 {
+            settle(&mut spans, 0, false);
+        }
+    }
+    assert!(spans.waiting.len() <= MOST_WAITING);
+    settle(&mut spans, 0, true);
+    assert!(spans.waiting.is_empty() && spans.gradients.is_empty());
+    assert_eq!(spans.ambiguous, launches);
+}
+
+/// What is launched for others is for nobody who has no range open then.
+#[test]
+fn the_line_of_a_thread_that_ended_is_given_to_others() {
     let (mut spans, mut main, mut other) = (spans(), 0, 0);
     let none = StrId::NONE;
     assert!(spans.begin(&mut main, StrId(1), None, none, (0, true)));
@@ -407,7 +579,8 @@ fn the_line_of_the_main_thread_is_given_to_others() {
     settle(&mut spans, 2 * SECOND, false);
     spans.thread_ended(main);
     assert!(spans.begin(&mut other, StrId(2), None, none, (20, false)));
-    spans.launch(0, 7, (30, true), 0);
+    assert_eq!(main, other);
+    spans.launch(0, 7, (15, true), 0);
     spans.work(7, 5, (100, 200), 0);
     assert!(settle(&mut spans, 0, true).is_empty());
 }
