@@ -35,10 +35,12 @@ use std::collections::HashMap;
 use kymograph_protos::StrId;
 use kymograph_protos::packet::Name;
 
+mod early;
 mod gradients;
 mod line;
 mod whole;
 
+use early::Early;
 use gradients::Gradients;
 pub use gradients::computes_gradients;
 use line::{Line, Range, Step, Track, Work, track};
@@ -47,8 +49,6 @@ use whole::Wholes;
 
 /// Launches that may wait, in all lines.
 const MOST_WAITING: usize = 1 << 17;
-/// Activities whose launch is still in its thread's queue, for each half of [`EARLY_NANOS`].
-const MOST_EARLY: usize = 1 << 16;
 /// Ranges in each other that are shown.
 const DEEPEST: usize = 200;
 /// How long nothing new is heard of a launch before it counts as done: it may be of a graph,
@@ -57,8 +57,6 @@ const QUIET_NANOS: u64 = 1_000_000_000;
 /// How long a launch may be silent when later ones of its thread are not. Longer than
 /// collectives usually wait for each other.
 const SILENT_NANOS: u64 = 10_000_000_000;
-/// How long an activity waits for its launch to be read, at least.
-const EARLY_NANOS: u64 = 500_000_000;
 /// How long lines wait for what other threads launched for them.
 const ADOPTED_NANOS: u64 = 1_000_000_000;
 /// Ranges and launches that wait so: of a line, and of all.
@@ -72,7 +70,7 @@ const ADOPTED: u64 = 1 << 63;
 pub struct Spans {
     /// `gpu_user_annotation`; none: nothing is shown.
     category: StrId,
-    /// Whether any range is open or any line waits: otherwise work is not looked at.
+    /// Whether any range is open or any line waits: otherwise work is only put down.
     active: bool,
     /// By their number less one; and the numbers of those that are free.
     lines: Vec<Line>,
@@ -81,9 +79,8 @@ pub struct Spans {
     gradients: Gradients,
     waiting: HashMap<u64, Launch>,
     launches: u64,
-    /// Work without a known launch, the newer half first.
-    early: [HashMap<u64, Work>; 2],
-    early_since: u64,
+    /// Work without a known launch.
+    early: Early,
     ended: Wholes,
     /// Launches in ranges of which nothing was seen.
     pub without_work: u64,
@@ -175,12 +172,18 @@ impl Spans {
             self.last_line += 1;
             line.serial = self.last_line;
         }
-        self.active = true;
         line.main |= main;
         line.depth += 1;
         let range = Range { begun: line.own(time), site, bytes, side, queues: Vec::new() };
         line.put(range.begun, Step::Begin(range));
+        self.activate();
         true
+    }
+
+    fn activate(&mut self) {
+        if !std::mem::replace(&mut self.active, true) {
+            self.early.look_up();
+        }
     }
 
     fn new_line(&mut self) -> u32 {
@@ -231,16 +234,15 @@ impl Spans {
             self.unfollowed += 1;
             return;
         }
-        let mut work = Work::default();
-        for early in &mut self.early {
-            early.remove(&correlation).iter().flat_map(Work::all).for_each(|part| work.add(part));
+        if adopt {
+            self.activate();
         }
+        let work = self.early.take(correlation);
         if own {
             let time = self.lines[line as usize - 1].own(time);
             self.wait_for(line, correlation, (time, work.clone()), now);
         }
         if adopt {
-            self.active = true;
             let number = correlation | ADOPTED;
             self.waiting.insert(number, Launch { line: 0, number: 0, since: now, work });
             self.gradients.put(time, number);
@@ -261,13 +263,15 @@ impl Spans {
     /// A queue worked for a launch.
     #[inline]
     pub fn work(&mut self, correlation: u64, queue: u32, times: (u64, u64), now: u64) {
+        let part = (queue, times.0, times.1);
         if self.active {
-            let part = (queue, times.0, times.1);
             let own = self.heard(correlation, part, now);
             let adopted = self.gradients.seen && self.heard(correlation | ADOPTED, part, now);
-            if !own && !adopted && self.early[0].len() < MOST_EARLY {
-                self.early[0].entry(correlation).or_default().add(part);
+            if !own && !adopted {
+                self.early.add(correlation, part);
             }
+        } else if !self.category.is_none() {
+            self.early.put_down(correlation, part);
         }
     }
 
@@ -314,16 +318,14 @@ impl Spans {
 
     /// Goes over what needs to wait no longer.
     pub fn settle(&mut self, now: u64, known: Known, mut write: impl FnMut(Told<'_>)) {
+        // A launch that lies in a queue still is no reason to forget what it led to.
+        if known != Known::Part {
+            self.early.age(now);
+        }
         if !self.active {
             return;
         }
         let all = known == Known::All;
-        // A launch that lies in a queue still is no reason to forget what it led to.
-        if known != Known::Part && now.saturating_sub(self.early_since) >= EARLY_NANOS {
-            self.early_since = now;
-            self.early.swap(0, 1);
-            self.early[0].clear();
-        }
         let most = self.most_expecting();
         let mut lines = std::mem::take(&mut self.lines);
         let until = match known {

@@ -104,6 +104,27 @@ fn work_may_be_read_before_its_launch_and_of_graphs_in_parts() {
     assert_eq!(settle(&mut spans, SECOND * 2, false), ["+1 50 q7", "-1 310 q7"]);
 }
 
+/// Queues of devices are read first: of a short program, all that they have.
+#[test]
+fn work_may_be_read_before_there_are_ranges() {
+    let (mut spans, mut line) = (spans(), 0);
+    for n in 0..3 {
+        spans.work(n, 7, (n * 100, n * 100 + 50), 0);
+    }
+    for n in 0..3 {
+        begin(&mut spans, &mut line, 1);
+        spans.launch(line, n, (0, false), 0);
+        spans.end(line, StrId::NONE, 0);
+    }
+    let expected = ["+1 0 q7", "-1 50 q7", "+1 100 q7", "-1 150 q7", "+1 200 q7", "-1 250 q7"];
+    assert_eq!(settle(&mut spans, 0, true), expected);
+    assert_eq!(spans.without_work, 0);
+    // What nobody asks for is forgotten.
+    spans.work(9, 7, (1, 2), SECOND);
+    (2..4).for_each(|second| drop(settle(&mut spans, second * SECOND, false)));
+    assert_eq!(spans.early.len(), 0);
+}
+
 #[test]
 fn a_launch_without_work_holds_the_others_up_only_for_a_while() {
     let (mut spans, mut line) = (spans(), 0);
@@ -160,7 +181,7 @@ fn memory_is_bounded() {
         spans.work(launches + n, 7, (1, 2), 0);
         spans.launch(line, n, (0, false), 0);
     }
-    assert!(spans.early[0].len() <= MOST_EARLY && spans.waiting.len() <= MOST_WAITING * 2);
+    assert!(spans.early.len() <= early::MOST && spans.waiting.len() <= MOST_WAITING * 2);
     settle(&mut spans, 0, false);
     assert!(spans.waiting.len() <= MOST_WAITING);
     settle(&mut spans, 0, true);
@@ -174,8 +195,7 @@ fn nothing_where_it_is_not_wanted_and_without_ranges() {
     assert!(!spans.begin(&mut line, StrId(1), None, StrId::NONE, (0, false)));
     let mut spans = Spans::new(StrId(1));
     spans.launch(0, 1, (0, false), 0);
-    spans.work(1, 7, (1, 2), 0);
-    assert!(spans.early[0].is_empty() && spans.waiting.is_empty());
+    assert!(spans.waiting.is_empty());
 }
 
 /// Where a file may begin in the middle: what is open there begins anew, as it began.
