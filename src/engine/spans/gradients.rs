@@ -249,3 +249,6 @@ pub(super) fn note(used: &mut Vec<(u32, u64)>, queue: u32, time: u64) {
         used.push((queue, time));
     }
 }
+
+#[cfg(test)]
+mod tests;
