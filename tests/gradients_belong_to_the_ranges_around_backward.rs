@@ -44,6 +44,21 @@ const START: &str = "start";
 
 /// A step on the main thread.
 fn program() {
+    record(step);
+}
+
+/// A step on a thread of its own, for which the main thread waits.
+fn program_that_trains_apart() {
+    record(|recording, start| {
+        let _job = scope!("job");
+        let trainer = std::thread::Builder::new().name("trainer".to_owned());
+        std::thread::scope(|threads| {
+            trainer.spawn_scoped(threads, || step(recording, start)).unwrap().join().unwrap();
+        });
+    });
+}
+
+fn record(work: impl FnOnce(&Recording, u64)) {
     let folder = child::folder();
     let recording = Recording::start(child::config(&folder, "t.pftrace")).unwrap();
     let gpu = Record { site: text("Testing GPU"), kind: Kind::Gpu as u8, ..Record::default() };
@@ -52,36 +67,38 @@ fn program() {
     assert!(recorder().push(queue, &[Extra::new(text("stream"), ArgType::U64, 7)]));
     let start = kymograph::clock::system(libc::CLOCK_BOOTTIME);
     std::fs::write(folder.join(START), start.to_string()).unwrap();
-    {
-        let _step = scope!("step");
-        {
-            let _forward = scope!("forward");
-            launch(1, "f", start);
-        }
-        {
-            let _backward = scope!("backward");
-            let autograd = std::thread::Builder::new().name("pt_autograd_0".to_owned());
-            let barrier = Arc::new(Barrier::new(2));
-            let known = Arc::clone(&barrier);
-            let gradients = autograd.spawn(move || {
-                instant!("here");
-                // Its name is looked at while it runs.
-                known.wait();
-                known.wait();
-                launch(2, "g", start + 2 * MILLI);
-                let _reduce = scope!("all_reduce");
-                launch(3, "h", start + 4 * MILLI);
-            });
-            barrier.wait();
-            assert!(recording.flush(Duration::from_secs(60)));
-            barrier.wait();
-            gradients.unwrap().join().unwrap();
-        }
-        // Others launch for themselves.
-        let other = std::thread::spawn(move || launch(4, "loader", start + 6 * MILLI));
-        other.join().unwrap();
-    }
+    work(&recording, start);
     assert_eq!(recording.stop().lost, 0);
+}
+
+fn step(recording: &Recording, start: u64) {
+    let _step = scope!("step");
+    {
+        let _forward = scope!("forward");
+        launch(1, "f", start);
+    }
+    {
+        let _backward = scope!("backward");
+        let autograd = std::thread::Builder::new().name("pt_autograd_0".to_owned());
+        let barrier = Arc::new(Barrier::new(2));
+        let known = Arc::clone(&barrier);
+        let gradients = autograd.spawn(move || {
+            instant!("here");
+            // Its name is looked at while it runs.
+            known.wait();
+            known.wait();
+            launch(2, "g", start + 2 * MILLI);
+            let _reduce = scope!("all_reduce");
+            launch(3, "h", start + 4 * MILLI);
+        });
+        barrier.wait();
+        assert!(recording.flush(Duration::from_secs(60)));
+        barrier.wait();
+        gradients.unwrap().join().unwrap();
+    }
+    // Others launch for themselves.
+    let other = std::thread::spawn(move || launch(4, "loader", start + 6 * MILLI));
+    other.join().unwrap();
 }
 
 /// Tests run on other threads; the only one of a forked child is its main thread.
@@ -98,14 +115,10 @@ fn on_a_main_thread(program: fn()) {
     assert_eq!((unsafe { libc::waitpid(child, &mut status, 0) }, status), (child, 0));
 }
 
-#[test]
-fn gradients_belong_to_the_ranges_around_backward() {
-    if child::part().is_some() {
-        return on_a_main_thread(program);
-    }
+/// When the ranges began and how long they took on the device.
+fn ranges(test: &str, part: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let test = "gradients_belong_to_the_ranges_around_backward";
-    assert!(child::run(test, "program", folder.path()).success());
+    assert!(child::run(test, part, folder.path()).success());
     let start = std::fs::read_to_string(folder.path().join(START)).unwrap();
     let trace = Trace::open(folder.path().join("t.pftrace"));
     trace.assert_clean();
@@ -114,12 +127,31 @@ fn gradients_belong_to_the_ranges_around_backward() {
          FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
          WHERE t.name = 'Stream 007 · annotations' ORDER BY s.ts, s.dur DESC"
     );
-    assert_eq!(
-        trace.table(&ranges),
-        "name        since  took\n\
-         step        0      5\n\
-         forward     0      1\n\
-         backward    2      3\n\
-         all_reduce  4      1\n"
-    );
+    trace.table(&ranges)
+}
+
+const EXPECTED: &str = "\
+    name        since  took\n\
+    step        0      5\n\
+    forward     0      1\n\
+    backward    2      3\n\
+    all_reduce  4      1\n";
+
+#[test]
+fn gradients_belong_to_the_ranges_around_backward() {
+    if child::part().is_some() {
+        return on_a_main_thread(program);
+    }
+    let test = "gradients_belong_to_the_ranges_around_backward";
+    assert_eq!(ranges(test, "program"), EXPECTED);
+}
+
+/// The main thread has a range open as well, and launches nothing.
+#[test]
+fn also_on_a_thread_that_is_not_the_main_one() {
+    if child::part().is_some() {
+        return on_a_main_thread(program_that_trains_apart);
+    }
+    let test = "also_on_a_thread_that_is_not_the_main_one";
+    assert_eq!(ranges(test, "program"), EXPECTED);
 }

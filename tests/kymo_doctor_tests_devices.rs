@@ -96,7 +96,7 @@ fn hip_on_two_devices() {
         let test = selftest("hip", |command| machine.prepare(command), "");
         test.passes(version);
         let said = "stream:P12ihipStream_t@";
-        assert!(test.report.contains(said) && test.report.contains(".sample.agent.1 = "));
+        assert!(test.report.contains(said) && test.report.contains(".sample.agent.0.1 = "));
     }
 }
 

@@ -20,6 +20,13 @@ impl Record {
         record
     }
 
+    /// As a library wrote it.
+    pub(crate) fn copied(kind: u32, bytes: &[u8]) -> Record {
+        let mut record = Record::sized(kind, bytes.len());
+        record.bytes[..bytes.len()].copy_from_slice(bytes);
+        record
+    }
+
     /// Of a kind that no version knows.
     pub(crate) fn unknown(kind: u32, size: usize) -> Record {
         let mut record = Record { bytes: [0xA5; MOST], size };

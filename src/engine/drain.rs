@@ -40,6 +40,7 @@ impl Engine {
         self.describe();
         let mut scratch = std::mem::take(&mut self.scratch);
         let pool = self.origin.pool.clone();
+        self.meet_all(&pool, 0);
         // What devices did comes first: the calls that asked for it were recorded sooner, so
         // whatever was written when the process is killed has them.
         for devices in [true, false] {
@@ -84,16 +85,7 @@ impl Engine {
     /// Empties one queue.
     fn lane(&mut self, pool: &Pool, index: u32, pass: Pass, scratch: &mut Vec<Slot>) {
         let index = index as usize;
-        if self.threads.len() <= index {
-            self.threads.resize_with(index + 1, || None);
-        }
-        let mut thread = match self.threads[index].take() {
-            Some(thread) => thread,
-            None => match Reader::open(pool, index as u32) {
-                Some(reader) => self.meet(reader),
-                None => return,
-            },
-        };
+        let Some(mut thread) = self.threads.get_mut(index).and_then(Option::take) else { return };
         let batch = self.flight.as_ref().map_or(BATCH, Flight::batch);
         // A thread that records as fast as it is drained must not keep the others waiting.
         let mut turn = match pass {
@@ -106,6 +98,7 @@ impl Engine {
             if !scratch.is_empty() {
                 self.shared.moves();
                 self.origin.learn_names();
+                self.meet_all(pool, self.threads.len());
             }
             let pass = if drained == Drained::Ended { Pass::Last } else { pass };
             thread.process(scratch, pass, &mut self.context());
@@ -139,6 +132,23 @@ impl Engine {
         self.out.len() >= self.flight.as_ref().map_or(FULL, Flight::full)
     }
 
+    /// Meets threads that recorded their first events, from this lane on. What one of them did
+    /// before what others recorded may belong to those ([`super::spans`]): it is known of before
+    /// their records are looked at.
+    fn meet_all(&mut self, pool: &Pool, from: usize) {
+        for index in from..pool.lanes_used() as usize {
+            if self.threads.len() <= index {
+                self.threads.resize_with(index + 1, || None);
+            }
+            if self.threads[index].is_none()
+                && let Some(reader) = Reader::open(pool, index as u32)
+            {
+                let thread = self.meet(reader);
+                self.threads[index] = Some(thread);
+            }
+        }
+    }
+
     /// A thread recorded its first event.
     fn meet(&mut self, reader: Reader) -> Thread {
         self.thread_count += 1;
@@ -150,6 +160,7 @@ impl Engine {
         if let Some(name) = thread.given.clone() {
             thread.rename(&name);
         }
+        self.process.spans.named(0, thread.name());
         thread
     }
 

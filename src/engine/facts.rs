@@ -58,6 +58,7 @@ impl Engine {
             ("unknown_records", summary.unknown),
             ("launches_without_work", self.process.spans.without_work),
             ("launches_unfollowed", self.process.spans.unfollowed),
+            ("launches_ambiguous", self.process.spans.ambiguous),
             ("device_ranges_too_deep", self.process.spans.too_deep),
             ("device_ranges_moved", self.process.spans.moved),
             ("gpu_counters_lost", self.process.gpu_counters.lost),

@@ -16,11 +16,12 @@
 //! come up, however long the range around them lasts, and they nest. Only ranges with a
 //! launch in them ever wait; operators of frameworks ([`OPERATOR`]) are not shown.
 //!
-//! A thread that computes gradients works for the main thread, which waits for it: what it
+//! A thread that computes gradients works for another one, which waits for it: what it
 //! launches belongs to the ranges that are open there at that time as well as to its own. The
 //! threads' queues are read one after the other: a launch may be read long before or after the
-//! ranges around it, so it takes its place in the main thread's line by its time, and that line
-//! is gone over a moment later than others, once all queues are read up to it ([`Known`]).
+//! ranges around it, so it takes its place in the line of the one that waits by its time
+//! ([`gradients`]), and lines of such threads are gone over a moment later than others, once all
+//! queues are read up to it ([`Known`]).
 //!
 //! Memory is bounded: when too many launches wait, the oldest are gone over with what is
 //! known of them. What is not shown as it was is counted, by reason: launches of which nothing
@@ -34,17 +35,20 @@ use std::collections::HashMap;
 use kymograph_protos::StrId;
 use kymograph_protos::packet::Name;
 
+mod early;
+mod gradients;
 mod line;
 mod whole;
 
+use early::Early;
+use gradients::Gradients;
+pub use gradients::computes_gradients;
 use line::{Line, Range, Step, Track, Work, track};
 pub use whole::Whole;
 use whole::Wholes;
 
 /// Launches that may wait, in all lines.
 const MOST_WAITING: usize = 1 << 17;
-/// Activities whose launch is still in its thread's queue, for each half of [`EARLY_NANOS`].
-const MOST_EARLY: usize = 1 << 16;
 /// Ranges in each other that are shown.
 const DEEPEST: usize = 200;
 /// How long nothing new is heard of a launch before it counts as done: it may be of a graph,
@@ -53,11 +57,12 @@ const QUIET_NANOS: u64 = 1_000_000_000;
 /// How long a launch may be silent when later ones of its thread are not. Longer than
 /// collectives usually wait for each other.
 const SILENT_NANOS: u64 = 10_000_000_000;
-/// How long an activity waits for its launch to be read, at least.
-const EARLY_NANOS: u64 = 500_000_000;
-/// How long the main thread's line waits for what other threads launched for it.
+/// How long lines wait for what other threads launched for them.
 const ADOPTED_NANOS: u64 = 1_000_000_000;
-/// Bit of the number of a launch of another thread's in the main thread's line.
+/// Ranges and launches that wait so: of a line, and of all.
+const MOST_EXPECTING: usize = 1 << 16;
+const MOST_EXPECTING_IN_ALL: usize = 1 << 18;
+/// Bit of the number of a launch of another thread's.
 const ADOPTED: u64 = 1 << 63;
 
 /// See the module. Times are nanoseconds on the trace's clock.
@@ -65,25 +70,25 @@ const ADOPTED: u64 = 1 << 63;
 pub struct Spans {
     /// `gpu_user_annotation`; none: nothing is shown.
     category: StrId,
-    /// Whether any range is open or any line waits: otherwise work is not looked at.
+    /// Whether any range is open or any line waits: otherwise work is only put down.
     active: bool,
     /// By their number less one; and the numbers of those that are free.
     lines: Vec<Line>,
     free: Vec<u32>,
     last_line: u32,
-    /// The main thread's.
-    main: Option<u32>,
+    gradients: Gradients,
     waiting: HashMap<u64, Launch>,
     launches: u64,
-    /// Work without a known launch, the newer half first.
-    early: [HashMap<u64, Work>; 2],
-    early_since: u64,
+    /// Work without a known launch.
+    early: Early,
     ended: Wholes,
     /// Launches in ranges of which nothing was seen.
     pub without_work: u64,
     /// Launches that were not waited for, since too many wait or since ranges that may lie
     /// around them were gone over before the launch was read.
     pub unfollowed: u64,
+    /// Launches of threads that compute gradients, of which it is not known for whom.
+    pub ambiguous: u64,
     /// Ranges in so many others that they are not shown.
     pub too_deep: u64,
     /// Beginnings that were moved.
@@ -156,10 +161,7 @@ impl Spans {
             return false;
         }
         if *line == 0 {
-            *line = if main { self.main_line() } else { self.new_line() };
-        }
-        if main {
-            self.main = Some(*line);
+            *line = self.new_line();
         }
         let line = &mut self.lines[*line as usize - 1];
         if line.depth >= DEEPEST {
@@ -170,12 +172,18 @@ impl Spans {
             self.last_line += 1;
             line.serial = self.last_line;
         }
-        self.active = true;
         line.main |= main;
         line.depth += 1;
         let range = Range { begun: line.own(time), site, bytes, side, queues: Vec::new() };
         line.put(range.begun, Step::Begin(range));
+        self.activate();
         true
+    }
+
+    fn activate(&mut self) {
+        if !std::mem::replace(&mut self.active, true) {
+            self.early.look_up();
+        }
     }
 
     fn new_line(&mut self) -> u32 {
@@ -185,23 +193,20 @@ impl Spans {
         })
     }
 
-    /// The main thread's line. What others launched for it may be read before its first range.
-    fn main_line(&mut self) -> u32 {
-        self.main.unwrap_or_else(|| {
-            let line = self.new_line();
-            self.lines[line as usize - 1].main = true;
-            self.main = Some(line);
-            line
-        })
+    /// How many steps of a line may wait for what others launched for it; none if nobody does.
+    fn most_expecting(&self) -> Option<usize> {
+        let each = MOST_EXPECTING_IN_ALL / self.lines.len().max(1);
+        self.gradients.seen.then(|| each.min(MOST_EXPECTING))
     }
 
     /// The innermost range of this side ends.
     pub fn end(&mut self, line: u32, side: StrId, time: u64) {
+        let most = self.most_expecting();
         let line = &mut self.lines[line as usize - 1];
         line.depth = line.depth.saturating_sub(1);
         // Most ranges launch nothing.
         match line.steps.back() {
-            Some((_, Step::Begin(range))) if range.side == side && !line.expects() => {
+            Some((_, Step::Begin(range))) if range.side == side && !line.expects(most) => {
                 drop(line.steps.pop_back());
             }
             _ => {
@@ -212,31 +217,35 @@ impl Spans {
     }
 
     /// The thread of `line` asked for work at `time`; it may have no ranges. `adopt`: it did so
-    /// for the main thread.
+    /// for a thread that waits for gradients.
     pub fn launch(&mut self, line: u32, correlation: u64, (time, adopt): (u64, bool), now: u64) {
         if self.category.is_none() {
             return;
         }
+        if adopt {
+            self.gradients_of(line);
+        }
+        self.gradients.others_launch |= line == 0 && !adopt;
         let own = line > 0 && self.lines[line as usize - 1].depth > 0;
-        let main = adopt.then(|| self.main_line()).filter(|main| *main != line);
-        if !own && main.is_none() {
+        if !own && !adopt {
             return;
         }
         if self.waiting.len() >= MOST_WAITING * 2 {
             self.unfollowed += 1;
             return;
         }
-        let mut work = Work::default();
-        for early in &mut self.early {
-            early.remove(&correlation).iter().flat_map(Work::all).for_each(|part| work.add(part));
+        if adopt {
+            self.activate();
         }
+        let work = self.early.take(correlation);
         if own {
             let time = self.lines[line as usize - 1].own(time);
             self.wait_for(line, correlation, (time, work.clone()), now);
         }
-        if let Some(main) = main {
-            self.active = true;
-            self.wait_for(main, correlation | ADOPTED, (time, work), now);
+        if adopt {
+            let number = correlation | ADOPTED;
+            self.waiting.insert(number, Launch { line: 0, number: 0, since: now, work });
+            self.gradients.put(time, number);
         }
     }
 
@@ -254,13 +263,15 @@ impl Spans {
     /// A queue worked for a launch.
     #[inline]
     pub fn work(&mut self, correlation: u64, queue: u32, times: (u64, u64), now: u64) {
+        let part = (queue, times.0, times.1);
         if self.active {
-            let part = (queue, times.0, times.1);
             let own = self.heard(correlation, part, now);
-            let adopted = self.main.is_some() && self.heard(correlation | ADOPTED, part, now);
-            if !own && !adopted && self.early[0].len() < MOST_EARLY {
-                self.early[0].entry(correlation).or_default().add(part);
+            let adopted = self.gradients.seen && self.heard(correlation | ADOPTED, part, now);
+            if !own && !adopted {
+                self.early.add(correlation, part);
             }
+        } else if !self.category.is_none() {
+            self.early.put_down(correlation, part);
         }
     }
 
@@ -269,8 +280,9 @@ impl Spans {
         let Some(launch) = self.waiting.get_mut(&number) else { return false };
         launch.work.add(part);
         launch.since = now;
-        let line = &mut self.lines[launch.line as usize - 1];
-        line.heard = line.heard.max(launch.number);
+        if let Some(line) = (launch.line as usize).checked_sub(1) {
+            self.lines[line].heard = self.lines[line].heard.max(launch.number);
+        }
         true
     }
 
@@ -281,7 +293,6 @@ impl Spans {
         of.ended = true;
         if of.steps.is_empty() && of.open.is_empty() {
             *of = Line::default();
-            self.main = self.main.filter(|main| *main != line);
             self.free.push(line);
         }
     }
@@ -307,21 +318,25 @@ impl Spans {
 
     /// Goes over what needs to wait no longer.
     pub fn settle(&mut self, now: u64, known: Known, mut write: impl FnMut(Told<'_>)) {
+        // A launch that lies in a queue still is no reason to forget what it led to.
+        if known != Known::Part {
+            self.early.age(now);
+        }
         if !self.active {
             return;
         }
         let all = known == Known::All;
-        // A launch that lies in a queue still is no reason to forget what it led to.
-        if known != Known::Part && now.saturating_sub(self.early_since) >= EARLY_NANOS {
-            self.early_since = now;
-            self.early.swap(0, 1);
-            self.early[0].clear();
-        }
+        let most = self.most_expecting();
         let mut lines = std::mem::take(&mut self.lines);
+        let until = match known {
+            Known::All => Some(u64::MAX),
+            Known::UntilNow => now.checked_sub(ADOPTED_NANOS),
+            Known::Part => None,
+        };
+        let until = self.place_gradients(&mut lines, until, (known, now));
         for (line, number) in lines.iter_mut().zip(1..) {
             while let Some((time, step)) = line.steps.pop_front() {
-                let recent = now.saturating_sub(time) < ADOPTED_NANOS;
-                let expects = line.expects() && (recent || known == Known::Part);
+                let expects = line.expects(most) && until.is_none_or(|until| time > until);
                 let waits = match step {
                     Step::Launch(number) => !self.is_settled(number, line.heard, now),
                     Step::Begin(_) | Step::End(_) => false,
@@ -339,13 +354,12 @@ impl Spans {
             }
             if line.ended && line.steps.is_empty() {
                 *line = Line::default();
-                self.main = self.main.filter(|main| *main != number);
                 self.free.push(number);
             }
         }
         self.ended.settle(&lines, all, |whole| write(Told::Whole(whole)));
         self.active = lines.iter().any(|line| line.depth > 0 || !line.steps.is_empty());
-        self.active |= !self.ended.is_empty();
+        self.active |= !self.ended.is_empty() || !self.gradients.is_empty();
         self.lines = lines;
     }
 
@@ -384,6 +398,9 @@ impl Spans {
                     None if too_many => self.unfollowed += 1,
                     None => self.without_work += 1,
                     Some(_) => self.unfollowed += u64::from(time < line.closed),
+                }
+                if let (Some((queue, ..)), 0) = (work.first, correlation & ADOPTED) {
+                    gradients::note(&mut line.used, queue, time);
                 }
                 work.all().for_each(|part| self.moved += line.worked(time, part, write));
             }

@@ -13,13 +13,12 @@ use super::context::Context;
 use super::edges::{self, Edges};
 use super::nesting::{self, Open, Pass, Place};
 use super::record::{Decoded, category, record_len, stack_of};
+use super::spans::computes_gradients;
 use crate::queue::Reader;
 use crate::recording::Side;
 
 mod rows;
 
-/// What threads are called that compute gradients for another one, which waits for them.
-const AUTOGRAD: &[u8] = b"pt_autograd_";
 /// Slots held back at most while an end is awaited.
 pub(super) const MAX_HELD: usize = 1 << 16;
 
@@ -324,6 +323,7 @@ impl Thread {
             let spans = &mut cx.process.spans;
             let at = (time, self.tid == cx.process.pid);
             span = spans.begin(&mut self.line, head.site, bytes.clone(), side, at).then_some(side);
+            spans.named(self.line, &self.name);
         }
         self.launched(decoded, time, cx);
         let slices = match place {
@@ -339,7 +339,7 @@ impl Thread {
     #[inline]
     fn launched(&self, decoded: &Decoded, time: u64, cx: &mut Context<'_>) {
         for launch in &decoded.launched {
-            let at = (time, self.name.starts_with(AUTOGRAD));
+            let at = (time, computes_gradients(&self.name));
             cx.process.spans.launch(self.line, *launch, at, cx.clocks.boottime);
         }
     }

@@ -173,8 +173,12 @@ async function pictures(browser, trace, ui) {
   const [slow] = await query(browser, late(met.pid, from, met.ended), ['id', 'name', 'thread']);
   if (slow) {
     console.error(`${trace}: in ${slow.name}`);
-    const row = `^${slow.thread} ${met.pid}$`;
-    await browser.value(`void ${run('dev.perfetto.PinTracksByRegex', row, 'name')}`);
+    const row = `select id from slice where id = ${slow.id}`;
+    await browser.value(`${run('dev.perfetto.PinSliceTracksFromSqlQuery', row)}.then(() => 0)`);
+    // Its details say whose it is.
+    await browser.value(`void self.app.trace.selection.selectSqlEvent('slice', ${slow.id},
+      {switchToCurrentSelectionTab: true})`);
+    await browser.value(`void ${run('dev.perfetto.ToggleDrawer')}`);
   }
   await save(browser, `${name}-late`);
 }

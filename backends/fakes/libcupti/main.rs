@@ -46,6 +46,8 @@
 mod bytes;
 #[path = "../in_flight.rs"]
 mod in_flight;
+#[path = "../report.rs"]
+mod report;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]

@@ -33,6 +33,7 @@
 //! | `clock-jump` | the clock be an hour ahead after the 100th record of a device |
 //! | `hoard` | buffers be completed by flushes only, after everything was disabled |
 //! | `flush-hangs` | flushes never end |
+//! | `replay:FILE` | the records of a self-test's report be handed over, besides |
 //! | `race` | a flush lose what is written while it is at it |
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
@@ -41,6 +42,8 @@
 mod bytes;
 #[path = "../in_flight.rs"]
 mod in_flight;
+#[path = "../report.rs"]
+mod report;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]
@@ -50,6 +53,7 @@ mod buffers;
 mod level_zero;
 mod observe;
 mod record;
+mod replay;
 mod sizes;
 mod view;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::bytes::Record;
 use crate::seam::{Call, Event, Nanos, Task, Work, realtime};
 use crate::sizes::kind;
-use crate::{buffers, in_flight, record, settings, view};
+use crate::{buffers, in_flight, record, replay, settings, view};
 
 thread_local! {
     /// When the calls that this thread is in began.
@@ -55,6 +55,9 @@ fn submitted(work: &Work) {
 
 /// Writes records of all work that is over.
 pub(crate) fn finish() {
+    if view::is_enabled(kind::KERNEL) {
+        replay::once();
+    }
     in_flight::finish(false, |work, _over| finished(work));
 }
 

@@ -13,7 +13,7 @@ fn new(kind: u32) -> Record {
     Record::sized(kind, size_of(kind, settings::version()).expect("a kind of this version"))
 }
 
-fn uuid(record: &mut Record, offset: usize, device: u32) {
+pub(crate) fn uuid(record: &mut Record, offset: usize, device: u32) {
     // As `fake_ze_uuid` in the fake Level Zero.
     record.put(offset, [0x10 + device as u8; 16]);
 }

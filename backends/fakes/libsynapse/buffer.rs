@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 
+use crate::profiler::now;
+use crate::report::{self, Sample};
 use crate::seam::{Nanos, Task, Work};
 use crate::settings;
 
@@ -56,6 +58,11 @@ pub(crate) fn make(items: &[&Item], address: usize) -> Made {
         others: 0,
         asked: HashMap::new(),
     };
+    let samples = report::samples("hpu");
+    if !samples.is_empty() {
+        maker.replay(samples);
+        return maker.finish(address);
+    }
     maker.learn(items);
     maker.metadata(items);
     match settings::fault("out-of-order") {
@@ -83,6 +90,33 @@ impl Maker {
             let stream = 0x5000 + u64::from(work.place.stream);
             let named = compiled(work).unwrap_or("recipe_of_a_script").to_owned();
             self.asked.insert(work.correlation, (recipe, stream, named));
+        }
+    }
+
+    /// The events that a self-test has seen on real hardware, with times moved to now.
+    fn replay(&mut self, samples: Vec<Sample>) {
+        let time = |sample: &Sample, at: usize| nanos(&sample.bytes[at..at + 16]);
+        let ended = |sample: &Sample| match sample.bytes[16] {
+            b'M' => 0,
+            b'X' => time(sample, 32) + time(sample, 48),
+            _ => time(sample, 32),
+        };
+        let latest = samples.iter().map(ended).max().unwrap_or(0);
+        let ahead = now().wrapping_sub(latest);
+        for sample in samples.into_iter().filter(Sample::is_record) {
+            assert_eq!(sample.bytes.len(), stride(), "fake Synapse: the size of events");
+            let number = self.events.len();
+            let (texts, begun) = (report::texts(&sample), time(&sample, 32));
+            let is_metadata = sample.bytes[16] == b'M';
+            self.events.push(sample.bytes);
+            if !is_metadata {
+                self.time(number, 32, begun.wrapping_add(ahead));
+            }
+            // Names and arguments that lay elsewhere.
+            for at in [0, 8, 80, 88, 104, 128, 136].into_iter().filter(|at| at + 8 <= stride()) {
+                self.put(number, at, [0; 8]);
+            }
+            texts.iter().for_each(|(at, text)| self.text(number, *at, text));
         }
     }
 
@@ -294,6 +328,19 @@ fn engine(item: &Item) -> (u32, u32) {
             _ => (DMA, work.place.stream.saturating_sub(7)),
         },
     }
+}
+
+/// What [`long_double`] was given.
+fn nanos(bytes: &[u8]) -> Nanos {
+    let unit: u128 = if settings::is_old() { 1 } else { 1000 };
+    let significand = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let exponent = i32::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let shift = 16_383 + 63 - exponent;
+    if significand == 0 {
+        return 0;
+    }
+    assert!((1..128).contains(&shift), "fake Synapse: a time of the report");
+    ((u128::from(significand) * unit) >> (shift - 1)).div_ceil(2) as Nanos
 }
 
 /// `nanos / unit` as the x87 has it: 64 bits with their first one, and the exponent.

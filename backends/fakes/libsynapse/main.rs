@@ -39,12 +39,15 @@
 //! | `other-layout` | events have 240 bytes |
 //! | `clock-jump` | the profiler's clock be an hour ahead when it is stopped |
 //! | `huge` | the buffer be said to need more than there is |
+//! | `replay:FILE` | the events of a self-test's report be in the trace, instead of what happened |
 //! | `stop-hangs` | `synProfilerStop` never end |
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 
 #[path = "../plant.rs"]
 mod plant;
+#[path = "../report.rs"]
+mod report;
 #[path = "../seam.rs"]
 mod seam;
 #[path = "../settings.rs"]

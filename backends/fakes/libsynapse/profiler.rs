@@ -55,7 +55,7 @@ fn offset() -> Nanos {
     *OFFSET.get_or_init(|| realtime() - 172_800_000_000_000)
 }
 
-fn now() -> Nanos {
+pub(crate) fn now() -> Nanos {
     realtime() - offset()
 }
 

@@ -19,7 +19,7 @@ use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader, Sdk};
 use crate::vendor::args::Args;
 use crate::vendor::clock::boottime;
-use crate::vendor::present::Present;
+use crate::vendor::present::{Doubt, Present};
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 use crate::vendor::sample;
@@ -464,26 +464,19 @@ impl Decoder {
     /// Whether an activity has times that can be. What has none is counted: a made-up time would
     /// be worse.
     pub(super) fn has_times(&mut self, start: u64, end: u64) -> bool {
-        let has = start != 0 && end >= start;
-        if !has {
-            self.counts.timeless += 1;
-            self.recorder.lost(1);
-        }
-        has && self.is_over(end)
+        let (sdk, nanos) = (self.sdk, |clock: &Clock, time| clock.nanos(time));
+        let look = |clock: &mut Clock| sdk.into_iter().for_each(|sdk| clock.look(&sdk));
+        let times = self.present.times((start, end), &mut self.clock, nanos, look);
+        times.map_err(|doubt| self.lost(doubt)).is_ok()
     }
 
-    /// Whether a time of the library's is over; counts an activity that ends later.
-    fn is_over(&mut self, end: u64) -> bool {
-        let over = self.present.is_over(self.clock.nanos(end)) || {
-            // Its clock may have been set just now.
-            self.sdk.into_iter().for_each(|sdk| self.clock.look(&sdk));
-            self.present.is_over(self.clock.nanos(end))
-        };
-        if !over {
-            self.counts.future += 1;
-            self.recorder.lost(1);
+    #[cold]
+    fn lost(&mut self, doubt: Doubt) {
+        match doubt {
+            Doubt::None => self.counts.timeless += 1,
+            Doubt::Future => self.counts.future += 1,
         }
-        over
+        self.recorder.lost(1);
     }
 }
 

@@ -77,8 +77,8 @@ impl Agents {
         let mut gpus: Vec<_> = self.all.iter().filter(|agent| agent.gpu.is_some()).collect();
         gpus.sort_by_key(|agent| agent.gpu);
         gpus.into_iter().for_each(|agent| agent.describe(recorder));
-        for agent in self.all.iter().filter(|_| sample::is_on()) {
-            sample::bytes(recorder, "hip", "agent".to_owned(), Raw::new(&agent.raw));
+        for (number, agent) in self.all.iter().enumerate().filter(|_| sample::is_on()) {
+            sample::bytes(recorder, "hip", format!("agent.{number}"), Raw::new(&agent.raw));
         }
     }
 }

@@ -14,7 +14,7 @@ use super::args::Keys;
 use super::arrows::{Arrows, Launch};
 use super::clock::Clock;
 use super::engines::{Engines, Role, stage};
-use super::layout::{NAME, OPERATION, Trace};
+use super::layout::{Event, NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::vendor::args::Args;
 use crate::vendor::present::Present;
@@ -113,6 +113,20 @@ impl Decoder {
         }
     }
 
+    /// An event, by its letter and the type of its engine, and what it points to: of that, nothing
+    /// would be left.
+    #[cold]
+    fn sample(&self, event: &Event<'_>) {
+        let what = format!("record.{}.{}", event.kind(), event.engine().0);
+        let texts = event.texts().map(|(at, text)| {
+            let text = String::from_utf8_lossy(text).replace(char::is_control, " ");
+            format!("{at}={text}")
+        });
+        let texts: Vec<_> = texts.collect();
+        sample::bytes(self.recorder, "hpu", what.clone(), event.bytes());
+        sample::text(self.recorder, "hpu", format!("texts.{what}"), &texts.join("\t"));
+    }
+
     /// Everything of a trace of device `device`, whose times are `scale` nanoseconds.
     pub(crate) fn trace(&mut self, trace: &Trace<'_>, device: u32, clock: Clock, scale: u64) {
         let mut reading = Reading {
@@ -127,9 +141,7 @@ impl Decoder {
         };
         self.unnamed += trace.strays();
         if sample::is_on() {
-            for event in trace.events() {
-                sample::record(self.recorder, "hpu", event.kind().into(), event.bytes());
-            }
+            trace.events().for_each(|event| self.sample(&event));
         }
         // Calls first: activities look for theirs.
         self.pass(&mut reading, true);

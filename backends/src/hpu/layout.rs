@@ -209,6 +209,13 @@ impl<'a> Event<'a> {
         self.trace.text(self.raw.u64(at)).unwrap_or_default()
     }
 
+    /// All strings that it points to, by where their addresses lie.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
+        let places = [Some(NAME), Some(DATA_TYPE), Some(OPERATION), self.recipe_name()];
+        let texts = places.into_iter().flatten().map(|at| (at, self.text(at)));
+        texts.filter(|(_, text)| !text.is_empty())
+    }
+
     /// When it was, times `scale`.
     pub(crate) fn time(&self, scale: u64) -> Option<u64> {
         scaled(self.long_double(32), scale)

@@ -18,7 +18,7 @@ use super::sync;
 use super::sys::kind;
 use super::waits::Waits;
 use crate::vendor::args::{Args, MOST_ARGS};
-use crate::vendor::present::Present;
+use crate::vendor::present::{Doubt, Present};
 use crate::vendor::ranges::{Ids, Ranges};
 use crate::vendor::raw::Raw;
 use crate::vendor::sample;
@@ -387,27 +387,17 @@ impl Decoder {
     /// forced flush takes records of work that still runs): counted, since a made-up time would
     /// be worse.
     pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let has = start != 0 && end >= start;
-        if has && self.present.is_over(self.clock.nanos(end)) {
-            return Some((self.clock.nanos(start), self.clock.nanos(end)));
-        }
-        self.doubtful(has, start, end)
+        let times = self.present.times((start, end), &mut self.clock, Clock::nanos, Clock::look);
+        times.map_err(|doubt| self.lost(doubt)).ok()
     }
 
-    /// The same where they are none, or to come.
     #[cold]
-    fn doubtful(&mut self, has: bool, start: u64, end: u64) -> Option<(u64, u64)> {
-        if has {
-            // The system's clock may have been set just now.
-            self.clock.look();
-            if self.present.is_over(self.clock.nanos(end)) {
-                return Some((self.clock.nanos(start), self.clock.nanos(end)));
-            }
+    fn lost(&mut self, doubt: Doubt) {
+        match doubt {
+            Doubt::None => self.counts.timeless += 1,
+            Doubt::Future => self.counts.future += 1,
         }
-        let counter = if has { &mut self.counts.future } else { &mut self.counts.timeless };
-        *counter += 1;
         self.recorder.lost(1);
-        None
     }
 }
 

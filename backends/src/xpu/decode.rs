@@ -15,7 +15,7 @@ use super::levelzero::{self, Device};
 use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
 use crate::vendor::args::Args;
-use crate::vendor::present::Present;
+use crate::vendor::present::{Doubt, Present};
 use crate::vendor::ranges::Ranges;
 use crate::vendor::raw::Raw;
 use crate::vendor::realtime::Realtime;
@@ -304,27 +304,18 @@ impl Decoder {
     /// The times of an activity, if it has some that can be. What has none is counted: a made-up
     /// time would be worse.
     pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let has = start != 0 && end >= start;
-        if has && self.present.is_over(self.clock.nanos(end)) {
-            return Some((self.clock.nanos(start), self.clock.nanos(end)));
-        }
-        self.doubtful(has, start, end)
+        let times =
+            self.present.times((start, end), &mut self.clock, Realtime::nanos, Realtime::look);
+        times.map_err(|doubt| self.lost(doubt)).ok()
     }
 
-    /// The same where they are none, or to come.
     #[cold]
-    fn doubtful(&mut self, has: bool, start: u64, end: u64) -> Option<(u64, u64)> {
-        if has {
-            // The system's clock may have been set just now.
-            self.clock.look();
-            if self.present.is_over(self.clock.nanos(end)) {
-                return Some((self.clock.nanos(start), self.clock.nanos(end)));
-            }
+    fn lost(&mut self, doubt: Doubt) {
+        match doubt {
+            Doubt::None => self.counts.timeless += 1,
+            Doubt::Future => self.counts.future += 1,
         }
-        let counter = if has { &mut self.counts.future } else { &mut self.counts.timeless };
-        *counter += 1;
         self.recorder.lost(1);
-        None
     }
 
     /// Where an activity ran.

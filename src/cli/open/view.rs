@@ -3,6 +3,7 @@
 use super::super::files;
 use super::site;
 use kymograph_converters::trace::Trace;
+use kymograph_protos::rows;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -11,31 +12,49 @@ use std::path::Path;
 const OPENED: &str = "^(GPU|Hardware Queues|GPU [0-9]+.* Hardware Queues)$";
 const PINNED: &str = "^Steps( · .*)?$";
 
+/// Ranks whose steps are pinned one after the other: links have a length.
+const MOST_RANKS: usize = 16;
+
 /// Traces are read for their first step up to this size: what is larger takes too long.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Parameters of the link.
 pub(super) fn parameters(path: &Path, file: &File) -> String {
-    let commands = format!(
-        "[{{\"id\":\"dev.perfetto.ExpandTracksByRegex\",\"args\":[\"{OPENED}\"]}},\
-         {{\"id\":\"dev.perfetto.PinTracksByRegex\",\"args\":[\"{PINNED}\"]}}]"
-    );
-    let commands = site::escape(commands.as_bytes(), b"");
     let small = file.metadata().is_ok_and(|about| about.len() <= MOST_BYTES);
     let trace = if small { files::read(path, None).ok() } else { None };
-    let time = trace.as_ref().and_then(first_step);
+    let ranks = trace.as_ref().map(ranks).unwrap_or_default();
+    let pins: Vec<String> =
+        pinned(&ranks).iter().map(|rows| command("PinTracksByRegex", rows)).collect();
+    let commands = format!("[{},{}]", command("ExpandTracksByRegex", OPENED), pins.join(","));
+    let commands = site::escape(commands.as_bytes(), b"");
+    let several = trace.as_ref().filter(|_| ranks.len() > 1);
+    let time = several.and_then(first_step);
     let time = time.map_or_else(String::new, |(from, to)| format!("&visStart={from}&visEnd={to}"));
     format!("{time}&startupCommands={commands}")
+}
+
+fn command(what: &str, rows: &str) -> String {
+    format!("{{\"id\":\"dev.perfetto.{what}\",\"args\":[\"{rows}\"]}}")
+}
+
+fn ranks(trace: &Trace) -> BTreeSet<i64> {
+    trace.processes.iter().filter_map(|(id, _)| trace.rank(id)).collect()
+}
+
+/// Rows are pinned in the order in which commands ask for them, and those of one command as the UI
+/// has processes. UIs before that of Perfetto 56 know no order of processes but their own.
+fn pinned(ranks: &BTreeSet<i64>) -> Vec<String> {
+    match ranks.len() {
+        2..=MOST_RANKS => {
+            ranks.iter().map(|rank| format!("^{}$", rows::steps(Some(*rank)))).collect()
+        }
+        _ => vec![PINNED.to_owned()],
+    }
 }
 
 /// The first step of a job with several ranks, with a little around it: before it, there is
 /// much that no two ranks do at the same time.
 fn first_step(trace: &Trace) -> Option<(i64, i64)> {
-    let ranks: BTreeSet<i64> =
-        trace.processes.iter().filter_map(|(id, _)| trace.rank(id)).collect();
-    if ranks.len() < 2 {
-        return None;
-    }
     let named = |name: &str| name.strip_prefix("ProfilerStep").is_some_and(|n| n.starts_with('#'));
     let steps = trace.slices.iter().filter(|slice| named(trace.strings.get(slice.name)));
     let ended = steps.filter_map(|slice| Some((slice.start.0, slice.end()?.0)));
@@ -63,7 +82,9 @@ mod tests {
             }
             let key = trace.strings.intern(&format!("kymograph.{pid}.rank"));
             trace.facts.metadata.push((key, Value::I64(pid)));
-            assert_eq!(first_step(&trace), (pid == 11).then_some((2_900, 4_100)));
         }
+        assert_eq!(first_step(&trace), Some((2_900, 4_100)));
+        assert_eq!(pinned(&ranks(&trace)), ["^Steps · rank 10$", "^Steps · rank 11$"]);
+        assert_eq!(pinned(&BTreeSet::from([3])), [PINNED]);
     }
 }

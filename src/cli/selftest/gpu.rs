@@ -1,6 +1,6 @@
 //! CUDA's driver API and HIP's: the same functions, by two names.
 
-use super::load::Library;
+use super::load::{Library, call, functions};
 use super::truth::Kind;
 use super::workload::{ALL_KERNELS, BLOCK, Devices, Handle, Stop, factor, kernel_name};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -8,26 +8,6 @@ use std::ptr;
 
 /// A status; 0 is success.
 type Status = c_int;
-
-macro_rules! functions {
-    ($($name:ident = $cuda:literal | $hip:literal : fn($($arg:ty),*);)*) => {
-        /// The functions of one of the two.
-        struct Functions {
-            $($name: unsafe extern "C" fn($($arg),*) -> Status,)*
-        }
-
-        impl Functions {
-            fn find(library: Library, hip: bool) -> Result<Functions, String> {
-                $(
-                    let name = if hip { $hip } else { $cuda };
-                    // SAFETY: cuda.h and hip_runtime_api.h declare them so.
-                    let $name = unsafe { library.function(name)? };
-                )*
-                Ok(Functions { $($name),* })
-            }
-        }
-    };
-}
 
 functions! {
     init = c"cuInit" | c"hipInit": fn(c_uint);
@@ -83,14 +63,6 @@ fn check(what: &str, status: Status) -> Result<(), Stop> {
     }
 }
 
-macro_rules! call {
-    ($gpu:expr, $function:ident($($arg:expr),* $(,)?)) => {
-        // SAFETY: the arguments are what the function's type says: places that live for the
-        // call, and handles of the same library.
-        check(stringify!($function), unsafe { ($gpu.functions.$function)($($arg),*) })
-    };
-}
-
 impl Gpu {
     pub(super) fn open(hip: bool) -> Result<Gpu, Stop> {
         let names: &[&str] = match hip {
@@ -98,7 +70,7 @@ impl Gpu {
             false => &["libcuda.so.1"],
         };
         let library = Library::load(names).map_err(Stop::Missing)?;
-        let functions = Functions::find(library, hip).map_err(Stop::Missing)?;
+        let functions = Functions::find(library, usize::from(hip)).map_err(Stop::Missing)?;
         let (current, image) = (Current::Cuda(Vec::new(), never), Vec::new());
         let mut gpu = Gpu { functions, current, image, devices: 0, peers: false };
         // SAFETY: a number.

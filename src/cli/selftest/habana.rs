@@ -1,7 +1,7 @@
 //! Intel Gaudi, by Synapse: kernels are recipes of one node each, compiled at run time, which need
 //! no kernel of anybody's: `memcpy` within a buffer, and `memset`.
 
-use super::load::Library;
+use super::load::{Library, call, functions};
 use super::truth::Kind;
 use super::workload::{ALL_KERNELS, Devices, Handle, Stop, kernel_name};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -50,24 +50,6 @@ const _: () = assert!(size_of::<Geometry>() == 208 && size_of::<Tensor>() == 232
 /// The beginning of `synDeviceInfo`: where it says the type of the device, of 56 bytes.
 const DEVICE_TYPE: usize = 52;
 const INFO_BYTES: usize = 128;
-
-macro_rules! functions {
-    ($($name:ident = $symbol:literal : fn($($arg:ty),* $(,)?);)*) => {
-        struct Functions {
-            $($name: unsafe extern "C" fn($($arg),*) -> Status,)*
-        }
-
-        impl Functions {
-            fn find(library: Library) -> Result<Functions, String> {
-                $(
-                    // SAFETY: synapse_api.h declares it so.
-                    let $name = unsafe { library.function($symbol)? };
-                )*
-                Ok(Functions { $($name),* })
-            }
-        }
-    };
-}
 
 functions! {
     initialize = c"synInitialize": fn();
@@ -124,21 +106,13 @@ fn check(what: &str, status: Status) -> Result<(), Stop> {
     }
 }
 
-macro_rules! call {
-    ($syn:expr, $function:ident($($arg:expr),* $(,)?)) => {
-        // SAFETY: the arguments are what the function's type says: places that live for the
-        // call, and handles of Synapse's.
-        check(stringify!($function), unsafe { ($syn.functions.$function)($($arg),*) })
-    };
-}
-
 /// The names of tensors: of what a recipe writes, and of what it reads.
 const TENSORS: [*const c_char; 2] = [c"to".as_ptr(), c"from".as_ptr()];
 
 impl Habana {
     pub(super) fn open() -> Result<Habana, Stop> {
         let library = Library::load(&["libSynapse.so"]).map_err(Stop::Missing)?;
-        let functions = Functions::find(library).map_err(Stop::Missing)?;
+        let functions = Functions::find(library, 0).map_err(Stop::Missing)?;
         let recipes = Mutex::new(Vec::new());
         let mut syn = Habana { functions, devices: Vec::new(), ty: 0, recipes };
         let missing = |stop| match stop {

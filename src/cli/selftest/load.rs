@@ -54,3 +54,36 @@ impl Library {
         Ok(unsafe { std::mem::transmute_copy(&found) })
     }
 }
+
+/// Makes a struct `Functions` of functions that return a `Status`, by the names that they have in a
+/// library, or in two that have the same ones.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal $(| $other:literal)? : fn($($arg:ty),* $(,)?);)*) => {
+        struct Functions {
+            $($name: unsafe extern "C" fn($($arg),*) -> Status,)*
+        }
+
+        impl Functions {
+            /// `which`: of the names.
+            fn find(library: Library, which: usize) -> Result<Functions, String> {
+                $(
+                    let names = [$symbol $(, $other)?];
+                    // SAFETY: the library's header declares it so.
+                    let $name = unsafe { library.function(names[which])? };
+                )*
+                Ok(Functions { $($name),* })
+            }
+        }
+    };
+}
+pub(super) use functions;
+
+/// Calls one of the functions of something that has some; `check` says what its status means.
+macro_rules! call {
+    ($library:expr, $function:ident($($arg:expr),* $(,)?)) => {
+        // SAFETY: the arguments are what the function's type says: places that live for the
+        // call, and handles of the same library.
+        check(stringify!($function), unsafe { ($library.functions.$function)($($arg),*) })
+    };
+}
+pub(super) use call;

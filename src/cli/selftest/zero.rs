@@ -1,6 +1,6 @@
 //! Intel GPUs, by Level Zero: immediate command lists, which are streams, and kernels in SPIR-V.
 
-use super::load::Library;
+use super::load::{Library, call, functions};
 use super::spirv;
 use super::truth::Kind;
 use super::workload::{ALL_KERNELS, BLOCK, Devices, Handle, Stop, factor, kernel_name};
@@ -61,24 +61,6 @@ struct KernelDesc {
     name: *const c_char,
 }
 
-macro_rules! functions {
-    ($($name:ident = $symbol:literal : fn($($arg:ty),* $(,)?);)*) => {
-        struct Functions {
-            $($name: unsafe extern "C" fn($($arg),*) -> Status,)*
-        }
-
-        impl Functions {
-            fn find(library: Library) -> Result<Functions, String> {
-                $(
-                    // SAFETY: ze_api.h declares it so.
-                    let $name = unsafe { library.function($symbol)? };
-                )*
-                Ok(Functions { $($name),* })
-            }
-        }
-    };
-}
-
 functions! {
     init = c"zeInit": fn(u32);
     drivers = c"zeDriverGet": fn(*mut u32, *mut Handle);
@@ -118,18 +100,10 @@ fn check(what: &str, status: Status) -> Result<(), Stop> {
     }
 }
 
-macro_rules! call {
-    ($zero:expr, $function:ident($($arg:expr),* $(,)?)) => {
-        // SAFETY: the arguments are what the function's type says: places that live for the
-        // call, and handles of Level Zero's.
-        check(stringify!($function), unsafe { ($zero.functions.$function)($($arg),*) })
-    };
-}
-
 impl Zero {
     pub(super) fn open() -> Result<Zero, Stop> {
         let library = Library::load(&["libze_loader.so.1"]).map_err(Stop::Missing)?;
-        let functions = Functions::find(library).map_err(Stop::Missing)?;
+        let functions = Functions::find(library, 0).map_err(Stop::Missing)?;
         let modules = Mutex::new(());
         let mut zero = Zero { functions, context: 0, devices: Vec::new(), modules };
         // SAFETY: a number: all kinds of drivers.

@@ -8,9 +8,6 @@ use kymograph_protos::packet::Name;
 use super::whole::{Whole, Wholes};
 use super::{Edge, Told};
 
-/// Ranges and launches of the main thread that wait for what other threads launch for it.
-const MOST_EXPECTING: usize = 1 << 16;
-
 /// What one thread did. No thread's: one without a serial number.
 #[derive(Debug, Default)]
 pub struct Line {
@@ -21,8 +18,13 @@ pub struct Line {
     /// When the thread's own last step was, and the last end that was gone over.
     pub latest: u64,
     pub closed: u64,
-    /// Whether it is the main thread's.
+    /// Whether it is the main thread's, and whether one's that computes gradients for others.
     pub main: bool,
+    pub gradients: bool,
+    /// When another thread launched something for it last.
+    pub adopted: u64,
+    /// The queues that its launches ran on, and when the last one was, as far as it was gone over.
+    pub used: Vec<(u32, u64)>,
     /// Ranges that are open after the last step, and after those that were gone over.
     pub depth: usize,
     pub open: Vec<Range>,
@@ -88,9 +90,15 @@ impl Work {
 }
 
 impl Line {
-    /// Whether other threads may have launched something for this one.
-    pub fn expects(&self) -> bool {
-        self.main && self.steps.len() < MOST_EXPECTING
+    /// Whether other threads may have launched something for this one. `most`: steps that may wait,
+    /// if some thread computes gradients.
+    pub fn expects(&self, most: Option<usize>) -> bool {
+        !self.gradients && most.is_some_and(|most| self.steps.len() < most)
+    }
+
+    /// Whether other threads launch something for this one, as far as is known.
+    pub fn others_work(&self) -> bool {
+        self.main || self.adopted > 0
     }
 
     /// The time of a step of the thread itself: there time does not run backwards.

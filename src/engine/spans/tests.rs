@@ -1,12 +1,12 @@
 use super::*;
 
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
-fn spans() -> Spans {
+pub(super) fn spans() -> Spans {
     Spans::new(StrId(99))
 }
 
-fn begin(spans: &mut Spans, line: &mut u32, name: u32) {
+pub(super) fn begin(spans: &mut Spans, line: &mut u32, name: u32) {
     assert!(spans.begin(line, StrId(name), None, StrId::NONE, (0, false)));
 }
 
@@ -20,7 +20,7 @@ fn known(all: bool) -> Known {
 }
 
 /// What is written on tracks: `+name time queue` and `-name time queue`.
-fn settle(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
+pub(super) fn settle(spans: &mut Spans, now: u64, all: bool) -> Vec<String> {
     let mut written = Vec::new();
     spans.settle(now, known(all), |told| {
         let Told::Edge(edge) = told else { return };
@@ -104,6 +104,27 @@ fn work_may_be_read_before_its_launch_and_of_graphs_in_parts() {
     assert_eq!(settle(&mut spans, SECOND * 2, false), ["+1 50 q7", "-1 310 q7"]);
 }
 
+/// Queues of devices are read first: of a short program, all that they have.
+#[test]
+fn work_may_be_read_before_there_are_ranges() {
+    let (mut spans, mut line) = (spans(), 0);
+    for n in 0..3 {
+        spans.work(n, 7, (n * 100, n * 100 + 50), 0);
+    }
+    for n in 0..3 {
+        begin(&mut spans, &mut line, 1);
+        spans.launch(line, n, (0, false), 0);
+        spans.end(line, StrId::NONE, 0);
+    }
+    let expected = ["+1 0 q7", "-1 50 q7", "+1 100 q7", "-1 150 q7", "+1 200 q7", "-1 250 q7"];
+    assert_eq!(settle(&mut spans, 0, true), expected);
+    assert_eq!(spans.without_work, 0);
+    // What nobody asks for is forgotten.
+    spans.work(9, 7, (1, 2), SECOND);
+    (2..4).for_each(|second| drop(settle(&mut spans, second * SECOND, false)));
+    assert_eq!(spans.early.len(), 0);
+}
+
 #[test]
 fn a_launch_without_work_holds_the_others_up_only_for_a_while() {
     let (mut spans, mut line) = (spans(), 0);
@@ -160,7 +181,7 @@ fn memory_is_bounded() {
         spans.work(launches + n, 7, (1, 2), 0);
         spans.launch(line, n, (0, false), 0);
     }
-    assert!(spans.early[0].len() <= MOST_EARLY && spans.waiting.len() <= MOST_WAITING * 2);
+    assert!(spans.early.len() <= early::MOST && spans.waiting.len() <= MOST_WAITING * 2);
     settle(&mut spans, 0, false);
     assert!(spans.waiting.len() <= MOST_WAITING);
     settle(&mut spans, 0, true);
@@ -174,8 +195,7 @@ fn nothing_where_it_is_not_wanted_and_without_ranges() {
     assert!(!spans.begin(&mut line, StrId(1), None, StrId::NONE, (0, false)));
     let mut spans = Spans::new(StrId(1));
     spans.launch(0, 1, (0, false), 0);
-    spans.work(1, 7, (1, 2), 0);
-    assert!(spans.early[0].is_empty() && spans.waiting.is_empty());
+    assert!(spans.waiting.is_empty());
 }
 
 /// Where a file may begin in the middle: what is open there begins anew, as it began.
@@ -226,6 +246,7 @@ fn threads_that_come_and_go_leave_nothing_behind() {
 #[test]
 fn work_for_another_thread() {
     let (mut spans, mut main, mut other) = (spans(), 0, 0);
+    spans.gradients_of(0);
     let none = StrId::NONE;
     let begin = |spans: &mut Spans, line: &mut u32, name, time, is_main| {
         assert!(spans.begin(line, StrId(name), None, none, (time, is_main)));
@@ -314,22 +335,27 @@ fn wholes_have_a_bound() {
 
 /// Steps of a training, whose gradients another thread computes: a forward and a backward range
 /// of the main thread each, with a launch of its own in the forward range.
-fn main_step(spans: &mut Spans, main: &mut u32, step: u64, now: u64) {
+fn main_step(spans: &mut Spans, main: &mut u32, step: u64) {
+    step_of(spans, main, step, true);
+}
+
+/// The same of any thread.
+pub(super) fn step_of(spans: &mut Spans, line: &mut u32, step: u64, is_main: bool) {
     let (none, at) = (StrId::NONE, step * 100);
-    assert!(spans.begin(main, StrId(1), None, none, (at, true)));
-    spans.launch(*main, step * 2, (at + 10, false), now);
-    spans.end(*main, none, at + 20);
-    assert!(spans.begin(main, StrId(2), None, none, (at + 30, true)));
-    spans.end(*main, none, at + 50);
+    assert!(spans.begin(line, StrId(1), None, none, (at, is_main)));
+    spans.launch(*line, step * 2, (at + 10, false), 0);
+    spans.end(*line, none, at + 20);
+    assert!(spans.begin(line, StrId(2), None, none, (at + 30, is_main)));
+    spans.end(*line, none, at + 50);
 }
 
 /// The launch of the other thread, in the backward range.
-fn gradient_step(spans: &mut Spans, step: u64, now: u64) {
+pub(super) fn gradient_step(spans: &mut Spans, step: u64, now: u64) {
     spans.launch(0, step * 2 + 1, (step * 100 + 40, true), now);
 }
 
 /// What a queue did for these steps, and what is shown of it.
-fn worked_steps(spans: &mut Spans, steps: std::ops::Range<u64>) -> Vec<String> {
+pub(super) fn worked_steps(spans: &mut Spans, steps: std::ops::Range<u64>) -> Vec<String> {
     let mut expected = Vec::new();
     for (launch, name) in steps.flat_map(|step| [(step * 2, 1), (step * 2 + 1, 2)]) {
         let (start, end) = (launch * 10, launch * 10 + 5);
@@ -344,9 +370,9 @@ fn worked_steps(spans: &mut Spans, steps: std::ops::Range<u64>) -> Vec<String> {
 fn work_for_another_thread_that_is_read_later() {
     let (mut spans, mut main) = (spans(), 0);
     (1..5).for_each(|step| gradient_step(&mut spans, step, 0));
-    (1..3).for_each(|step| main_step(&mut spans, &mut main, step, 0));
+    (1..3).for_each(|step| main_step(&mut spans, &mut main, step));
     (5..9).for_each(|step| gradient_step(&mut spans, step, 0));
-    (3..9).for_each(|step| main_step(&mut spans, &mut main, step, 0));
+    (3..9).for_each(|step| main_step(&mut spans, &mut main, step));
     let expected = worked_steps(&mut spans, 1..9);
     assert_eq!(settle(&mut spans, 0, true), expected);
     assert_eq!((spans.without_work, spans.unfollowed, spans.moved), (0, 0, 0));
@@ -357,10 +383,11 @@ fn work_for_another_thread_that_is_read_later() {
 fn the_main_thread_waits_for_queues_that_are_not_read_up() {
     for gradients_first in [true, false] {
         let (mut spans, mut main) = (spans(), 0);
+        spans.gradients_of(0);
         let mut first = |spans: &mut Spans, first: bool| {
             let mut step = |step| match first == gradients_first {
                 true => gradient_step(spans, step, 0),
-                false => main_step(spans, &mut main, step, 0),
+                false => main_step(spans, &mut main, step),
             };
             (1..9).for_each(&mut step);
         };
@@ -377,9 +404,10 @@ fn the_main_thread_waits_for_queues_that_are_not_read_up() {
 #[test]
 fn launches_that_are_read_too_late_are_counted_and_not_shown_elsewhere() {
     let (mut spans, mut main) = (spans(), 0);
+    spans.gradients_of(0);
     let none = StrId::NONE;
     assert!(spans.begin(&mut main, StrId(3), None, none, (0, true)));
-    main_step(&mut spans, &mut main, 1, 0);
+    main_step(&mut spans, &mut main, 1);
     assert!(spans.begin(&mut main, StrId(4), None, none, (200, true)));
     let _ = worked_steps(&mut spans, 1..2);
     assert_eq!(settle(&mut spans, 9 * SECOND, false), ["+3 20 q7", "+1 20 q7", "-1 25 q7"]);
@@ -397,9 +425,9 @@ fn ranges_that_are_too_deep_are_counted() {
     assert_eq!(spans.too_deep, 1);
 }
 
-/// What is launched for the main thread is none of the thread's that gets its line.
+/// What is launched for others is for nobody who has no range open then.
 #[test]
-fn the_line_of_the_main_thread_is_given_to_others() {
+fn the_line_of_a_thread_that_ended_is_given_to_others() {
     let (mut spans, mut main, mut other) = (spans(), 0, 0);
     let none = StrId::NONE;
     assert!(spans.begin(&mut main, StrId(1), None, none, (0, true)));
@@ -407,7 +435,8 @@ fn the_line_of_the_main_thread_is_given_to_others() {
     settle(&mut spans, 2 * SECOND, false);
     spans.thread_ended(main);
     assert!(spans.begin(&mut other, StrId(2), None, none, (20, false)));
-    spans.launch(0, 7, (30, true), 0);
+    assert_eq!(main, other);
+    spans.launch(0, 7, (15, true), 0);
     spans.work(7, 5, (100, 200), 0);
     assert!(settle(&mut spans, 0, true).is_empty());
 }

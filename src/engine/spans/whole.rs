@@ -2,8 +2,8 @@
 //!
 //! Viewers show what begins at one time in the order of the file, each below the one before. A
 //! range often begins with those inside of it, since it begins with its first activity. So it
-//! waits for what may lie around it: for open ranges that began with it, and for the main
-//! thread, which is gone over later than those that work for it.
+//! waits for what may lie around it: for open ranges that began with it, and for threads that others
+//! work for, which are gone over later than those.
 
 use std::cmp::Reverse;
 
@@ -39,7 +39,8 @@ impl Whole {
     /// Whether one around it may come.
     fn waits(&self, lines: &[Line]) -> bool {
         lines.iter().any(|line| {
-            let late = line.main && line.steps.front().is_some_and(|(time, _)| *time < self.closed);
+            let late = line.others_work()
+                && line.steps.front().is_some_and(|(time, _)| *time < self.closed);
             let began = (self.queue, self.since);
             let mut queues = line.open.iter().flat_map(|range| &range.queues);
             late || queues.any(|(queue, since, _)| (*queue, *since) == began)

@@ -103,6 +103,11 @@ pub(crate) fn buffer(name: &CStr) -> Option<c_int> {
     Some(buffer_kinds().iter().position(|kind| *kind == name)? as c_int + 1)
 }
 
+/// Whether buffers may have records of a kind.
+pub(crate) fn is_buffer(kind: c_int) -> bool {
+    (1..=buffer_kinds().len() as c_int).contains(&kind)
+}
+
 /// The number of a kind of callbacks.
 pub(crate) fn callback(name: &CStr) -> c_int {
     callback_kinds().iter().position(|kind| *kind == name).expect("a kind") as c_int + 1

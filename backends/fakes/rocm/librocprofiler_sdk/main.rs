@@ -44,10 +44,13 @@
 //! | `clock:N` | its clock be N nanoseconds ahead |
 //! | `clock-jump:N` | it jump ahead by N nanoseconds with the 500th record |
 //! | `flush-hangs` | flushes never end |
+//! | `replay:FILE` | the records of a self-test's report be handed over, besides |
 //! | `late` | records come only when the library ends |
 //!
 //! Missing symbols are the harness's: it renames them in its copy of the library.
 
+#[path = "../../report.rs"]
+mod report;
 #[path = "../../seam.rs"]
 mod seam;
 #[path = "../../settings.rs"]
@@ -62,6 +65,7 @@ mod kinds;
 mod observe;
 mod record;
 mod registration;
+mod replay;
 mod status;
 mod streams;
 

@@ -13,7 +13,7 @@ use crate::seam::{Task, Work, ahead, realtime};
 use crate::settings::{self, befalls, toolkit};
 use crate::status::{ERROR, SUCCESS, call};
 use crate::tables::{Argument, Call, Event};
-use crate::{buffers, contexts, streams};
+use crate::{buffers, contexts, replay, streams};
 
 pub(crate) const ENTER: u32 = 1;
 pub(crate) const EXIT: u32 = 2;
@@ -68,7 +68,7 @@ fn boottime(time: u64) -> u64 {
 }
 
 /// CLOCK_BOOTTIME.
-fn system() -> u64 {
+pub(crate) fn system() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the answer.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
@@ -135,6 +135,7 @@ fn add_work(record: Option<Record>, kind: &CStr, end: u64) {
 }
 
 fn submitted(work: &Work) {
+    replay::once();
     let (start, end) = (boottime(work.start), boottime(work.end));
     let when = when(work.correlation.into(), start, end);
     let agent = gpu(work.place.device);
@@ -204,7 +205,7 @@ struct Symbol {
 }
 
 /// The id of a kernel; tools are told of it the first time.
-fn register(name: &'static CStr, shared: u32, registers: u16) -> u64 {
+pub(crate) fn register(name: &'static CStr, shared: u32, registers: u16) -> u64 {
     static KERNELS: Mutex<Option<HashMap<&'static CStr, u64>>> = Mutex::new(None);
     let mut kernels = KERNELS.lock().unwrap();
     let kernels = kernels.get_or_insert_default();
