@@ -108,7 +108,8 @@ fn one(run: Run<'_>, what: &str, file: &Path, tally: &mut Tally) {
             tally.except("torch memory timeline: its categories are not in the trace", 1);
         }
         "table_stack3.txt" => {
-            tally.except("torch table by stacks: its last two columns have each other's headers", 1);
+            tally
+                .except("torch table by stacks: its last two columns have each other's headers", 1);
         }
         _ => tally.except(&format!("torch {what}: not known"), 1),
     }
