@@ -1,7 +1,8 @@
 //! What it costs to read a trace and to compute metrics of it: events per second on one core, and
 //! how the parts of that compare. See `docs/BENCHMARKS.md`.
 //!
-//! `cargo bench -p kymograph-analysis [-- STEPS]`; a step has 9,000 events.
+//! `cargo bench -p kymograph-analysis [-- STEPS|TRACE]`: a made training, of whose steps each has
+//! 9,000 events, or a trace of Kineto's in JSON, as it lies.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -115,14 +116,19 @@ fn main() {
     let steps =
         words.iter().find_map(|word| word.parse().ok()).unwrap_or(if full { 50 } else { 1 });
     let rounds = if full { 5 } else { 1 };
-    let json = training(steps);
+    let file = words.iter().find(|word| std::path::Path::new(word).is_file());
+    let json = match file {
+        Some(file) => std::fs::read_to_string(file).expect("JSON that is not packed"),
+        None => training(steps),
+    };
     let read = |bytes: &[u8]| format::read(Cursor::new(bytes), None).expect("a trace");
     let trace = read(json.as_bytes());
     let mut packets = Vec::new();
     format::write(&trace, &mut packets, Format::Perfetto, Packing::Plain).expect("into memory");
     let events = (trace.slices.len() + trace.activities.len()) as f64;
+    let arrows = trace.flows.points.len();
     println!(
-        "{events} events, {:.0} MB of JSON, {:.0} MB of .pftrace",
+        "{events} events and {arrows} ends of arrows, {:.0} MB of JSON, {:.0} MB of .pftrace",
         json.len() as f64 / 1e6,
         packets.len() as f64 / 1e6
     );

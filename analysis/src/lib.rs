@@ -14,6 +14,26 @@
 //! * [`peaks`]: what devices can do at most.
 //! * [`render`]: tables as text, JSON, CSV and, with the feature `export`, Parquet and Arrow.
 //!
+//! ```no_run
+//! use kymograph_analysis::{Metric, Model, Options, Reading, run};
+//! use kymograph_converters::format;
+//!
+//! let options = Options::default();
+//! let metric = Metric::find("collectives").expect("one of `registry::ALL`");
+//! let mut parts = Vec::new();
+//! for path in ["rank0.json.gz", "rank1.json.gz"] {
+//!     // Each trace is dropped when it has given its part.
+//!     let trace = format::read(std::fs::File::open(path)?, None)?;
+//!     for (process, rank) in run::ranks(&trace, parts.len() as i64) {
+//!         let model = Model::new(&trace, process, rank, Reading::Exact);
+//!         parts.push(run::of_rank(metric, &model, &options)?);
+//!     }
+//! }
+//! let table = run::over_ranks(metric, parts, &options)?;
+//! assert_eq!(table.column(0).len(), table.num_rows());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Times are nanoseconds in 64 bits with a sign. Nothing here reads files, prints or keeps
 //! state between calls, and all of it may be called from any thread.
 #![forbid(unsafe_code)]

@@ -8,7 +8,7 @@ use kymograph_converters::trace::{
     SeriesKind, SliceId, StrId, Trace, Unit, Value,
 };
 
-use crate::metric::{critical_path, memory_bandwidth, queue_length};
+use crate::metric::{critical_path, memory_bandwidth};
 use crate::{Error, Model, Options};
 
 /// What is put into a trace.
@@ -37,7 +37,7 @@ struct Counter {
 /// When the trace has no device work.
 pub fn counters(model: &Model<'_>) -> Result<Overlay, Error> {
     let mut overlay = Overlay::default();
-    for (stream, changes) in queue_length::series(model)? {
+    for (stream, changes) in model.queues() {
         let device = changes.first().map_or(0, |change| model.events.lane(change.work).pid);
         let values = changes.iter().map(|change| (change.time, change.length as f64)).collect();
         let (name, unit) = (format!("Queue Length {stream}"), "launches");

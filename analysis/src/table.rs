@@ -253,10 +253,18 @@ impl Rows {
                 Builder::Text(mut from) => Arc::new(from.finish()),
             }
         };
-        let arrays = self.builders.into_iter().map(array).collect();
-        let fields: Vec<Field> = self.columns.iter().map(Column::field).collect();
-        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+        columns(self.columns, self.builders.into_iter().map(array).collect())
     }
+}
+
+/// The table of whole columns, in their order.
+///
+/// # Errors
+///
+/// When they are not of one length, or not of the columns' types.
+pub fn columns(columns: &'static [Column], arrays: Vec<ArrayRef>) -> Result<RecordBatch, Error> {
+    let fields: Vec<Field> = columns.iter().map(Column::field).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
 /// Cells of a table, for those who read one. What is not there, or of another type, is null.

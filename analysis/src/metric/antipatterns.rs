@@ -59,49 +59,19 @@ struct Tree<'m, 'a> {
     dims: Option<kymograph_converters::trace::StrId>,
 }
 
-type Matches = fn(&Tree<'_, '_>, u32) -> bool;
-
-const PATTERNS: [(&str, Matches, &str); 8] = [
-    (
-        "extra_device_copy",
-        |tree, row| tree.extra_copy(row),
-        "make the tensor on the device: torch.zeros(…, device=\"cuda\")",
-    ),
-    (
-        "for_loop_indexing",
-        |tree, row| tree.loop_indexing(row),
-        "index the tensor once, with all that is wanted",
-    ),
-    (
-        "fp32_matmul",
-        |tree, row| tree.fp32_matmul(row),
-        "torch.set_float32_matmul_precision(\"high\") lets tensor cores multiply",
-    ),
-    (
-        "single_tensor_optimizer",
-        |tree, row| tree.single_tensor_optimizer(row),
-        "give the optimizer foreach=True or fused=True",
-    ),
-    (
-        "synchronous_data_loader",
-        |tree, row| tree.synchronous_loader(row),
-        "give the DataLoader num_workers of more than 0",
-    ),
-    (
-        "gradients_set_to_zero",
-        |tree, row| tree.gradients_zeroed(row),
-        "zero_grad(set_to_none=True)",
-    ),
+/// Names and advice, in the order of [`Tree::matches`].
+const PATTERNS: [(&str, &str); 8] = [
+    ("extra_device_copy", "make the tensor on the device: torch.zeros(…, device=\"cuda\")"),
+    ("for_loop_indexing", "index the tensor once, with all that is wanted"),
+    ("fp32_matmul", "torch.set_float32_matmul_precision(\"high\") lets tensor cores multiply"),
+    ("single_tensor_optimizer", "give the optimizer foreach=True or fused=True"),
+    ("synchronous_data_loader", "give the DataLoader num_workers of more than 0"),
+    ("gradients_set_to_zero", "zero_grad(set_to_none=True)"),
     (
         "bias_before_batch_norm",
-        |tree, row| tree.bias_before_norm(row),
         "bias=False for the convolution: the normalisation takes the bias away",
     ),
-    (
-        "unaligned_matmul",
-        |tree, row| tree.unaligned_matmul(row),
-        "pad the dimensions to multiples of 8",
-    ),
+    ("unaligned_matmul", "pad the dimensions to multiples of 8"),
 ];
 
 /// What was found at a place.
@@ -121,8 +91,8 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let tree = Tree::of(model);
     let mut found: BTreeMap<(usize, Option<&str>), Found> = BTreeMap::new();
     for row in &model.calls().order {
-        for (number, (_, matches, _)) in PATTERNS.iter().enumerate() {
-            if !matches(&tree, *row) {
+        for (number, matches) in tree.matches(*row).into_iter().enumerate() {
+            if !matches {
                 continue;
             }
             let new = || Found { first: *row, count: 0, host: 0, device: 0 };
@@ -134,7 +104,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     }
     let mut rows = Rows::new(COLUMNS);
     for ((number, location), found) in found {
-        let (pattern, _, advice) = PATTERNS[number];
+        let (pattern, advice) = PATTERNS[number];
         rows.push([
             model.rank.into(),
             pattern.into(),
@@ -172,6 +142,20 @@ impl<'m, 'a> Tree<'m, 'a> {
         }
         let find = |name| model.trace.strings.find(name);
         Tree { model, children, roots, work, types: find("Input type"), dims: find("Input Dims") }
+    }
+
+    /// Which patterns an event is the beginning of.
+    fn matches(&self, row: u32) -> [bool; PATTERNS.len()] {
+        [
+            self.extra_copy(row),
+            self.loop_indexing(row),
+            self.fp32_matmul(row),
+            self.single_tensor_optimizer(row),
+            self.synchronous_loader(row),
+            self.gradients_zeroed(row),
+            self.bias_before_norm(row),
+            self.unaligned_matmul(row),
+        ]
     }
 
     fn name(&self, row: u32) -> &'a str {

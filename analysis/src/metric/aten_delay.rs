@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
+use hashbrown::HashMap;
+use kymograph_converters::trace::StrId;
 
 use crate::model::{Events, NONE, chains};
 use crate::names::shorten;
@@ -63,49 +65,67 @@ const PARTS: &[Column] = &[
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let hta = model.reading.hta().is_some();
     let events = &model.events;
-    let launches = (0..events.len() as u32).filter(|row| is_launch(model, *row));
+    let mut is_launch = model.names_that(|name| is_launch(name, !hta));
+    let launches = (0..events.len() as u32).filter(|row| is_launch(*row));
     let operators = Operators::of(model);
-    // By operator, in the order of the trace: its kernels, and the delays of the first.
-    let mut of: BTreeMap<u32, (Vec<u32>, i64, i64)> = BTreeMap::new();
+    // Launches by operator, in the order of the trace, each with its kernel.
+    let mut found: Vec<(u32, u32, u32)> = Vec::new();
     for launch in launches {
-        let Some(operator) = operators.around(model, launch) else { continue };
-        let Some(kernel) = model.peers().get(launch) else { continue };
-        let start = events.starts[launch as usize];
-        let first =
-            (start - events.starts[operator as usize], events.starts[kernel as usize] - start);
-        of.entry(operator).or_insert((Vec::new(), first.0, first.1)).0.push(kernel);
+        if let Some(operator) = operators.around(model, launch)
+            && let Some(kernel) = model.peers().get(launch)
+        {
+            found.push((operator, launch, kernel));
+        }
     }
-    if of.is_empty() {
+    found.sort_by_key(|(operator, ..)| *operator);
+    let of = found.chunk_by(|a, b| a.0 == b.0).map(|same| {
+        let (operator, launch, kernel) = same[0];
+        let start = events.starts[launch as usize];
+        let delays =
+            (start - events.starts[operator as usize], events.starts[kernel as usize] - start);
+        let kernels: Vec<StrId> =
+            same.iter().map(|(.., kernel)| events.names[*kernel as usize]).collect();
+        (operator, kernels, delays)
+    });
+    if found.is_empty() {
         let rank = model.rank;
         return Err(Error::Nothing(format!(
             "rank {rank} has no aten:: operator that launched a kernel"
         )));
     }
-    let sequence = |kernels: Vec<u32>| {
-        let name = |row: u32| match hta {
-            true => model.name(row).to_owned(),
-            false => shorten(model.name(row)),
+    let sequence = |kernels: &[StrId]| {
+        let name = |name: &StrId| match hta {
+            true => model.text(*name).to_owned(),
+            false => shorten(model.text(*name)),
         };
-        kernels.into_iter().map(name).collect::<Vec<_>>().join(" -> ")
+        kernels.iter().map(name).collect::<Vec<_>>().join(" -> ")
     };
     if hta {
         let mut rows = Rows::new(PARTS);
-        for (operator, (kernels, launch, runtime)) in of {
+        for (operator, kernels, (launch, runtime)) in of {
             rows.push([
                 events.lane(operator).tid.into(),
                 events.starts[operator as usize].into(),
                 model.name(operator).into(),
-                sequence(kernels).as_str().into(),
+                sequence(&kernels).as_str().into(),
                 launch.into(),
                 runtime.into(),
             ]);
         }
         return rows.finish();
     }
+    let mut by_ids: HashMap<(StrId, Vec<StrId>), Sum> = HashMap::new();
+    for (operator, kernels, (launch, runtime)) in of {
+        let key = (events.names[operator as usize], kernels);
+        by_ids.entry(key).or_default().add(launch, runtime);
+    }
+    // Shortened, names of several kernels may be one.
     let mut sums: BTreeMap<(&str, String), Sum> = BTreeMap::new();
-    for (operator, (kernels, launch, runtime)) in of {
-        let key = (model.name(operator), sequence(kernels));
-        sums.entry(key).or_default().add(launch, runtime);
+    for ((operator, kernels), sum) in by_ids {
+        let all = sums.entry((model.text(operator), sequence(&kernels))).or_default();
+        all.count += sum.count;
+        all.launch += sum.launch;
+        all.runtime += sum.runtime;
     }
     let mut rows = Rows::new(COLUMNS);
     for ((name, sequence), sum) in sums {
@@ -174,12 +194,11 @@ fn of_hta(parts: &[Part]) -> Result<RecordBatch, Error> {
     rows.finish()
 }
 
-fn is_launch(model: &Model<'_>, row: u32) -> bool {
-    let name = model.name(row);
+fn is_launch(name: &str, hip: bool) -> bool {
     name.strip_prefix("cuda").is_some_and(|rest| rest.contains("LaunchKernel"))
         || name.starts_with("cuLaunchKernel")
         || name.starts_with("runFunction")
-        || model.reading.hta().is_none() && name.starts_with("hip") && name.contains("LaunchKernel")
+        || hip && name.starts_with("hip") && name.contains("LaunchKernel")
 }
 
 /// The `aten::` operators of a thread.
@@ -211,12 +230,12 @@ impl Operators {
     fn of(model: &Model<'_>) -> Operators {
         let calls = model.calls();
         let mut thread_of = vec![NONE; model.events.len()];
+        let mut is_operator = model.names_that(|name| name.starts_with("aten::"));
         let mut threads = Vec::new();
         for thread in &calls.threads {
             let rows = &calls.order[thread.rows.clone()];
             rows.iter().for_each(|row| thread_of[*row as usize] = threads.len() as u32);
-            let is_operator = |row: &u32| model.name(*row).starts_with("aten::");
-            let rows: Vec<u32> = rows.iter().copied().filter(is_operator).collect();
+            let rows: Vec<u32> = rows.iter().copied().filter(|row| is_operator(*row)).collect();
             let outer = chains(&model.events, &rows);
             threads.push(Thread { rows, outer });
         }

@@ -5,12 +5,14 @@
 //! operators, that one's outermost events lie below the step (or the annotation
 //! `## backward ##`) of the first during which they ran.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use hashbrown::HashSet;
 
 use crate::model::{Events, NONE};
 use crate::registry::one_by_one;
-use crate::table::{Cells, Rows};
+use crate::table::{self, Cells, Rows};
 use crate::{Column, Error, Metric, Model, Options, Part};
 
 /// Events.
@@ -111,19 +113,21 @@ impl Graph {
             graph.stacks.push(Stack { pid: thread.pid, tid: thread.tid, label, root });
         }
         graph.link_backward(model);
-        let mut order = calls.order.clone();
-        order.sort_by_cached_key(|row| graph.depth_of(*row));
+        // Callers before what they call: the backward thread's may be on the main thread.
+        let backward = |thread: &&crate::model::Thread| {
+            let stack =
+                graph.stacks.iter().find(|own| (own.pid, own.tid) == (thread.pid, thread.tid));
+            stack.is_some_and(|stack| stack.label == "bwd")
+        };
+        let (last, first): (Vec<_>, Vec<_>) = calls.threads.iter().partition(backward);
+        let mut order = Vec::with_capacity(events.len());
+        for thread in first.into_iter().chain(last) {
+            order.extend_from_slice(&calls.order[thread.rows.clone()]);
+        }
         graph.order = order;
         graph.add_device_work(model);
         graph.measure(model);
         Ok(graph)
-    }
-
-    fn depth_of(&self, row: u32) -> usize {
-        std::iter::successors(Some(row), |row| {
-            Some(self.parents[*row as usize]).filter(|parent| *parent != NONE)
-        })
-        .count()
     }
 
     /// Puts what the backward thread does below the steps of the main thread.
@@ -146,13 +150,15 @@ impl Graph {
         if parents.is_empty() {
             parents = named("ProfilerStep#");
         }
-        for parent in parents {
-            let (start, end) = events.interval(parent);
-            for row in rows(backward) {
-                let (from, to) = events.interval(*row);
-                if self.parents[*row as usize] == NONE && from >= start && to <= end {
-                    self.parents[*row as usize] = parent;
-                }
+        let parents: Vec<(i64, i64, u32)> = parents
+            .into_iter()
+            .map(|parent| (events.starts[parent as usize], events.end(parent), parent))
+            .collect();
+        for row in rows(backward) {
+            let (from, to) = events.interval(*row);
+            if self.parents[*row as usize] == NONE {
+                let around = parents.iter().find(|(start, end, _)| from >= *start && to <= *end);
+                self.parents[*row as usize] = around.map_or(NONE, |(.., parent)| *parent);
             }
         }
         let of_main = self.stacks[main].root;
@@ -220,7 +226,10 @@ fn cannot_nest(events: &Events, rows: &[u32]) -> bool {
 
 fn label(model: &Model<'_>, thread: &crate::model::Thread) -> String {
     let rows = &model.calls().order[thread.rows.clone()];
-    let has = |is: fn(&str) -> bool| rows.iter().any(|row| is(model.name(*row)));
+    let has = |is: fn(&str) -> bool| {
+        let mut is = model.names_that(is);
+        rows.iter().any(|row| is(*row))
+    };
     if has(|name| name.starts_with("ProfilerStep#")) {
         "main".to_owned()
     } else if has(|name| name.contains("autograd::")) {
@@ -233,33 +242,43 @@ fn label(model: &Model<'_>, thread: &crate::model::Thread) -> String {
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let graph = Graph::of(model)?;
     let events = &model.events;
-    let mut rows = Rows::new(COLUMNS);
     let mut order: Vec<u32> = (0..events.len() as u32).collect();
     order.sort_by_key(|row| events.positions[*row as usize]);
-    for row in order {
-        let at = row as usize;
-        let parent = match graph.parents[at] {
-            NONE if graph.depths[at] < 0 => -1,
-            NONE => graph.roots[at],
-            parent => i64::from(events.positions[parent as usize]),
-        };
-        let (count, sum, first, last) = graph.kernels[at];
-        let some = count > 0;
-        rows.push([
-            model.rank.into(),
-            i64::from(events.positions[at]).into(),
-            model.name(row).into(),
-            parent.into(),
-            i64::from(graph.depths[at]).into(),
-            i64::from(graph.heights[at]).into(),
-            count.into(),
-            sum.into(),
-            if some { last.saturating_sub(first) } else { 0 }.into(),
-            some.then_some(first).into(),
-            some.then_some(last).into(),
-        ]);
-    }
-    rows.finish()
+    let parent = |at: usize| match graph.parents[at] {
+        NONE if graph.depths[at] < 0 => -1,
+        NONE => graph.roots[at],
+        parent => i64::from(events.positions[parent as usize]),
+    };
+    let some = |at: usize, value: i64| (graph.kernels[at].0 > 0).then_some(value);
+    let span = |at: usize| {
+        let (_, _, first, last) = graph.kernels[at];
+        some(at, last.saturating_sub(first)).unwrap_or(0)
+    };
+    // As many rows as events: column by column.
+    let rows = || order.iter().map(|row| *row as usize);
+    let whole = |of: &dyn Fn(usize) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from(rows().map(of).collect::<Vec<i64>>()))
+    };
+    let sparse = |of: &dyn Fn(usize) -> Option<i64>| -> ArrayRef {
+        Arc::new(rows().map(of).collect::<Int64Array>())
+    };
+    let names: StringArray = rows().map(|at| Some(model.text(events.names[at]))).collect();
+    table::columns(
+        COLUMNS,
+        vec![
+            whole(&|_| model.rank),
+            whole(&|at| i64::from(events.positions[at])),
+            Arc::new(names),
+            whole(&parent),
+            whole(&|at| i64::from(graph.depths[at])),
+            whole(&|at| i64::from(graph.heights[at])),
+            whole(&|at| graph.kernels[at].0),
+            whole(&|at| graph.kernels[at].1),
+            whole(&span),
+            sparse(&|at| some(at, graph.kernels[at].2)),
+            sparse(&|at| some(at, graph.kernels[at].3)),
+        ],
+    )
 }
 
 fn over_ranks(metric: &Metric, parts: &[Part], options: &Options) -> Result<RecordBatch, Error> {

@@ -4,7 +4,7 @@
 
 use arrow_array::RecordBatch;
 
-use super::{memory_bandwidth, queue_length};
+use super::{memory_bandwidth, needs_device_work};
 use crate::registry::one_by_one;
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options};
@@ -28,15 +28,16 @@ const COLUMNS: &[Column] = &[
 ];
 
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
+    needs_device_work(model)?;
     let mut rows = Rows::new(COLUMNS);
-    for (stream, changes) in queue_length::series(model)? {
+    for (stream, changes) in model.queues() {
         for change in changes {
             rows.push([
                 model.rank.into(),
                 model.events.lane(change.work).pid.into(),
                 change.time.into(),
                 "Queue Length".into(),
-                stream.into(),
+                (*stream).into(),
                 change.length.into(),
             ]);
         }

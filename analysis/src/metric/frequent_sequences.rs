@@ -39,8 +39,8 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     }
     let graph = Graph::of(model)?;
     let events = &model.events;
-    let is_named = |row: &u32| model.name(*row).contains(&options.operator);
-    let named: Vec<u32> = (0..events.len() as u32).filter(is_named).collect();
+    let mut is_named = model.names_that(|name| name.contains(&options.operator));
+    let named: Vec<u32> = (0..events.len() as u32).filter(|row| is_named(*row)).collect();
     let least = named.iter().map(|row| graph.depths[*row as usize]).min();
     let is_root = |row: &&u32| {
         Some(graph.depths[**row as usize]) == least

@@ -153,7 +153,8 @@ struct Host<'m, 'a> {
     threads: HashMap<(i64, i64), usize>,
     leaves: HashMap<usize, Leaves>,
     main: Option<usize>,
-    causes: HashMap<u32, Cause>,
+    /// Whether events of a name load data.
+    loaders: HashMap<StrId, bool>,
 }
 
 impl<'m, 'a> Host<'m, 'a> {
@@ -167,7 +168,7 @@ impl<'m, 'a> Host<'m, 'a> {
         });
         let busiest = || (0..threads.len()).max_by_key(|n| threads[*n].rows.len());
         let main = with_steps.or_else(busiest);
-        Host { model, threads: numbers, leaves: HashMap::new(), main, causes: HashMap::new() }
+        Host { model, threads: numbers, leaves: HashMap::new(), main, loaders: HashMap::new() }
     }
 
     /// Calls `part(cause, from, to)` for the parts of a gap.
@@ -233,9 +234,6 @@ impl<'m, 'a> Host<'m, 'a> {
     }
 
     fn cause(&mut self, row: u32) -> Cause {
-        if let Some(cause) = self.causes.get(&row) {
-            return *cause;
-        }
         let name = self.model.name(row);
         let kind = match self.model.events.kinds[row as usize] {
             _ if is_lock(name) => "lock",
@@ -249,9 +247,7 @@ impl<'m, 'a> Host<'m, 'a> {
             _ => "other",
         };
         let doing = Some(self.model.events.names[row as usize]);
-        let cause = Cause { doing, ..self.around(row, kind) };
-        self.causes.insert(row, cause);
-        cause
+        Cause { doing, ..self.around(row, kind) }
     }
 
     /// The operator and the Python function that an event is, or lies in.
@@ -266,14 +262,18 @@ impl<'m, 'a> Host<'m, 'a> {
         Cause { kind, doing: None, operator, python }
     }
 
-    fn loads_data(&self, row: u32) -> bool {
-        let own = std::iter::once(row).chain(self.model.calls().callers(row));
-        let is_loader = |name: &str| {
-            name.starts_with("enumerate(DataLoader)")
-                || name.starts_with("enumerate(DataPipe)")
-                || name.contains("torch/utils/data/dataloader.py")
-        };
-        own.take(64).any(|row| is_loader(self.model.name(row)))
+    fn loads_data(&mut self, row: u32) -> bool {
+        let model = self.model;
+        let mut own = std::iter::once(row).chain(model.calls().callers(row)).take(64);
+        own.any(|row| {
+            let name = model.events.names[row as usize];
+            *self.loaders.entry(name).or_insert_with(|| {
+                let name = model.text(name);
+                name.starts_with("enumerate(DataLoader)")
+                    || name.starts_with("enumerate(DataPipe)")
+                    || name.contains("torch/utils/data/dataloader.py")
+            })
+        })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::compat::tensorboard;
 use crate::model::Kind;
 use crate::registry::one_by_one;
 use crate::stats::Moments;
-use crate::table::Rows;
+use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options};
 
 /// See the module.
@@ -44,10 +44,39 @@ const COLUMNS: &[Column] = &[
 
 /// How long a kernel ran, and what that time is weighted with.
 #[derive(Default)]
-struct Sum {
+pub(super) struct Sum {
     moments: Moments,
     blocks: f64,
     occupancy: f64,
+}
+
+impl Sum {
+    /// Adds a run: how long it was, blocks per multiprocessor, occupancy.
+    pub(super) fn add(&mut self, dur: i64, blocks: Option<f64>, occupancy: Option<f64>) {
+        self.moments.add(dur);
+        self.blocks += blocks.unwrap_or(0.0) * dur as f64;
+        self.occupancy += occupancy.unwrap_or(0.0) * dur as f64;
+    }
+
+    /// How long it ran altogether.
+    pub(super) fn time(&self) -> i64 {
+        self.moments.sum
+    }
+
+    /// Calls, time together, in the mean, at most, at least; blocks and occupancy in the mean.
+    pub(super) fn cells(&self) -> [Cell<'static>; 7] {
+        let m = self.moments;
+        let mean = |weighted: f64| if m.sum > 0 { weighted / m.sum as f64 } else { 0.0 };
+        [
+            m.count.into(),
+            m.sum.into(),
+            m.mean().into(),
+            m.max.into(),
+            m.min.into(),
+            mean(self.blocks).into(),
+            mean(self.occupancy).into(),
+        ]
+    }
 }
 
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
@@ -60,31 +89,28 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         if model.events.kinds[at] != Kind::Kernel {
             continue;
         }
-        let number = |name| model.float(row, name).unwrap_or(0.0);
-        let dur = model.events.durs[at];
+        let number = |name| model.float(row, name);
         let sum = kernels.entry(model.events.names[at]).or_default();
-        sum.moments.add(dur);
-        sum.blocks += number(blocks) * dur as f64;
-        sum.occupancy += number(occupancy) * dur as f64;
+        sum.add(model.events.durs[at], number(blocks), number(occupancy));
     }
     let mut kernels: Vec<(&str, Sum)> =
         kernels.into_iter().map(|(name, sum)| (model.text(name), sum)).collect();
-    kernels.sort_by(|a, b| (b.1.moments.sum, a.0).cmp(&(a.1.moments.sum, b.0)));
+    kernels.sort_by(|a, b| (b.1.time(), a.0).cmp(&(a.1.time(), b.0)));
     let mut rows = Rows::new(COLUMNS);
     for (name, sum) in kernels {
-        let m = sum.moments;
-        let mean = |weighted: f64| if m.sum > 0 { weighted / m.sum as f64 } else { 0.0 };
+        let tensor_cores = if uses_tensor_cores(name) { "Yes" } else { "No" };
+        let [calls, total, mean, max, min, blocks, occupancy] = sum.cells();
         rows.push([
             model.rank.into(),
             name.into(),
-            if uses_tensor_cores(name) { "Yes" } else { "No" }.into(),
-            m.count.into(),
-            m.sum.into(),
-            m.mean().into(),
-            m.max.into(),
-            m.min.into(),
-            mean(sum.blocks).into(),
-            mean(sum.occupancy).into(),
+            tensor_cores.into(),
+            calls,
+            total,
+            mean,
+            max,
+            min,
+            blocks,
+            occupancy,
         ]);
     }
     rows.finish()

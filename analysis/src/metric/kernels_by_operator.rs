@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use arrow_array::RecordBatch;
 use kymograph_converters::trace::{Dim3, StrId};
 
-use super::kernels::uses_tensor_cores;
+use super::kernels::{Sum, uses_tensor_cores};
 use super::needs_device_work;
 use crate::compat::tensorboard::{self, Owner, Work};
 use crate::model::{Kind, Model, whole};
 use crate::registry::one_by_one;
-use crate::stats::Moments;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 
@@ -52,13 +51,6 @@ const COLUMNS: &[Column] = &[
 /// Kernel, operator, grid, block, registers, shared memory, whether the operator is eligible.
 type Key<'a> =
     (&'a str, Option<&'a str>, Option<String>, Option<String>, Option<i64>, Option<i64>, bool);
-
-#[derive(Default)]
-struct Sum {
-    moments: Moments,
-    blocks: f64,
-    occupancy: f64,
-}
 
 /// Names of arguments.
 struct Names {
@@ -117,17 +109,14 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         let dur = end - start;
         let sum = sums.entry(key).or_default();
         for _ in 0..times {
-            sum.moments.add(dur);
-            sum.blocks += model.float(row, names.blocks).unwrap_or(0.0) * dur as f64;
-            sum.occupancy += model.float(row, names.occupancy).unwrap_or(0.0) * dur as f64;
+            sum.add(dur, model.float(row, names.blocks), model.float(row, names.occupancy));
         }
     }
     let mut sums: Vec<(Key<'_>, Sum)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.moments.sum));
+    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.time()));
     let mut rows = Rows::new(COLUMNS);
     for ((name, operator, grid, block, registers, shared, eligible), sum) in sums {
-        let m = sum.moments;
-        let mean = |weighted: f64| if m.sum > 0 { weighted / m.sum as f64 } else { 0.0 };
+        let [calls, total, mean, max, min, blocks, occupancy] = sum.cells();
         let yes = |is| if is { "Yes" } else { "No" };
         rows.push([
             model.rank.into(),
@@ -139,13 +128,13 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             shared.into(),
             yes(uses_tensor_cores(name)).into(),
             of_plugin.as_ref().map(|_| yes(eligible)).into(),
-            m.count.into(),
-            m.sum.into(),
-            m.mean().into(),
-            m.max.into(),
-            m.min.into(),
-            mean(sum.blocks).into(),
-            mean(sum.occupancy).into(),
+            calls,
+            total,
+            mean,
+            max,
+            min,
+            blocks,
+            occupancy,
         ]);
     }
     rows.finish()

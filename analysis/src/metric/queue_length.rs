@@ -5,10 +5,9 @@
 //! names. Where several things happen at one moment, launches count first.
 
 use arrow_array::RecordBatch;
-use hashbrown::HashMap;
 
 use super::needs_device_work;
-use crate::compat::hta::Version;
+use crate::model::QueueChange;
 use crate::registry::one_by_one;
 use crate::stats::describe;
 use crate::table::Rows;
@@ -72,87 +71,9 @@ const BLOCKED_COLUMNS: &[Column] = &[
         .unit(crate::Unit::Ratio),
 ];
 
-/// A change of the length.
-pub(crate) struct Change {
-    /// The event that changes it.
-    pub(crate) row: u32,
-    /// The device event, which knows the stream.
-    pub(crate) work: u32,
-    pub(crate) time: i64,
-    pub(crate) length: i64,
-}
-
-/// The changes of each stream, in the order of its number.
-pub(crate) fn series(model: &Model<'_>) -> Result<Vec<(i64, Vec<Change>)>, Error> {
-    needs_device_work(model)?;
-    let events = &model.events;
-    let number = |row: u32| events.correlations[row as usize];
-    let mut work: HashMap<i64, Vec<u32>> = HashMap::new();
-    for row in 0..events.len() as u32 {
-        if events.on_device(row) && number(row) != -1 {
-            work.entry(number(row)).or_default().push(row);
-        }
-    }
-    let mut streams: HashMap<i64, Vec<Change>> = HashMap::new();
-    let mut launched: HashMap<i64, ()> = HashMap::new();
-    for row in (0..events.len() as u32).filter(|row| is_launch(model, *row)) {
-        launched.insert(number(row), ());
-        for work in work.get(&number(row)).into_iter().flatten() {
-            let stream = events.streams[*work as usize].into();
-            let time = events.starts[row as usize];
-            streams.entry(stream).or_default().push(Change { row, work: *work, time, length: 1 });
-        }
-    }
-    for row in 0..events.len() as u32 {
-        if events.on_device(row) && launched.contains_key(&number(row)) {
-            let (stream, time) = (events.streams[row as usize].into(), events.starts[row as usize]);
-            streams.entry(stream).or_default().push(Change { row, work: row, time, length: -1 });
-        }
-    }
-    let mut streams: Vec<_> = streams.into_iter().collect();
-    streams.sort_unstable_by_key(|(stream, _)| *stream);
-    for (_, changes) in &mut streams {
-        changes.sort_by_key(|change| change.time);
-        let mut length = 0;
-        for change in changes {
-            length += change.length;
-            change.length = length;
-        }
-    }
-    Ok(streams)
-}
-
-/// Whether an event is a call that launched something that counts.
-pub(super) fn is_launch(model: &Model<'_>, row: u32) -> bool {
-    let has_peer = model.peers().get(row).is_some();
-    has_peer
-        && match model.reading.hta() {
-            Some(rules) => is_named_launch(rules.version, model.name(row)),
-            None => !model.events.on_device(row),
-        }
-}
-
-fn is_named_launch(version: Version, name: &str) -> bool {
-    match name {
-        "cudaLaunchKernel"
-        | "cudaLaunchKernelExC"
-        | "cuLaunchKernel"
-        | "cudaMemcpyAsync"
-        | "cudaMemsetAsync"
-        | "runFunction - job_prep_and_submit_for_execution"
-        | "hipLaunchKernel"
-        | "hipExtModuleLaunchKernel"
-        | "hipMemsetAsync"
-        | "hipMemcpyAsync"
-        | "hipMemcpyWithStream" => true,
-        "cuLaunchKernelEx" => version == Version::TraceInsight,
-        _ => false,
-    }
-}
-
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(COLUMNS);
-    for (stream, changes) in wanted(series(model)?, options) {
+    for (stream, changes) in wanted(model, options)? {
         for change in changes {
             let lane = model.events.lane(change.work);
             rows.push([
@@ -171,7 +92,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 
 fn summary(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(SUMMARY_COLUMNS);
-    for (stream, changes) in wanted(series(model)?, options) {
+    for (stream, changes) in wanted(model, options)? {
         let d = describe(changes.iter().map(|change| change.length as f64).collect());
         let [min, q25, q50, q75, max] = d.quartiles;
         rows.push([
@@ -195,7 +116,7 @@ fn blocked(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     let starts = &model.events.starts;
     let whole = starts.iter().max().zip(starts.iter().min()).map_or(0, |(max, min)| max - min);
     let mut full = Vec::new();
-    for (stream, changes) in wanted(series(model)?, options) {
+    for (stream, changes) in wanted(model, options)? {
         let mut time = 0;
         let mut any = false;
         for (at, change) in changes.iter().enumerate() {
@@ -228,7 +149,13 @@ fn blocked_over_ranks(
     one_by_one(metric, parts, options)
 }
 
-fn wanted(mut streams: Vec<(i64, Vec<Change>)>, options: &Options) -> Vec<(i64, Vec<Change>)> {
-    streams.retain(|(s, _)| options.streams.is_empty() || options.streams.contains(s));
-    streams
+/// The queues of the streams that are wanted.
+fn wanted<'m>(
+    model: &'m Model<'_>,
+    options: &Options,
+) -> Result<impl Iterator<Item = (i64, &'m [QueueChange])>, Error> {
+    needs_device_work(model)?;
+    let wants = |stream: &i64| options.streams.is_empty() || options.streams.contains(stream);
+    let all = model.queues().iter().map(|(stream, changes)| (*stream, changes.as_slice()));
+    Ok(all.filter(move |(stream, _)| wants(stream)))
 }

@@ -235,7 +235,12 @@ impl Events {
             };
             let kind = if named && is_operator() { Kind::Operator } else { kind };
             let linked = links.get(row).copied().filter(|number| *number != 0);
-            let (stream, correlation) = keys.look_up(&trace.args, slices.args()[row]);
+            // What launches nothing has no such arguments, and often many others.
+            let plain = matches!(kind, Kind::Operator | Kind::Python | Kind::Step);
+            let (stream, correlation) = match reading {
+                Reading::Exact if plain || linked.is_some() => (None, None),
+                _ => keys.look_up(&trace.args, slices.args()[row]),
+            };
             self.starts.push(slices.starts()[row]);
             self.durs.push(dur);
             self.names.push(slices.names()[row]);

@@ -8,6 +8,8 @@
 //! | [`Classes`] | what kind of work device events are |
 //! | [`Calls`] | the call tree of each thread |
 //! | [`Leaves`] | what a thread did at each moment |
+//! | [`Work`] | what devices did, by correlation number |
+//! | [`QueueChange`] | how many activities each stream had waiting |
 //! | [`Owners`] | the operator that launched each event of a device |
 //!
 //! Parts are made when they are first asked for, so that a metric pays for what it reads. A row
@@ -21,7 +23,9 @@ mod kind;
 mod leaves;
 mod owners;
 mod peers;
+mod queues;
 pub(crate) mod steps;
+mod work;
 
 pub use arguments::{number, whole};
 
@@ -34,7 +38,9 @@ pub use leaves::Leaves;
 pub use owners::Owners;
 pub use peers::Peers;
 pub(crate) use peers::is_device_side;
+pub use queues::QueueChange;
 pub use steps::{Step, Steps};
+pub use work::Work;
 
 use std::cell::OnceCell;
 
@@ -87,6 +93,8 @@ pub struct Model<'a> {
     calls: OnceCell<Calls>,
     device: OnceCell<Vec<u32>>,
     owners: OnceCell<Owners>,
+    work: OnceCell<Work>,
+    queues: OnceCell<Vec<(i64, Vec<QueueChange>)>>,
 }
 
 impl<'a> Model<'a> {
@@ -110,6 +118,8 @@ impl<'a> Model<'a> {
             calls: OnceCell::new(),
             device: OnceCell::new(),
             owners: OnceCell::new(),
+            work: OnceCell::new(),
+            queues: OnceCell::new(),
         };
         model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
         if let Reading::Hta(rules) = reading {
@@ -156,6 +166,18 @@ impl<'a> Model<'a> {
         self.text(self.events.names[row as usize])
     }
 
+    /// Tells whether the name of an event is of some kind; `is` is asked once for each name.
+    pub fn names_that(&self, is: impl Fn(&str) -> bool) -> impl FnMut(u32) -> bool {
+        let mut known: Vec<Option<bool>> = vec![None; self.trace.strings.len()];
+        move |row| {
+            let id = self.events.names[row as usize];
+            match known.get_mut(id.0 as usize) {
+                Some(known) => *known.get_or_insert_with(|| is(self.text(id))),
+                None => is(self.text(id)),
+            }
+        }
+    }
+
     /// Launches and what they launched.
     pub fn peers(&self) -> &Peers {
         self.peers.get_or_init(|| Peers::of(self))
@@ -179,6 +201,22 @@ impl<'a> Model<'a> {
     /// The operators that device work belongs to.
     pub fn owners(&self) -> &Owners {
         self.owners.get_or_init(|| Owners::of(self))
+    }
+
+    /// Work of devices by its correlation number.
+    pub fn work(&self) -> &Work {
+        self.work.get_or_init(|| Work::of_model(self))
+    }
+
+    /// Whether an event is a call that launched something that counts for queues.
+    pub fn launches(&self, row: u32) -> bool {
+        queues::is_launch(self, row)
+    }
+
+    /// For each stream, in the order of their numbers, when the length of its queue changes: one
+    /// more when a call launches something on it, one fewer when that begins.
+    pub fn queues(&self) -> &[(i64, Vec<QueueChange>)] {
+        self.queues.get_or_init(|| queues::queues(self))
     }
 
     /// Events on devices, in the order of their beginnings; of those that begin together, in
@@ -225,6 +263,7 @@ impl<'a> Model<'a> {
         self.events = self.events.select(rows);
         (self.peers, self.steps) = (OnceCell::from(peers), OnceCell::from(steps));
         (self.classes, self.calls, self.device, self.owners) = Default::default();
+        (self.work, self.queues) = Default::default();
     }
 
     /// Leaves out what `options` do not want: other steps, devices, times and names.

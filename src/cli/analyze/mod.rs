@@ -1,15 +1,16 @@
 //! `kymo analyze`: what traces say.
 
+mod help;
 mod inputs;
 mod page;
 mod tuning;
 
 use super::{Refusal, files, say, status};
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, ValueEnum};
 use inputs::{Inputs, Wanted};
 use kymograph_analysis::compat::hta::{Rules, Version};
 use kymograph_analysis::compat::tensorboard::Plugin;
-use kymograph_analysis::{Metric, Model, Options, Reading, overlay, registry, render, run, table};
+use kymograph_analysis::{Metric, Model, Options, Reading, overlay, render, run, table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -151,13 +152,13 @@ impl Analyze {
     pub(super) fn run(self) -> Result<ExitCode, Refusal> {
         let metrics = self.metrics()?;
         if self.help {
-            return help(&metrics);
+            return Ok(help::print(&metrics));
         }
         if self.list {
             let text = if metrics.is_empty() {
-                list()
+                help::list()
             } else {
-                metrics.iter().map(|m| columns(m)).collect()
+                metrics.iter().map(|m| help::columns(m)).collect()
             };
             let _ = std::io::stdout().write_all(text.as_bytes());
             return Ok(ExitCode::SUCCESS);
@@ -413,52 +414,6 @@ fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Refusal> {
          --features export`, or say --format csv"
             .to_owned(),
     ))
-}
-
-fn list() -> String {
-    let line = |metric: &Metric| format!("{:<26}{}\n", metric.name, metric.answers);
-    registry::ALL.iter().map(line).collect()
-}
-
-/// The chapters of these metrics, or all that `kymo analyze` can be told.
-fn help(metrics: &[&Metric]) -> Result<ExitCode, Refusal> {
-    if metrics.is_empty() {
-        let mut kymo = super::Cli::command();
-        kymo.build();
-        if let Some(analyze) = kymo.find_subcommand_mut("analyze") {
-            let _ = analyze.print_long_help();
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let chapter = |metric: &&Metric| {
-        let more = "`kymo analyze --help` has all options, docs/ANALYSIS.md all metrics.\n";
-        format!("{}\n{}\n{more}", columns(metric), described(metric.name))
-    };
-    let text: String = metrics.iter().map(chapter).collect();
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What the documentation says of a metric, without the tables of columns.
-fn described(name: &str) -> &'static str {
-    const ALL: &str = include_str!("../../../docs/ANALYSIS.md");
-    let chapters = ALL.split("\n## ").skip(1);
-    let of = |chapter: &&str| {
-        chapter.lines().next().is_some_and(|names| names.contains(&format!("`{name}`")))
-    };
-    let chapter = chapters.into_iter().find(of).unwrap_or_default();
-    let body = chapter.split_once('\n').map_or("", |(_, body)| body);
-    body.split("\n**`").next().unwrap_or_default().trim_start_matches('\n')
-}
-
-fn columns(metric: &Metric) -> String {
-    let mut text = format!("{}: {}\n\n", metric.name, metric.answers);
-    for column in metric.columns {
-        let unit = column.unit.name();
-        let unit = if unit.is_empty() { String::new() } else { format!(" [{unit}]") };
-        text += &format!("  {:<34}{}\n", format!("{}{unit}", column.name), column.meaning);
-    }
-    text
 }
 
 fn parse_steps(text: &str) -> Result<(i64, i64), String> {

@@ -6,7 +6,6 @@ use super::graph::{EdgeKind, Graph};
 use super::waits::Waits;
 use crate::Error;
 use crate::compat::hta::Version;
-use crate::metric::queue_length;
 use crate::model::{Kind, Model};
 
 /// A longer gap is no delay between two kernels.
@@ -17,7 +16,7 @@ struct Queues(HashMap<u32, i64>);
 
 pub(super) fn connect(model: &Model<'_>, graph: &mut Graph) -> Result<(), Error> {
     let mut queues = Queues(HashMap::new());
-    for (_, changes) in queue_length::series(model)? {
+    for (_, changes) in model.queues() {
         queues.0.extend(changes.iter().map(|change| (change.row, change.length)));
     }
     let events = &model.events;

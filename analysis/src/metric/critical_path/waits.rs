@@ -3,7 +3,6 @@
 use hashbrown::HashMap;
 use kymograph_converters::trace::Value;
 
-use crate::metric::queue_length;
 use crate::model::Model;
 
 /// Where an event or a wait stands: device and stream.
@@ -53,7 +52,7 @@ impl Waits {
         let mut rows: Vec<u32> =
             (0..events.len() as u32).filter(|row| !events.on_device(*row)).collect();
         rows.sort_by_key(|row| events.starts[*row as usize]);
-        let is_launch = |row: u32| queue_length::is_launch(model, row);
+        let is_launch = |row: u32| model.launches(row);
         let mut launched: HashMap<Stream, u32> = HashMap::new();
         for row in &rows {
             let name = model.name(*row);
