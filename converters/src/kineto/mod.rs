@@ -23,6 +23,7 @@
 mod category;
 mod operators;
 mod own;
+mod steps;
 mod write;
 
 pub use crate::chrome::read;

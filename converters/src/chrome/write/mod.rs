@@ -51,7 +51,7 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, style: Style) -> io::Resu
             _ => "ac2g",
         },
         own: kineto::is_own(trace).then(|| kineto::Names::new(trace)),
-        operators: kineto::Operators::new(trace),
+        operators: kineto::Operators::new(trace, style == Style::Kineto),
     };
     if let Some(operators) = &writer.operators {
         writer.line.lists = operators.lists().to_vec();
