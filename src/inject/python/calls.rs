@@ -60,6 +60,7 @@ struct Calls {
 }
 
 impl Calls {
+    #[allow(clippy::missing_transmute_annotations, reason = "the fields say the types")]
     fn find() -> Option<Calls> {
         macro_rules! symbol {
             ($name:literal) => {
