@@ -127,6 +127,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("PYTORCH", "auto|on|shapes|off", "auto",
         "Operators of PyTorch: auto records them if CATEGORIES takes them (cpu_op, user_annotation), on always, shapes with the shapes, types and values of their inputs. Where they cannot be observed, on and shapes record them in daemon threads too.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
+    option!("PYTHON", "off|functions", "off",
+        "Calls of Python functions, on all threads: a slice for each, which costs programs that call much a good part of their time. From Python 3.9 on.",
+        |c, v| { c.python = value::choice(v, &[("off", false), ("functions", true)])?; Ok(()) }),
     option!("PYTORCH_MEMORY", "0|1", "0",
         "Allocations of PyTorch's tensors, on the CPU and on devices: instants [memory] as in PyTorch's own traces, and a counter for each device.",
         |c, v| { c.pytorch_memory = value::boolean(v)?; Ok(()) }),
@@ -301,6 +304,8 @@ pub struct Config {
     pub process_name: Option<String>,
     /// `PYTORCH`.
     pub pytorch: PyTorch,
+    /// `PYTHON`.
+    pub python: bool,
     /// `PYTORCH_MEMORY`.
     pub pytorch_memory: bool,
     /// `ACTIVITY_TYPES`.
@@ -365,6 +370,7 @@ impl Default for Config {
             dump_on: DumpOn::default(),
             process_name: None,
             pytorch: PyTorch::Auto,
+            python: false,
             pytorch_memory: false,
             activity_types: String::new(),
             gpu_counters: None,

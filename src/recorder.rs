@@ -92,6 +92,19 @@ impl Recorder for Pipeline {
     }
 
     #[inline]
+    fn begin(&self, site: StrId, tag: u8) -> bool {
+        let (time, kind) = (self.now(), Kind::Begin as u8);
+        let head = Record { time, site, kind, tag, ..Record::default() };
+        with_producer(|producer| producer.begin(&POOL, head, 0, &[], &[]))
+    }
+
+    #[inline]
+    fn end(&self) -> bool {
+        let head = Record { time: self.now(), kind: Kind::End as u8, ..Record::default() };
+        with_producer(|producer| producer.end(&POOL, head, 0, &[]))
+    }
+
+    #[inline]
     fn enabled(&self, category: StrId) -> bool {
         match KNOWN[category.0 as usize & 0xffff].load(Ordering::Relaxed) {
             ON => true,

@@ -250,3 +250,61 @@ fn what_is_not_known_is_left_alone_and_said() {
     let run = Run::with(TRAINING, &[], "", |library| fakes::rename(library, missing));
     assert!(run.says(missing) && !run.says("cpu_op"));
 }
+
+#[test]
+fn steps_are_annotations_that_nest() {
+    let program = r#"
+us = ctypes.CDLL(None)
+with op("all of it", scope=USER):
+    for step in range(3):
+        with op("aten::linear"):
+            pass
+        with op("Optimizer.step", scope=USER):
+            us.kymo_step()
+            with op("aten::add_"):
+                pass
+"#;
+    let run = Run::new(program, &[], "");
+    let events = run.events(&[]);
+    let nanos = |micros: &Value| (micros.as_f64().unwrap() * 1e3).round() as i64;
+    let span = |event: &Value| {
+        let begin = nanos(&event["ts"]);
+        (begin, begin + nanos(&event["dur"]))
+    };
+    let named = |name: &str| -> Vec<_> {
+        events.iter().filter(|event| event["name"].as_str().unwrap().starts_with(name)).collect()
+    };
+    let steps = named("ProfilerStep#");
+    assert!(steps.len() >= 2, "{events:?}");
+    let thread = &named("all of it")[0]["tid"];
+    for step in steps {
+        assert_eq!((&step["cat"], &step["tid"]), (&Value::from("user_annotation"), thread));
+        assert!(step["args"]["External id"].is_u64());
+        let (begin, end) = span(step);
+        for (other_begin, other_end) in events.iter().map(span) {
+            let apart = other_end <= begin || end <= other_begin;
+            let nests = (begin <= other_begin && other_end <= end)
+                || (other_begin <= begin && end <= other_end);
+            assert!(apart || nests, "{step} {other_begin} {other_end}");
+        }
+    }
+}
+
+#[test]
+fn the_plugin_of_tensorboard_finds_operators() {
+    let run = Run::new(TRAINING, &[], "");
+    run.events(&[]);
+    let script = "import sys; from torch_tb_profiler.profiler.data import RunProfileData as Data; \
+        from torch_tb_profiler import io; \
+        data = Data.parse('worker', '1', sys.argv[1], sys.argv[2]); data.process(); \
+        print(sorted((op.name, op.calls) for op in data.op_list_groupby_name))";
+    let python = std::process::Command::new(judge::readers_python())
+        .args(["-W", "ignore", "-c", script])
+        .args([run.folder.path().join("t.json"), run.folder.path().to_owned()])
+        .output()
+        .unwrap();
+    let found = String::from_utf8_lossy(&python.stdout);
+    for operator in ["('aten::addmm', 1)", "('aten::linear', 1)", "('aten::mm', 1)"] {
+        assert!(found.contains(operator), "{found}{}", String::from_utf8_lossy(&python.stderr));
+    }
+}

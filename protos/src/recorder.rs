@@ -1,6 +1,6 @@
 //! The seam between whoever observes an activity and the pipeline that records it.
 
-use crate::record::{Extra, Record, StrId};
+use crate::record::{Extra, Kind, Record, StrId};
 
 /// Where backends push what they see. Implemented by the pipeline; a test implements it
 /// with a `Vec`.
@@ -39,6 +39,19 @@ pub trait Recorder: Send + Sync {
     /// As [`Recorder::push`], with a name (or string argument: see the record module)
     /// that could not be interned.
     fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool;
+
+    /// Records the beginning of a slice without arguments, at this moment: a `Begin` of `site`,
+    /// with these bits of [`Record::tag`]. As [`Recorder::push`], for what is done very often.
+    fn begin(&self, site: StrId, tag: u8) -> bool {
+        let kind = Kind::Begin as u8;
+        self.push(Record { time: self.now(), site, kind, tag, ..Record::default() }, &[])
+    }
+
+    /// Records the end of the innermost slice that a `Begin` opened, at this moment.
+    fn end(&self) -> bool {
+        let kind = Kind::End as u8;
+        self.push(Record { time: self.now(), kind, ..Record::default() }, &[])
+    }
 
     /// Whether events of this category (an id got with `StrId::NONE` as category) are
     /// wanted at all at this moment. Cheap: one load.

@@ -9,7 +9,7 @@ use clap::Args;
 use kymograph::Config;
 use kymograph_backends::source::Settings;
 use kymograph_backends::vendor::finding::Finding;
-use kymograph_backends::{amd, hpu, nvidia, xpu};
+use kymograph_backends::{amd, hpu, nvidia, torch, xpu};
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::path::Path;
@@ -19,11 +19,12 @@ use std::process::{Command, ExitCode, Output};
 type Look = fn(&Settings, &mut dyn FnMut(Finding));
 
 /// The backends: a name to ask for them by, and who answers.
-pub(super) const BACKENDS: [(&str, Look); 4] = [
+pub(super) const BACKENDS: [(&str, Look); 5] = [
     ("CUDA", nvidia::probe),
     ("HIP", amd::probe),
     ("Intel GPU", xpu::probe),
     ("Gaudi", hpu::probe),
+    ("PyTorch", torch::probe),
 ];
 
 /// Runs inside the child: prints what the library and the drivers look like from there.

@@ -86,6 +86,8 @@ pub(super) struct Record {
     gpu_counters: Option<String>,
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
+    #[arg(long, value_name = "off|functions", help = help("PYTHON"))]
+    python: Option<String>,
     #[arg(long, help = help("PYTORCH_MEMORY"))]
     pytorch_memory: bool,
     /// Record nothing until `kymo trigger` asks for a trace.
@@ -280,6 +282,7 @@ impl Record {
             ("POLICY", self.policy.as_ref()),
             ("MODE", self.mode.as_ref()),
             ("PYTORCH", self.pytorch.as_ref()),
+            ("PYTHON", self.python.as_ref()),
             ("GPU_COUNTERS", self.gpu_counters.as_ref()),
         ];
         given.extend(texts.iter().filter_map(|(key, text)| Some((*key, text.as_ref()?.as_ref()))));

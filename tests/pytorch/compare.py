@@ -1,10 +1,12 @@
 # usage: compare.py OURS.json THEIRS.json
 #
 # Compares one process recorded by us and by torch.profiler at once: the operators and annotations
-# of theirs must be in ours by name, count and arguments, in the time that theirs lasted, and the
-# arrows as well. Says every difference, and ends with 1 if there is one.
+# of theirs must be in ours by name, count and arguments, in the time that theirs lasted; the
+# arrows, the allocations, and the work of devices under the same operators as well. Says every
+# difference, and ends with 1 if there is one.
 import collections
 import json
+import re
 import sys
 
 ours, theirs = (json.load(open(path)) for path in sys.argv[1:3])
@@ -56,11 +58,28 @@ for kind in "sf":
     arrows = [collections.Counter(e["ph"] for e in events if e.get("cat") == "fwdbwd")[kind]
               for events in (inside(ours["traceEvents"]), theirs["traceEvents"])]
     compare("arrows", collections.Counter({kind: arrows[0]}), collections.Counter({kind: arrows[1]}))
+def work(trace, operators):
+    """Kernels, copies and sets by name and by the operator around their launch."""
+    names = {e["args"]["External id"]: e["name"] for e in operators}
+    # Demanglers differ in blanks and in suffixes of numbers.
+    spelled = lambda name: re.sub(r"(?<=[0-9])u?l{0,2}(?=[,>)])", "", re.sub(r"\s+", "", name))
+    found = collections.Counter()
+    for event in trace["traceEvents"]:
+        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
+            operator = names.get(event["args"].get("External id"))
+            if operator is not None:
+                found[event["cat"], spelled(event["name"]), operator] += 1
+    return found
+
+
+launched = work(theirs, kineto)
+compare("work", work(ours, mine), launched)
 blocks = memory(theirs)
 if blocks:
     allocated = [collections.Counter((e["args"]["Bytes"], e["args"]["Device Type"],
                                       e["args"]["Device Id"]) for e in events)
                  for events in (inside(memory(ours)), blocks)]
     compare("[memory]", *allocated)
-print("%d operators and annotations, %d allocations compared" % (len(kineto), len(blocks)))
+print("  %d operators and annotations, %d allocations, %d kernels, copies and sets compared"
+      % (len(kineto), len(blocks), sum(launched.values())))
 sys.exit(bad)

@@ -1,5 +1,5 @@
-# A small training on the CPU. With a file it is recorded by torch.profiler as well, which writes
-# its JSON there.
+# A small training, on a GPU (with AMP) if there is one. With a file it is recorded by
+# torch.profiler as well, which writes its JSON there; with `memory` its allocations, too.
 import sys
 import threading
 
@@ -7,7 +7,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 torch.manual_seed(1)
+cuda = torch.cuda.is_available()
+device = "cuda" if cuda else "cpu"
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+model = model.to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 samples = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(0, 4, (32,)))
 loader = torch.utils.data.DataLoader(samples, batch_size=8)
@@ -15,7 +18,8 @@ loader = torch.utils.data.DataLoader(samples, batch_size=8)
 
 def train():
     for x, y in loader:
-        with record_function("forward"):
+        x, y = x.to(device), y.to(device)
+        with record_function("forward"), torch.autocast(device, enabled=cuda):
             loss = torch.nn.functional.cross_entropy(model(x), y)
         optimizer.zero_grad()
         loss.backward()
@@ -30,10 +34,13 @@ def on_a_thread():
 
 if len(sys.argv) > 1:
     memory = len(sys.argv) > 2
-    with profile(
-        activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=memory
-    ) as profiler:
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * cuda
+    # Before: what is done once only.
+    train()
+    with profile(activities=activities, record_shapes=True, profile_memory=memory) as profiler:
         train()
+        if cuda:
+            torch.cuda.synchronize()
     profiler.export_chrome_trace(sys.argv[1])
 else:
     train()

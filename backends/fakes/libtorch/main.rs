@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `at::RecordFunctionCallback`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Callback {
     start: unsafe extern "C" fn(*mut *mut u8, *const u8) -> *mut *mut u8,
@@ -22,6 +22,7 @@ pub struct Callback {
 }
 
 /// `std::variant<std::string_view, …>`.
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Variant {
     length: usize,
@@ -65,8 +66,11 @@ pub extern "C" fn remove_callback(handle: u64) {
 }
 
 /// `at::RecordFunction::RecordFunction(RecordScope)`.
+///
+/// # Safety
+/// `object` is one, or room for one.
 #[unsafe(export_name = "_ZN2at14RecordFunctionC1ENS_11RecordScopeE")]
-pub extern "C" fn construct(object: *mut u8, scope: u8) {
+pub unsafe extern "C" fn construct(object: *mut u8, scope: u8) {
     let all = callbacks();
     put(object, 8, object.wrapping_add(24));
     put(object, 16, all.len() as u32);
@@ -81,8 +85,11 @@ pub extern "C" fn construct(object: *mut u8, scope: u8) {
 }
 
 /// `at::RecordFunction::~RecordFunction`.
+///
+/// # Safety
+/// `object` is one, or room for one.
 #[unsafe(export_name = "_ZN2at14RecordFunctionD1Ev")]
-pub extern "C" fn destruct(object: *mut u8) {
+pub unsafe extern "C" fn destruct(object: *mut u8) {
     for index in 0..get::<u32>(object, 16).min(4) as usize {
         let end: unsafe extern "C" fn(*const u8, *mut u8) = get(object, 24 + 16 * index + 8);
         // SAFETY: as PyTorch calls it.
@@ -91,8 +98,11 @@ pub extern "C" fn destruct(object: *mut u8) {
 }
 
 /// `at::RecordFunction::before`.
+///
+/// # Safety
+/// `object` is one, or room for one.
 #[unsafe(export_name = "_ZN2at14RecordFunction6beforeESt7variantIJSt17basic_string_viewIcSt11char_traitsIcEESt17reference_wrapperIKN3c1014FunctionSchemaEEEEl")]
-pub extern "C" fn before(object: *mut u8, name: Variant, sequence: i64) {
+pub unsafe extern "C" fn before(object: *mut u8, name: Variant, sequence: i64) {
     if name.index != 0 {
         return;
     }
@@ -116,14 +126,20 @@ fn begin(object: *mut u8, sequence: i64) {
 }
 
 /// `at::RecordFunction::_setAsync`.
+///
+/// # Safety
+/// `object` is one, or room for one.
 #[unsafe(export_name = "_ZN2at14RecordFunction9_setAsyncEv")]
-pub extern "C" fn set_async(object: *mut u8) {
+pub unsafe extern "C" fn set_async(object: *mut u8) {
     put(object, 320, 1_u8);
 }
 
 /// `at::RecordFunction::name`.
+///
+/// # Safety
+/// `object` is one, or room for one.
 #[unsafe(export_name = "_ZNK2at14RecordFunction4nameEv")]
-pub extern "C" fn name(object: *const u8) -> *const c_char {
+pub unsafe extern "C" fn name(object: *const u8) -> *const c_char {
     get(object, 160)
 }
 
@@ -155,10 +171,13 @@ pub unsafe extern "C" fn fake_torch_begin(
     sequence: i64,
     forward: u64,
 ) -> *mut u8 {
-    // What an operator without a text points to begins with a pointer to its name.
-    let schema = Box::into_raw(Box::new(name));
+    // What an operator without a text points to begins with its name, a std::string.
+    // SAFETY: the caller's promise.
+    let length = unsafe { CStr::from_ptr(name) }.count_bytes();
+    let schema = Box::into_raw(Box::new([name.expose_provenance(), length]));
     let object: *mut u8 = Box::into_raw(Box::new([0_u64; 43])).cast();
-    construct(object, scope);
+    // SAFETY: room for one.
+    unsafe { construct(object, scope) };
     put(object, 304, forward);
     // SAFETY: the caller's promise.
     if unsafe { CStr::from_ptr(name) }.to_bytes().starts_with(b"aten::") {
@@ -178,7 +197,8 @@ pub unsafe extern "C" fn fake_torch_begin(
 /// It was begun, and not ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_torch_end(object: *mut u8) {
-    destruct(object);
+    // SAFETY: the caller's promise.
+    unsafe { destruct(object) };
     // SAFETY: it came from a box like this.
     drop(unsafe { Box::from_raw(object.cast::<[u64; 43]>()) });
 }

@@ -35,6 +35,8 @@ const SCOPES: usize = 10;
 pub(super) struct Layout {
     /// The headers that say so, ATen/record_function.h of PyTorch, and the ABI.
     pub(super) read_in: &'static str,
+    /// Strings are those of the old ABI.
+    pub(super) old_strings: bool,
     /// Which one `fn_` is, in its lowest byte: [`TEXT`], else a schema.
     pub(super) name_kind: usize,
     pub(super) sequence: usize,
@@ -63,7 +65,17 @@ const fn layout(read_in: &'static str, string: usize, kwinputs: usize) -> Layout
     let forward_thread = sequence + 8 + 16 + kwinputs + 24;
     let handle = forward_thread + 8;
     let inputs = sequence + 8;
-    Layout { read_in, name_kind, sequence, inputs, forward_thread, handle, is_async: handle + 8 }
+    let old_strings = string == 8;
+    Layout {
+        read_in,
+        old_strings,
+        name_kind,
+        sequence,
+        inputs,
+        forward_thread,
+        handle,
+        is_async: handle + 8,
+    }
 }
 
 /// `at::RecordFunctionCallback`. It is passed by value, on the stack.

@@ -16,6 +16,7 @@
 //!  inputs    inputs → ids of texts
 //!  texts     what these say
 //!  memory    allocations of tensors
+//!  probe     for `kymo doctor`
 //!  arrows    from an operator to the node that computes its gradient
 //! ```
 //!
@@ -36,9 +37,11 @@ mod library;
 mod memory;
 mod names;
 mod observe;
+mod probe;
 mod texts;
 mod thread;
 mod values;
 
 pub use memory::{Allocation, memory_changed, record_memory, wants_memory};
 pub use observe::{Outcome, is_there, observe};
+pub use probe::probe;

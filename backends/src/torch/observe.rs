@@ -10,6 +10,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 use super::inputs::{self, Inputs};
 use super::layout::{BACKWARD, Callback, Layout, NAME, SCOPE, TEXT, THREAD, USER, read};
 use super::library::{self, Before, Torch};
+use super::names::Name;
 use super::values::Values;
 use super::{arrows, check, names, thread};
 use crate::annotate::guarded;
@@ -132,13 +133,8 @@ unsafe extern "C" fn ended(function: *const u8, _: *mut u8) {
     guarded((), || {
         let Some(session) = session() else { return };
         thread::with(|thread| {
-            let ends = thread.end(function.addr());
-            if ends > 0 {
-                let time = session.recorder.now();
-                let end = Record { time, kind: Kind::End as u8, ..Record::default() };
-                for _ in 0..ends {
-                    session.recorder.push(end, &[]);
-                }
+            for _ in 0..thread.end(function.addr()) {
+                session.recorder.end();
             }
         });
     });
@@ -161,19 +157,18 @@ impl Session {
             if !self.recorder.enabled(category) && !self.is_enabled_now(category) {
                 return false;
             }
-            let name: *const c_char = read(function, NAME);
             let sequence: i64 = read(function, self.layout.sequence);
-            let site = if read::<u8>(function, self.layout.name_kind) == TEXT {
-                self.recorder.intern(category, CStr::from_ptr(name).to_bytes())
-            } else {
-                // A schema begins with its name.
-                names::of_schema(self.recorder, category, read(name.cast(), 0))
-            };
-            let head = Record { site, kind: Kind::Begin as u8, tag, ..Record::default() };
-            if sequence < 0 && self.inputs.is_none() && !site.is_none() {
-                return self.recorder.push(Record { time: self.recorder.now(), ..head }, &[]);
+            if read::<u8>(function, self.layout.name_kind) != TEXT
+                && sequence < 0
+                && self.inputs.is_none()
+            {
+                let name = Name::of_schema(read(function, NAME), self.layout);
+                let site = names::of_schema(self.recorder, category, name);
+                if !site.is_none() {
+                    return self.recorder.begin(site, tag);
+                }
             }
-            self.begin_more(function, head, (category, scope), sequence)
+            self.begin_more(function, (category, scope), tag, sequence)
         }
     }
 
@@ -187,20 +182,30 @@ impl Session {
         self.recorder.enabled(category)
     }
 
-    /// As [`Session::begin`], of one with arguments or with a name that has no id.
+    /// As [`Session::begin`], of any.
     ///
     /// # Safety
     /// `function` is a `RecordFunction`.
+    #[inline(never)]
     unsafe fn begin_more(
         &self,
         function: *const u8,
-        head: Record,
         (category, scope): (StrId, u8),
+        tag: u8,
         sequence: i64,
     ) -> bool {
         let mut extras = [Extra::default(); 6];
         let mut count = 0;
-        let mut head = head;
+        // SAFETY: the caller's promise, and the layout was found to be this one.
+        let site = unsafe {
+            if read::<u8>(function, self.layout.name_kind) == TEXT {
+                self.recorder.intern(category, self.name(function))
+            } else {
+                let name = Name::of_schema(read(function, NAME), self.layout);
+                names::of_schema(self.recorder, category, name)
+            }
+        };
+        let mut head = Record { site, kind: Kind::Begin as u8, tag, ..Record::default() };
         if sequence >= 0 {
             // SAFETY: the caller's promise, and the layout was found to be this one.
             let (here, forward): (u64, u64) =

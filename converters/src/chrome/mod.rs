@@ -49,6 +49,7 @@ mod places;
 mod read;
 mod rows;
 mod samples;
+mod steps;
 mod write;
 
 pub use read::{read, read_lines};

@@ -8,12 +8,15 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::own::Out;
+use super::steps::{self, STEP};
 use crate::json::{write_int, write_uint};
-use crate::trace::{ArgsId, EventRef, SliceId, StrId, Trace, Value};
+use crate::trace::{ArgsId, EventRef, Slice, SliceId, StrId, Trace, Value};
 
 /// The categories that have numbers: operators, and annotations.
 const OPERATOR: &str = "cpu_op";
 const ANNOTATION: &str = "user_annotation";
+/// The category of calls of Python, which have numbers of their own, and their caller's.
+const PYTHON: &str = "python_function";
 
 /// What the autograd engine's call of a node is called; the name of the node follows.
 const EVALUATE: &str = "autograd::engine::evaluate_function: ";
@@ -37,6 +40,12 @@ pub(crate) struct Operators {
     launches: HashMap<u64, u32>,
     /// Calls of nodes by the autograd engine: the number and the thread of the node inside.
     evaluated: HashMap<SliceId, (Value, Value)>,
+    /// Our steps, where they are to be written, and their category.
+    steps: HashMap<SliceId, Slice>,
+    step: Option<StrId>,
+    /// Callers of calls of Python, and their category.
+    callers: HashMap<SliceId, u32>,
+    python: Option<StrId>,
     categories: [Option<StrId>; 2],
     sequence: Option<StrId>,
     forward: Option<StrId>,
@@ -44,17 +53,24 @@ pub(crate) struct Operators {
 }
 
 impl Operators {
-    /// Of a trace; none if it is not our own recording, or has none.
-    pub(crate) fn new(trace: &Trace) -> Option<Operators> {
+    /// Of a trace; none if it is not our own recording, or has none. `steps`: those that we count
+    /// are annotations, too.
+    pub(crate) fn new(trace: &Trace, steps: bool) -> Option<Operators> {
         let find = |name| trace.strings.find(name);
         let categories = [find(OPERATOR), find(ANNOTATION)];
-        if !trace.is_own() || categories == [None, None] {
+        let step = find(STEP).filter(|_| steps);
+        let python = find(PYTHON);
+        if !trace.is_own() || [step, python, categories[0], categories[1]] == [None; 4] {
             return None;
         }
         let mut operators = Operators {
             numbers: vec![0; trace.slices.len()],
             launches: HashMap::new(),
             evaluated: HashMap::new(),
+            steps: if step.is_some() { steps::place(trace) } else { HashMap::new() },
+            step,
+            callers: HashMap::new(),
+            python,
             categories,
             sequence: find("Sequence number"),
             forward: find("Fwd thread id"),
@@ -79,17 +95,29 @@ impl Operators {
         });
         // Ends, numbers and slices of the operators that are open.
         let mut open: Vec<(i64, u32, SliceId)> = Vec::new();
-        let (mut track, mut last) = (None, 0);
+        let mut calls: Vec<(i64, u32)> = Vec::new();
+        let (mut track, mut last, mut last_call) = (None, 0, 0);
         for id in order {
             let slice = trace.slices.get(id);
             if track.replace(slice.track) != Some(slice.track) {
                 open.clear();
+                calls.clear();
+            }
+            if Some(slice.category) == self.python {
+                while calls.last().is_some_and(|(end, _)| *end <= slice.start.0) {
+                    calls.pop();
+                }
+                last_call += 1;
+                self.numbers[id.index()] = last_call;
+                self.callers.extend(calls.last().map(|(_, caller)| (id, *caller)));
+                calls.push((slice.end().map_or(i64::MAX, |end| end.0), last_call));
+                continue;
             }
             while open.last().is_some_and(|(end, ..)| *end <= slice.start.0) {
                 open.pop();
             }
             let around = open.last().map_or(0, |(_, number, _)| *number);
-            let number = if self.has_number(slice.category) {
+            let number = if self.has_number(id, slice.category) {
                 last += 1;
                 last
             } else {
@@ -114,8 +142,14 @@ impl Operators {
         }
     }
 
-    fn has_number(&self, category: StrId) -> bool {
+    fn has_number(&self, id: SliceId, category: StrId) -> bool {
         self.categories.contains(&Some(category))
+            || Some(category) == self.step && self.steps.contains_key(&id)
+    }
+
+    /// A step of ours, as the slice and of the category that it is written as.
+    pub(crate) fn step(&self, id: SliceId) -> Option<(Slice, &'static str)> {
+        self.steps.get(&id).map(|slice| (*slice, ANNOTATION))
     }
 
     /// The operator around the launch of an activity.
@@ -139,8 +173,16 @@ impl Operators {
         if number == 0 {
             return;
         }
+        if Some(category) == self.python {
+            let caller = self.callers.get(&id);
+            out.put("Python parent id", |to| match caller {
+                Some(caller) => write_uint(to, (*caller).into()),
+                None => to.extend_from_slice(b"null"),
+            });
+            return out.put("Python id", |to| write_uint(to, number.into()));
+        }
         out.put("External id", |to| write_uint(to, number.into()));
-        if !self.has_number(category) {
+        if !self.has_number(id, category) {
             return;
         }
         out.put("Record function id", |to| write_uint(to, 0));

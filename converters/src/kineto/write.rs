@@ -102,7 +102,7 @@ fn frame(trace: &Trace) -> Frame {
             String::from_utf8_lossy(&time)
         ));
     }
-    Frame { before, after, events, shift }
+    Frame { before, after, events, shift, steps: true }
 }
 
 /// `deviceProperties`: the devices that something is known about.

@@ -1,5 +1,6 @@
 //! Python programs that import PyTorch are made to tell of its operators: pytorch.py says
-//! how, this file how that comes to run. And what their threads are called: [`names`].
+//! how, this file how that comes to run. And what their threads are called ([`names`]), and the
+//! functions that they call ([`calls`]).
 //!
 //! An interpreter that the process has when we are loaded, before `main`, gets an audit
 //! hook (PEP 578, Python 3.8). The hook compares a few bytes until a part of PyTorch is
@@ -10,6 +11,7 @@
 //! Only the main interpreter is looked at; PyTorch cannot be imported in others.
 
 mod audit;
+mod calls;
 mod names;
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
@@ -145,6 +147,9 @@ pub(super) fn watch(config: &Config) {
     let Some(python) = Python::find() else {
         return;
     };
+    if config.python {
+        calls::watch();
+    }
     if PYTHON.set((python, Wanted::of(config))).is_ok() {
         // SAFETY: before `main` there is no other thread, and the hook is made for this.
         unsafe { audit::add(on_event) };
@@ -215,7 +220,10 @@ unsafe extern "C" fn on_event(event: *const c_char, args: Object, _: *mut c_void
         // SAFETY: the interpreter passes a C string, and holds its lock.
         let event = unsafe { CStr::from_ptr(event) };
         // SAFETY: as above.
-        unsafe { audit::observe(event) };
+        unsafe {
+            audit::observe(event);
+            calls::observe(event);
+        }
         let Some((python, wanted)) = PYTHON.get() else {
             return 0;
         };

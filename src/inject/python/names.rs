@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
-use super::{BUSY, DONE, METH_O, MethodDef, Object, Owned, PYTHON, Python, WATCHING};
+use super::{BUSY, DONE, METH_O, MethodDef, Object, Owned, PYTHON, Python, WATCHING, calls};
 use crate::api::names;
 use crate::control;
 use crate::guard::guard;
@@ -100,6 +100,10 @@ unsafe extern "C" fn tell(_: Object, text: Object) -> Object {
 }
 
 fn hear(text: &str) {
+    if text.starts_with("starts 0 ") {
+        // SAFETY: the thread that starts says so, with the interpreter's lock.
+        unsafe { calls::follow_thread() };
+    }
     let mut words = text.splitn(3, ' ');
     let (what, id) = (words.next(), words.next().and_then(|id| id.parse().ok()));
     let (Some(what), Some(id), Some(name)) = (what, id, words.next()) else {

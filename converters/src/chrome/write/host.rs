@@ -12,8 +12,11 @@ impl<W: Write> Writer<'_, W> {
     /// A slice, unless it is `kept` in another way, and the ends of arrows at it.
     pub(super) fn slice(&mut self, id: SliceId, kept: bool) -> io::Result<()> {
         let trace = self.line.trace;
-        let slice = trace.slices.get(id);
         let event = EventRef::Slice(id);
+        if let Some((step, cat)) = self.operators.as_ref().and_then(|all| all.step(id)) {
+            return self.plain(id, &step, cat);
+        }
+        let slice = trace.slices.get(id);
         let position = trace.slices.position(id);
         let mut correlation = 0;
         if position.is_some_and(|position| position.marks != 0) {
@@ -33,7 +36,7 @@ impl<W: Write> Writer<'_, W> {
             return self.arrows(event, position, correlation, (&ids, slice.start.0));
         }
         if !kept {
-            self.plain(id, &slice)?;
+            self.plain(id, &slice, trace.strings.get(slice.category))?;
         }
         if (correlation != 0 || !self.arrows.at(event).is_empty())
             && let Row::Plain { ids, .. } = self.places.track(slice.track)
@@ -55,13 +58,12 @@ impl<W: Write> Writer<'_, W> {
 
     /// A slice that no other crosses: complete, or its beginning where its end is an event of
     /// its own.
-    fn plain(&mut self, id: SliceId, slice: &Slice) -> io::Result<()> {
+    fn plain(&mut self, id: SliceId, slice: &Slice, cat: &str) -> io::Result<()> {
         let Row::Plain { ids, .. } = self.places.track(slice.track) else { return Ok(()) };
         self.out.begin();
         let out = &mut self.out.text;
         let apart = self.line.trace.slices.end_position(id).is_some();
         let complete = slice.dur.is_finished() && !apart;
-        let cat = self.line.trace.strings.get(slice.category);
         self.line.head(out, if complete { b'X' } else { b'B' }, cat, None, slice.name);
         out.extend_from_slice(ids.as_bytes());
         self.line.time(out, slice.start.0);

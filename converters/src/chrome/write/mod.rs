@@ -30,6 +30,8 @@ pub(crate) struct Frame {
     pub(crate) events: Vec<String>,
     /// What is to be added to the hub's times.
     pub(crate) shift: i64,
+    /// Whether steps that we count are annotations of the program.
+    pub(crate) steps: bool,
 }
 
 /// Writes a trace in Chrome's JSON, for viewers. `ts` and `dur` are microseconds with three
@@ -58,7 +60,7 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, frame: &Frame) -> io::Res
             _ => "ac2g",
         },
         own: trace.is_own().then(|| own::Names::new(trace)),
-        operators: Operators::new(trace),
+        operators: Operators::new(trace, frame.steps),
     };
     if let Some(operators) = &writer.operators {
         writer.line.lists = operators.lists().to_vec();

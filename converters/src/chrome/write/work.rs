@@ -93,6 +93,10 @@ impl<W: Write> Writer<'_, W> {
             own.activity(trace, activity, &mut own::Out { text: out, first });
         }
         for (name, value) in trace.args.entries(activity.args) {
+            // What another profiler of the program numbered is of its own operators.
+            if operator.is_some() && trace.strings.get(name) == "External id" {
+                continue;
+            }
             if Some(name) == self.names.blocks_per_sm {
                 self.line.own(out, first, kernel.take());
             }

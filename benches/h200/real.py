@@ -1,0 +1,76 @@
+"""Real programs, for what recording costs them: prints milliseconds of a unit, least and median of
+six. usage: real.py llama|resnet [kineto]
+
+llama: 64 tokens of a Llama of 16 layers that generates, in half precision. resnet: 20 steps of a
+ResNet-50 that trains with AMP.
+"""
+import json, os, resource, sys, tempfile, time
+import torch
+
+torch.manual_seed(0)
+
+
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(hidden_size=1024, intermediate_size=2816, num_hidden_layers=16,
+                         num_attention_heads=16, num_key_value_heads=8, vocab_size=32000)
+    model = LlamaForCausalLM(config).cuda().half().eval()
+    prompt = torch.randint(0, 32000, (1, 128), device="cuda")
+    return lambda: model.generate(prompt, max_new_tokens=64, min_new_tokens=64, do_sample=False)
+
+
+def resnet():
+    import torchvision
+
+    model = torchvision.models.resnet50().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    scaler = torch.amp.GradScaler()
+    images = torch.randn(32, 3, 128, 128, device="cuda")
+    labels = torch.randint(0, 1000, (32,), device="cuda")
+
+    def steps():
+        for _ in range(20):
+            with torch.autocast("cuda"):
+                loss = torch.nn.functional.cross_entropy(model(images), labels)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+
+    return steps
+
+
+work = {"llama": llama, "resnet": resnet}[sys.argv[1]]()
+
+
+def unit():
+    began = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) * 1e3
+
+
+for _ in range(2):
+    unit()
+said = {}
+if "kineto" in sys.argv:
+    from torch.profiler import ProfilerActivity, profile
+
+    profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    profiler.start()
+    unit()
+times = sorted(unit() for _ in range(6))
+said.update(least_ms=round(times[0], 1), median_ms=round(times[3], 1))
+if "kineto" in sys.argv:
+    began = time.perf_counter()
+    profiler.stop()
+    said["stop_s"] = round(time.perf_counter() - began, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kineto.json")
+        began = time.perf_counter()
+        profiler.export_chrome_trace(path)
+        said["export_s"] = round(time.perf_counter() - began, 2)
+        said["file_mb"] = round(os.path.getsize(path) / 1e6, 1)
+said["resident_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+print(json.dumps(said), flush=True)
