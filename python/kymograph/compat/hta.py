@@ -54,6 +54,14 @@ class TraceAnalysis:
         wanted = [0] if not ranks else ranks
         return {rank: self._frame(metric, ranks=[rank], **options) for rank in wanted}
 
+    def _described(self, metric: str, what: str, by: str, ranks: Ranks) -> pandas.DataFrame:
+        """Statistics as `DataFrame.describe` of a group has them: columns under a name."""
+        import pandas
+
+        frame = self._frame(metric, ranks=[0] if not ranks else ranks).set_index(["rank", by])
+        frame.columns = pandas.MultiIndex.from_product([[what], frame.columns])
+        return frame
+
     def get_temporal_breakdown(self, visualize: bool = True) -> pandas.DataFrame:
         """How long each rank computed, did something else and was idle: a row for each rank."""
         return self._frame("temporal_breakdown")
@@ -114,6 +122,35 @@ class TraceAnalysis:
         """For each launch how long the call and its work took, and how long it waited."""
         return self._by_rank("launch_stats", ranks, include_memory=include_memory_events)
 
+    def get_idle_time_breakdown(
+        self,
+        ranks: Ranks = None,
+        streams: list[int] | None = None,
+        visualize: bool = True,
+        visualize_pctg: bool = True,
+        show_idle_interval_stats: bool = False,
+        consecutive_kernel_delay: int = 30,
+    ) -> tuple[pandas.DataFrame, pandas.DataFrame | None]:
+        """Why streams are idle and for how long; and, if asked for, statistics of the gaps."""
+        options = {
+            "ranks": [0] if not ranks else ranks,
+            "streams": streams,
+            # HTA's are microseconds.
+            "consecutive_kernel_delay": consecutive_kernel_delay * 1000,
+        }
+        idle = self._frame("idle_time", **options)
+        if not show_idle_interval_stats:
+            return idle, None
+        return idle, self._frame("idle_intervals", **options).set_index("idle_category")
+
+    def get_queue_length_summary(self, ranks: Ranks = None) -> pandas.DataFrame:
+        """Statistics of the lengths of launch queues, by rank and stream."""
+        return self._described("queue_length_summary", "queue_length", "stream", ranks)
+
+    def get_memory_bw_summary(self, ranks: Ranks = None) -> pandas.DataFrame:
+        """Statistics of the bandwidth of copies and fills, by rank and kind."""
+        return self._described("memory_bandwidth_summary", "memory_bw_gbps", "name", ranks)
+
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_") or name not in _ELSEWHERE:
             raise AttributeError(f"'TraceAnalysis' object has no attribute '{name}'")
@@ -127,13 +164,10 @@ _ELSEWHERE = {
     "get_frequent_cuda_kernel_sequences": 'frequent_sequences(compat="hta")',
     "get_aten_op_kernels_and_delay": 'aten_delay(compat="hta")',
     "generate_trace_with_counters": 'counters(compat="hta")',
-    "get_queue_length_summary": 'queue_length_summary(compat="hta")',
-    "get_queue_length_summary_from_time_series": 'queue_length_summary(compat="hta")',
     "get_queue_length_time_series": 'queue_length(compat="hta")',
-    "get_time_spent_blocked_on_full_queue": 'blocked_on_queue(compat="hta")',
-    "get_memory_bw_summary": 'memory_bandwidth_summary(compat="hta")',
     "get_memory_bw_time_series": 'memory_bandwidth(compat="hta")',
-    "get_idle_time_breakdown": 'idle_time(compat="hta")',
+    "get_queue_length_summary_from_time_series": 'queue_length_summary(compat="hta")',
+    "get_time_spent_blocked_on_full_queue": 'blocked_on_queue(compat="hta")',
     "get_cupti_counter_data_with_operators": "metric(…): `kymo analyze --list` has all",
     "critical_path_analysis": 'critical_path(compat="hta")',
     "overlay_critical_path_analysis": 'critical_path_edges(compat="hta")',
