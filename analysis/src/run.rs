@@ -33,6 +33,19 @@ fn own_rank(trace: &Trace, process: ProcessId) -> Option<i64> {
     if own { trace.rank(process) } else { None }
 }
 
+/// What metrics give for one rank of a trace, in their order.
+pub fn of_process(
+    metrics: &[&Metric],
+    trace: &Trace,
+    process: Option<ProcessId>,
+    rank: i64,
+    options: &Options,
+) -> Vec<Result<Part, Error>> {
+    let mut model = Model::new(trace, process, rank, options.reading);
+    model.restrict(options);
+    metrics.iter().map(|metric| of_rank(metric, &model, options)).collect()
+}
+
 /// What a metric gives for one rank.
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 //!
 //! * [`trace`]: the hub.
 //! * [`format`](mod@format): formats by name, and files of any of them.
+//! * [`folder`]: trace files by what people say: a file, a folder, a pattern.
 //! * [`perfetto`]: Perfetto's trace files.
 //! * [`chrome`]: Chrome's JSON, and what every JSON trace has in common.
 //! * [`kineto`]: Kineto's JSON: what PyTorch writes.
@@ -18,6 +19,7 @@
 pub mod chrome;
 #[cfg(feature = "export")]
 pub mod export;
+pub mod folder;
 mod foreign;
 pub mod format;
 pub mod json;

@@ -1,7 +1,8 @@
 //! Which traces there are, and what metrics give for each.
 
 use super::{Refusal, files, named, say, status};
-use kymograph_analysis::{Metric, Model, Options, Part, run};
+use kymograph_analysis::{Metric, Options, Part, run};
+use kymograph_converters::folder;
 use kymograph_converters::format::Format;
 use kymograph_converters::trace::{ProcessId, Trace};
 use std::collections::BTreeMap;
@@ -64,31 +65,13 @@ impl Inputs {
     pub(super) fn find(words: &[String]) -> Result<Inputs, Refusal> {
         let mut found = Vec::new();
         for word in words {
-            let path = PathBuf::from(word);
-            if path.is_dir() {
-                let before = found.len();
-                found.extend(in_folder(&path, |_| true)?);
-                if found.len() == before {
-                    return Err(Refusal(format!("{word}: no traces in this folder")));
-                }
-            } else if word.contains('*') && !path.exists() {
-                let before = found.len();
-                let pattern = path.file_name().map(|name| name.to_string_lossy().into_owned());
-                let pattern = pattern.unwrap_or_default();
-                let folder = path.parent().filter(|folder| *folder != Path::new(""));
-                found.extend(in_folder(folder.unwrap_or(Path::new(".")), |name| {
-                    fits(&pattern, name)
-                })?);
-                if found.len() == before {
-                    return Err(Refusal(format!("{word}: no traces of such a name")));
-                }
-            } else if !path.exists() && !files::is_pipe(&path) && !word.contains(['.', '/']) {
+            let path = Path::new(word);
+            if !path.exists() && !files::is_pipe(path) && !word.contains(['.', '/', '*']) {
                 return Err(Refusal(format!(
                     "`{word}` is neither a file nor a metric; `kymo analyze --list` has all metrics"
                 )));
-            } else {
-                found.push(path);
             }
+            found.extend(folder::traces(word).map_err(Refusal)?);
         }
         if found.is_empty() {
             return Err(Refusal("say which trace: kymo analyze METRIC TRACE…".to_owned()));
@@ -209,56 +192,11 @@ fn of_file(
     }
     let mut given = Vec::new();
     for (process, rank) in wanted.of(&trace, number as i64) {
-        let mut model = Model::new(&trace, process, rank, options.reading);
-        model.restrict(options);
-        let of = |metric: &&Metric| {
-            run::of_rank(metric, &model, options)
-                .map_err(|error| format!("{}: {}: {error}", named(path), metric.name))
-        };
-        given.push((rank, metrics.iter().map(of).collect()));
+        let parts = run::of_process(metrics, &trace, process, rank, options);
+        let parts = parts.into_iter().zip(metrics).map(|(part, metric)| {
+            part.map_err(|error| format!("{}: {}: {error}", named(path), metric.name))
+        });
+        given.push((rank, parts.collect()));
     }
     Ok(given)
-}
-
-/// The traces in a folder by name, the shortest numbers first.
-fn in_folder(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, Refusal> {
-    let cannot = |error: std::io::Error| Refusal(format!("{}: {error}", folder.display()));
-    let mut found = Vec::new();
-    for entry in folder.read_dir().map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        if path.is_file() && Format::of_file(&path).is_some() && name.is_some_and(|n| wanted(&n)) {
-            found.push(path);
-        }
-    }
-    found.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
-    Ok(found)
-}
-
-/// Whether a name is what is wanted: `*` stands for any characters.
-fn fits(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(mut left) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return left.is_empty() };
-    for piece in pieces {
-        match left.split_once(piece) {
-            Some((_, behind)) => left = behind,
-            None => return false,
-        }
-    }
-    left.ends_with(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_fit_patterns() {
-        assert!(fits("rank*.json.gz", "rank12.json.gz"));
-        assert!(fits("*", "x"));
-        assert!(!fits("rank*.json", "rank1.json.gz"));
-        assert!(!fits("a*b*c", "acb"));
-    }
 }

@@ -1,0 +1,122 @@
+"""Traces that were loaded."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from . import _kymograph
+from ._metrics import Metrics
+from ._table import Table
+
+# As in `typing`, which takes long to import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Union
+
+    Word = Union[str, os.PathLike[str]]
+
+
+class Trace(Metrics):
+    """Traces in memory, by rank; `load` makes them. Each metric of `kymo analyze` is a method.
+
+    It never changes, so any thread may use it; methods release the interpreter's lock.
+    """
+
+    def __init__(self, loaded: _kymograph.Loaded) -> None:
+        self._loaded = loaded
+
+    @property
+    def ranks(self) -> list[int]:
+        """The numbers of the ranks, from the smallest on."""
+        return self._loaded.ranks
+
+    @property
+    def paths(self) -> list[str]:
+        """The files."""
+        return [os.fspath(path) for path in self._loaded.paths]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What could not be read of the files, and what was lost while recording: sentences."""
+        return self._loaded.warnings
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the traces take."""
+        return self._loaded.nbytes
+
+    def counts(self, rank: int | None = None) -> dict[str, int]:
+        """How many slices, activities of devices, threads and so on the trace of a rank has;
+        without a rank, of the first one. A ValueError if there is no such rank."""
+        return self._loaded.counts(self.ranks[0] if rank is None else rank)
+
+    def metric(self, name: str, **options: Any) -> Table:
+        """The table of a metric by name: what the method of that name gives."""
+        return self._metric(name, **options)
+
+    def _metric(self, name: str, **options: Any) -> Table:
+        return Table(_kymograph.metric(self._loaded, name, options))
+
+    def _compare(self, name: str, other: Trace, **options: Any) -> Table:
+        if not isinstance(other, Trace):
+            raise TypeError(f"{name} compares with another Trace, not {type(other).__name__}")
+        return Table(_kymograph.compare(name, self._loaded, other._loaded, options))
+
+    def __repr__(self) -> str:
+        files, ranks = len(self.paths), len(self.ranks)
+        size = f"{self.nbytes / 1e6:.1f} MB"
+        warned = f", {len(self.warnings)} warnings" if self.warnings else ""
+        return f"<Trace: {_count(ranks, 'rank')} of {_count(files, 'file')}, {size}{warned}>"
+
+
+def load(*traces: Word, progress: bool | None = None) -> Trace:
+    """Reads traces into memory: Perfetto's, Kineto's and Chrome's JSON, plain or packed.
+
+    `traces` are files, folders, or patterns with `*` in the last part of a path; several are the
+    ranks of one job. Ranks are told from the content; where nothing tells, files are numbered in
+    their order. Files are read at the same time by as many threads as there are cores.
+
+    `progress` says whether to show how far it is on stderr, after a second; without it, if stderr
+    is a terminal. Ctrl-C ends it.
+
+    Raises FileNotFoundError for what is not there, Error for a file that is no trace, and
+    ValueError if two files are the same rank.
+    """
+    if not traces:
+        raise TypeError("say which trace: a file, a folder or a pattern")
+    words = [os.fspath(word) for word in traces]
+    shown = sys.stderr is not None and sys.stderr.isatty() if progress is None else progress
+    bar = _Progress() if shown else None
+    try:
+        return Trace(_kymograph.load(words, bar))
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+class _Progress:
+    """A line on stderr, from the second second on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._shown = 0.0
+
+    def __call__(self, done: int) -> None:
+        now = time.monotonic()
+        if now - self._began < 1 or now - self._shown < 0.1:
+            return
+        self._shown = now
+        speed = done / (now - self._began) / 1e6
+        sys.stderr.write(f"\rreading traces: {done / 1e6:,.0f} MB, {speed:,.0f} MB/s ")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,45 @@
+//! `kymograph._kymograph`, the native part of the Python package `kymograph`.
+//!
+//! * [`load`]: trace files become a [`load::Loaded`] in memory.
+//! * [`metric`]: the metrics of the registry over what was loaded.
+//! * [`options`]: what metrics can be told, and which of them reads what.
+//! * [`table`]: their results, as Arrow.
+//! * [`patience`]: long work on a thread of its own, while the interpreter stays responsive.
+//!
+//! Everything here releases the interpreter's lock while it computes.
+
+mod load;
+mod metric;
+mod options;
+mod patience;
+mod table;
+
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    _kymograph,
+    Error,
+    pyo3::exceptions::PyException,
+    "What Kymograph could not do, and why."
+);
+pyo3::create_exception!(
+    _kymograph,
+    NoDataError,
+    Error,
+    "The traces do not have what was asked for; the text says what is missing."
+);
+
+#[pymodule]
+fn _kymograph(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("Error", py.get_type::<Error>())?;
+    module.add("NoDataError", py.get_type::<NoDataError>())?;
+    module.add_class::<load::Loaded>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(load::load, module)?)?;
+    module.add_function(wrap_pyfunction!(metric::metric, module)?)?;
+    module.add_function(wrap_pyfunction!(metric::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(metric::metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(options::options, module)?)
+}
