@@ -37,6 +37,11 @@ impl Metric {
     pub fn find(name: &str) -> Option<&'static Metric> {
         ALL.iter().find(|metric| metric.name == name)
     }
+
+    /// Whether it compares two sides, and not the ranks of a job.
+    pub fn compares(&self) -> bool {
+        matches!(self.name, "diff" | "diff_tree" | "regressions")
+    }
 }
 
 /// For most metrics: the rows of one rank behind those of the other.

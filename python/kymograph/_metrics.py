@@ -27,6 +27,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -42,6 +43,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -68,6 +70,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -86,6 +89,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -105,6 +109,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -135,6 +140,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -151,6 +157,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -167,6 +174,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -189,6 +197,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -208,6 +217,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -228,6 +238,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -258,6 +269,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -275,6 +287,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -293,6 +306,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -321,6 +335,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -336,6 +351,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -351,6 +367,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -373,6 +390,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -389,6 +407,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -406,6 +425,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -430,6 +450,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -446,6 +467,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -463,6 +485,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -493,6 +516,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -509,6 +533,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -525,6 +550,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -551,6 +577,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -566,6 +593,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -581,6 +609,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -605,6 +634,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -620,6 +650,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -635,6 +666,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -660,6 +692,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -675,6 +708,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -690,6 +724,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -718,6 +753,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -734,6 +770,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -750,6 +787,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -773,6 +811,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -788,6 +827,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -803,6 +843,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -826,6 +867,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -841,6 +883,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -856,6 +899,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -884,6 +928,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -901,6 +946,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -918,6 +964,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -943,6 +990,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -956,10 +1004,13 @@ class Metrics:
         *,
         annotation: str | None = None,
         instance: int | tuple[int, int] | None = None,
+        scales: dict[str, float] | None = None,
+        edges: Sequence[tuple[int, int, int]] | None = None,
         ranks: Sequence[int] | None = None,
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -974,11 +1025,15 @@ class Metrics:
             the whole trace; ProfilerStep.
           instance: Which of these annotations, counted from 0, or the first and the last of
             several; 0.
+          scales: What if events with such a text in their names took so many times as long; none.
+          edges: What if the edge between two nodes of `critical_path_edges` took so many
+            nanoseconds; none.
           ranks: Only these ranks; all.
           steps: Only this profiler step, or the steps from the first to the second, both
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1005,10 +1060,13 @@ class Metrics:
             "critical_path",
             annotation=annotation,
             instance=instance,
+            scales=scales,
+            edges=edges,
             ranks=ranks,
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1022,10 +1080,13 @@ class Metrics:
         *,
         annotation: str | None = None,
         instance: int | tuple[int, int] | None = None,
+        scales: dict[str, float] | None = None,
+        edges: Sequence[tuple[int, int, int]] | None = None,
         ranks: Sequence[int] | None = None,
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1040,11 +1101,15 @@ class Metrics:
             the whole trace; ProfilerStep.
           instance: Which of these annotations, counted from 0, or the first and the last of
             several; 0.
+          scales: What if events with such a text in their names took so many times as long; none.
+          edges: What if the edge between two nodes of `critical_path_edges` took so many
+            nanoseconds; none.
           ranks: Only these ranks; all.
           steps: Only this profiler step, or the steps from the first to the second, both
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1066,10 +1131,13 @@ class Metrics:
             "critical_path_summary",
             annotation=annotation,
             instance=instance,
+            scales=scales,
+            edges=edges,
             ranks=ranks,
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1083,10 +1151,13 @@ class Metrics:
         *,
         annotation: str | None = None,
         instance: int | tuple[int, int] | None = None,
+        scales: dict[str, float] | None = None,
+        edges: Sequence[tuple[int, int, int]] | None = None,
         ranks: Sequence[int] | None = None,
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1101,11 +1172,15 @@ class Metrics:
             the whole trace; ProfilerStep.
           instance: Which of these annotations, counted from 0, or the first and the last of
             several; 0.
+          scales: What if events with such a text in their names took so many times as long; none.
+          edges: What if the edge between two nodes of `critical_path_edges` took so many
+            nanoseconds; none.
           ranks: Only these ranks; all.
           steps: Only this profiler step, or the steps from the first to the second, both
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1135,10 +1210,13 @@ class Metrics:
             "critical_path_edges",
             annotation=annotation,
             instance=instance,
+            scales=scales,
+            edges=edges,
             ranks=ranks,
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1154,6 +1232,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1169,6 +1248,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1193,6 +1273,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1211,6 +1292,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1231,6 +1313,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1260,6 +1343,78 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def diff_tree(
+        self,
+        other: Trace,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """What takes longer in one run than in another, module by module and by operator.
+
+        Compares `other` with this one, the base.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          path (str): the place of the piece: 0 for all, 0-1 for the second piece of it
+          operator (str): an operator in the piece; null for the piece itself
+          base_name (str): what the piece is called in BASE
+          test_name (str): likewise in TEST
+          base_calls (int): how often the operator came; null for pieces
+          test_calls (int): likewise in TEST
+          base_duration (int, ns): how long it took on the host
+          test_duration (int, ns): likewise in TEST
+          base_device_duration (int, ns): how long its work took on devices
+          test_device_duration (int, ns): likewise in TEST
+          base_total_duration (int, ns): of pieces: on devices, else on the host
+          test_total_duration (int, ns): likewise in TEST
+          base_self_duration (int, ns): of operators: without those that it calls
+          test_self_duration (int, ns): likewise in TEST
+          base_self_device_duration (int, ns): of operators: likewise on devices
+          test_self_device_duration (int, ns): likewise in TEST
+        """
+        return self._compare(
+            "diff_tree",
+            other,
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1275,6 +1430,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1290,6 +1446,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1312,6 +1469,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1328,6 +1486,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1344,6 +1503,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1367,6 +1527,68 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def cupti_counters(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """What CUPTI's counters say of each kernel, and which operators launched it.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          index (int): the place of the measurement in the trace
+          name (str): the kernel
+          ts (int, ns): when it was measured
+          dur (int, ns): how long that took
+          counter (str): the counter
+          value (float): what it counted
+          op_stack (str): the operators around the launch, the outermost first, with ` > `
+          top_level_op (str): the outermost; null if there is none
+          bottom_level_op (str): the innermost; null if there is none
+        """
+        return self._metric(
+            "cupti_counters",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1382,6 +1604,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1397,6 +1620,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1426,6 +1650,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1441,6 +1666,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1456,6 +1682,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1481,6 +1708,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1496,6 +1724,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1511,6 +1740,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1543,6 +1773,126 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def distributed(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """How each rank's steps divide into computing, overlap, communication and waiting.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          step (str): the step; all for the mean over steps; null outside of steps
+          computation (float, ns): only computing kernels last
+          overlapping (float, ns): computing kernels and communication last
+          communication (float, ns): only communication lasts
+          other (float, ns): neither lasts
+          data_transfer (float, ns): of collectives: data moved
+          synchronizing (float, ns): of collectives: waiting for the last rank
+        """
+        return self._metric(
+            "distributed",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def distributed_operations(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """How often each rank communicates, how much, and how long it takes and waits.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          operation (str): the collective
+          calls (int): how often it came
+          total_size (int, bytes): how much it moved, as far as known
+          avg_size (float, bytes): that in the mean
+          total_latency (int, ns): how long it took
+          avg_latency (float, ns): that in the mean
+          data_transfer (int, ns): how long data moved
+          avg_data_transfer (float, ns): that in the mean
+        """
+        return self._metric(
+            "distributed_operations",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1558,6 +1908,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1574,6 +1925,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1602,6 +1954,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1617,6 +1970,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1632,6 +1986,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1667,6 +2022,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1682,6 +2038,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1697,6 +2054,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1726,6 +2084,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1741,6 +2100,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1756,6 +2116,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1781,6 +2142,63 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def recommendations(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """What to do, with the numbers that say so and what it costs not to.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank; null if it is about all of them
+          finding (str): what is the matter
+          evidence (str): the numbers that say so
+          advice (str): what may help
+          cost (int, ns): the time that it costs each rank; null if that cannot be said
+        """
+        return self._metric(
+            "recommendations",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1793,10 +2211,12 @@ class Metrics:
         self,
         *,
         python_functions: bool | None = None,
+        python_rows: bool | None = None,
         ranks: Sequence[int] | None = None,
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1810,11 +2230,13 @@ class Metrics:
         Options:
           python_functions: Let Python functions count as callees, as in a torch.profiler with
             verbose=True; False.
+          python_rows: Whether Python functions have rows of their own; False.
           ranks: Only these ranks; all.
           steps: Only this profiler step, or the steps from the first to the second, both
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1830,7 +2252,7 @@ class Metrics:
           name (str): the operator, call, kernel or annotation
           input_shapes (str): the shapes of its inputs; null if not told apart
           stack (str): the Python functions around it, the innermost first; null if not told apart
-          device_type (str): CPU or device
+          device_type (str): CPU, or what PyTorch calls the devices: CUDA, XPU, HPU, …
           is_user_annotation (int): 1 for ranges that the program named
           calls (int): how often it came
           self_cpu_time (float, ns): the time that it spent itself
@@ -1851,10 +2273,12 @@ class Metrics:
         return self._metric(
             "operators",
             python_functions=python_functions,
+            python_rows=python_rows,
             ranks=ranks,
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1871,6 +2295,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1888,6 +2313,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1903,7 +2329,7 @@ class Metrics:
           name (str): the operator, call, kernel or annotation
           input_shapes (str): the shapes of its inputs; null if not told apart
           stack (str): the Python functions around it, the innermost first; null if not told apart
-          device_type (str): CPU or device
+          device_type (str): CPU, or what PyTorch calls the devices: CUDA, XPU, HPU, …
           is_user_annotation (int): 1 for ranges that the program named
           calls (int): how often it came
           self_cpu_time (float, ns): the time that it spent itself
@@ -1928,6 +2354,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -1944,6 +2371,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -1960,6 +2388,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -1975,7 +2404,7 @@ class Metrics:
           name (str): the operator, call, kernel or annotation
           input_shapes (str): the shapes of its inputs; null if not told apart
           stack (str): the Python functions around it, the innermost first; null if not told apart
-          device_type (str): CPU or device
+          device_type (str): CPU, or what PyTorch calls the devices: CUDA, XPU, HPU, …
           is_user_annotation (int): 1 for ranges that the program named
           calls (int): how often it came
           self_cpu_time (float, ns): the time that it spent itself
@@ -2000,6 +2429,313 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def operators_total(
+        self,
+        *,
+        python_rows: bool | None = None,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """All of them added up, as total_average() does: what calls another counts twice.
+
+        Options:
+          python_rows: Whether Python functions have rows of their own; False.
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          key (str): Total
+          count (int): how many events there are
+          self_cpu_time_total (float, ns): the time that they spent themselves
+          cpu_time_total (float, ns): the time that they took
+          self_device_time_total (float, ns): of work that they launched themselves
+          device_time_total (float, ns): of work that they and what they call launched
+          cpu_memory_usage (int, bytes): allocated less freed on the host
+          self_cpu_memory_usage (int, bytes): that by themselves
+          device_memory_usage (int, bytes): allocated less freed on devices
+          self_device_memory_usage (int, bytes): that by themselves
+          flops (float): floating point operations
+        """
+        return self._metric(
+            "operators_total",
+            python_rows=python_rows,
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def memory_statistics(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """How much memory operators allocate and leave behind, themselves and with all that they
+        call.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          device (str): whose memory it is: CPU, GPU0, …
+          operator (str): the operator; null for what happens outside of all
+          calls (int): how often it came; null outside of operators
+          size_increase (int, bytes): allocated less freed
+          self_size_increase (int, bytes): that by itself
+          allocation_count (int): how many allocations
+          self_allocation_count (int): those by itself
+          allocation_size (int, bytes): allocated; the most first
+          self_allocation_size (int, bytes): that by itself
+        """
+        return self._metric(
+            "memory_statistics",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def memory_curve(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """How much memory of each device is in use and reserved, over time.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          device (str): whose memory it is: CPU, GPU0, …
+          ts (int, ns): when it changes
+          allocated (int, bytes): in use from then on
+          reserved (int, bytes): held by the allocator, in use or not
+        """
+        return self._metric(
+            "memory_curve",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def memory_events(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """Which operator allocated how much, when, and how long it was held.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          device (str): whose memory it is: CPU, GPU0, …
+          operator (str): the operator that allocated it; null if there is none
+          caller (str): the operator around that; null if there is none
+          size (int, bytes): how much
+          allocation_ts (int, ns): when it was allocated; null if before the trace
+          release_ts (int, ns): when it was freed; null if after the trace
+          duration (int, ns): how long it was held; null if that is not known
+        """
+        return self._metric(
+            "memory_events",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
+    def modules(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """How long each module of a model takes, on the host and on devices.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          module (str): the module
+          module_id (int): its number among the modules of its kind; null if not known
+          path (str): it and the modules around it, the outermost first, with ` > ` between
+          depth (int): how many modules are around it
+          occurrences (int): how often it was called
+          operators (int): how many operators it called directly
+          host_duration (int, ns): how long its calls took
+          self_host_duration (int, ns): that without modules and operators that it called
+          device_duration (int, ns): how long the work took that was launched in it
+          self_device_duration (int, ns): that of operators that it called directly
+          avg_duration (float, ns): a call on devices in the mean, or on the host if 0
+        """
+        return self._metric(
+            "modules",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2016,6 +2752,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2032,6 +2769,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2056,6 +2794,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2073,6 +2812,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2090,6 +2830,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2124,6 +2865,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2140,6 +2882,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2156,6 +2899,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2188,6 +2932,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2203,6 +2948,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2218,6 +2964,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2247,6 +2994,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2262,6 +3010,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2277,6 +3026,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2307,6 +3057,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2322,6 +3073,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2337,6 +3089,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2364,6 +3117,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2381,6 +3135,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2399,6 +3154,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2431,6 +3187,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2446,6 +3203,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2461,6 +3219,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2488,6 +3247,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2503,6 +3263,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2518,6 +3279,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2545,6 +3307,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2560,6 +3323,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2575,6 +3339,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2599,6 +3364,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,
@@ -2614,6 +3380,7 @@ class Metrics:
         steps: int | tuple[int, int] | None = None,
         devices: Sequence[int] | None = None,
         streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
         times: tuple[int, int] | None = None,
         compat: str | None = None,
         rounding: bool | None = None,
@@ -2629,6 +3396,7 @@ class Metrics:
             included; all.
           devices: Only devices of these numbers; all.
           streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
           times: Only what happens between two times, in nanoseconds since the trace's first
             event; all.
           compat: The rules, the rounding and the column names of another tool: `hta`,
@@ -2651,6 +3419,7 @@ class Metrics:
             steps=steps,
             devices=devices,
             streams=streams,
+            names=names,
             times=times,
             compat=compat,
             rounding=rounding,

@@ -30,14 +30,9 @@ pub fn metrics() -> Vec<(&'static str, &'static str, Vec<Column>, bool)> {
     };
     let of = |metric: &Metric| {
         let columns = metric.columns.iter().map(column).collect();
-        (metric.name, metric.answers, columns, compares(metric))
+        (metric.name, metric.answers, columns, metric.compares())
     };
     registry::ALL.iter().map(of).collect()
-}
-
-/// Whether a metric compares two sides, and not the ranks of a job.
-fn compares(metric: &Metric) -> bool {
-    matches!(metric.name, "diff" | "regressions")
 }
 
 fn find(name: &str) -> PyResult<&'static Metric> {
@@ -54,7 +49,7 @@ pub fn metric(
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Table> {
     let metric = find(name)?;
-    if compares(metric) {
+    if metric.compares() {
         return Err(PyValueError::new_err(format!("{name} compares two traces")));
     }
     let wanted = Wanted::of(name, options)?;

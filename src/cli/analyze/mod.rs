@@ -178,7 +178,7 @@ impl Analyze {
             return overlay(metric, &Inputs::find(words)?, &options, &wanted, out);
         }
         let found = match metrics[..] {
-            [metric] if compares(metric) => inputs::sides(words, metric, &options, &wanted)?,
+            [metric] if metric.compares() => inputs::sides(words, metric, &options, &wanted)?,
             _ => Inputs::find(words)?.parts(&metrics, &options, &wanted)?,
         };
         let mut tables = Vec::new();
@@ -266,7 +266,7 @@ impl Analyze {
             return Err(Refusal(what.to_owned()));
         }
         if found.len() > 1
-            && let Some(metric) = found.iter().find(|metric| compares(metric))
+            && let Some(metric) = found.iter().find(|metric| metric.compares())
         {
             let name = metric.name;
             return Err(Refusal(format!("{name} compares two sides: ask for it alone")));
@@ -386,11 +386,6 @@ fn overlay(
 
 /// The exit status when TEST is slower than BASE.
 const REGRESSION: u8 = 3;
-
-/// Whether a metric compares two sides, and not the ranks of a job.
-fn compares(metric: &Metric) -> bool {
-    matches!(metric.name, "diff" | "diff_tree" | "regressions")
-}
 
 fn regressed(batch: &table::RecordBatch) -> bool {
     let cells = table::Cells::of(batch);
