@@ -94,6 +94,7 @@ fn what_identifies_work_is_there_without_asking() {
     );
     let copy = serde_json::json!({
         "device": 0, "stream": 0, "hsa_queue": 0, "correlation": 2, "kind": "HtoD", "bytes": 4096,
+        "memory bandwidth (GB/s)": 4096.0 / 3000.0,
     });
     has(event(&json, "Memcpy HtoD (Host -> Device)"), &copy);
     // An arrow from each call that asked for work to what it asked for.

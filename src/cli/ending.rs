@@ -91,6 +91,7 @@ pub(super) fn facts(
         numbered: config.rotate.is_some() || config.flight.is_some() && !config.dump_on.exit,
         others: place.left_out(),
         category_left_out: filtered && page.left_out(LeftOut::Category),
+        memory_left_out: page.left_out(LeftOut::Memory),
         daemon_thread_left_out: page.left_out(LeftOut::DaemonThread),
         categories: wanted.map(|(at, name)| (text(name), has(categories, at))).collect(),
         slow: watched

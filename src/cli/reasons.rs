@@ -32,6 +32,8 @@ pub(super) struct Facts {
     pub(super) category_left_out: bool,
     /// Whether operators of daemon threads were left out.
     pub(super) daemon_thread_left_out: bool,
+    /// Whether a program had no memory left when it first used what is recorded.
+    pub(super) memory_left_out: bool,
     /// The names that `--category` asks for, if it does, and whether something has each.
     pub(super) categories: Vec<(String, bool)>,
     /// The names of slices that `--dump-on` waits for, and whether something was called so.
@@ -77,6 +79,9 @@ fn nothing(facts: &Facts) -> String {
     if facts.daemon_thread_left_out {
         return "operators of PyTorch in daemon threads are left out; --pytorch on records them"
             .to_owned();
+    }
+    if facts.memory_left_out {
+        return "the program had no memory left when it first used what is recorded".to_owned();
     }
     if let Some(signal) = facts.signal {
         let when = match facts.processes {
@@ -217,6 +222,8 @@ mod tests {
         assert!(reasons(&parts).is_empty());
         let daemon = Facts { processes: 1, daemon_thread_left_out: true, ..Facts::default() };
         assert!(first(&daemon).contains("--pytorch on"));
+        let full = Facts { processes: 1, memory_left_out: true, ..Facts::default() };
+        assert!(first(&full).ends_with("no memory left when it first used what is recorded"));
         let others = Facts { others: (2, [33, 65_534].into()), ..Facts::default() };
         assert_eq!(first(&others), "nothing was recorded: no process could take part");
         assert!(reasons(&others)[1].starts_with("2 processes ran as another user (33, 65534)"));

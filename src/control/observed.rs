@@ -23,6 +23,8 @@ pub enum LeftOut {
     Category = 0,
     /// A daemon thread of a Python program, whose operators are not recorded.
     DaemonThread = 1,
+    /// A program that had no memory left when it first used what is recorded.
+    Memory = 2,
 }
 
 impl LeftOut {

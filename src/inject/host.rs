@@ -20,6 +20,17 @@ pub(super) fn is_static() -> bool {
     headers.all(|header| header.p_type != libc::PT_INTERP)
 }
 
+/// Whether the program has memory left for a set-up, whose allocations may not fail.
+pub(super) fn has_memory() -> bool {
+    const SETUP: usize = 256 << 10;
+    // SAFETY: nothing is read or written there. The compiler may leave out what nobody looks at.
+    unsafe {
+        let memory = std::hint::black_box(libc::malloc(SETUP));
+        libc::free(memory);
+        !memory.is_null()
+    }
+}
+
 /// Has the loader know us by the path by which annotation libraries load us, which is not the one
 /// by which we were preloaded. It finds us by that without opening a file: the program may have no
 /// descriptor left when it annotates for the first time, may have changed its root, or forbidden

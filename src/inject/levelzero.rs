@@ -71,8 +71,9 @@ fn noticed() {
     // PTI itself initialises Level Zero while it is started.
     if xpu::is_idle() && super::WANTED.get().is_some() {
         xpu::initialised();
-        super::start();
-        recording::start_sources();
+        if super::start() {
+            recording::start_sources();
+        }
     }
 }
 

@@ -36,9 +36,10 @@ use kymograph_backends::nvidia;
 
 use crate::collect;
 use crate::config::Config;
-use crate::control;
+use crate::control::{self, LeftOut};
 use crate::guard::{guard, slow_guard, uninterrupted};
 use crate::lifecycle::EXIT_PATIENCE;
+use crate::queue;
 use crate::recorder::PIPELINE;
 use crate::recording::{self, Recording};
 
@@ -77,12 +78,20 @@ extern "C" fn on_load() {
 static ON_LOAD: extern "C" fn() = on_load;
 
 /// Starts the recording that the environment asks for, once per process image. A program
-/// that cannot be recorded runs as if we were not there.
-fn start() {
+/// that cannot be recorded runs as if we were not there. False if it has no memory left for that:
+/// then nothing may be attached to it either.
+fn start() -> bool {
     static STARTED: Once = Once::new();
     if !STARTED.is_completed() {
+        if !host::has_memory() {
+            if let Some(arena) = queue::arena() {
+                arena.leave_out(LeftOut::Memory.bit());
+            }
+            return false;
+        }
         uninterrupted(|| STARTED.call_once(start_once));
     }
+    true
 }
 
 fn start_once() {
@@ -120,11 +129,7 @@ pub(crate) use torch::state_facts;
 /// for events that come by another way than an annotation library. Returns whether `kymo
 /// record` runs this process.
 pub(crate) fn start_if_wanted() -> bool {
-    let wanted = WANTED.get().is_some();
-    if wanted {
-        start();
-    }
-    wanted
+    WANTED.get().is_some() && start()
 }
 
 /// Attaches one copy of NVTX (nvtx3/nvtxDetail/nvtxInit.h: `NvtxInitializeInjectionNvtxFunc_t`).
@@ -140,7 +145,9 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(exports: Option<nvtx::GetExpor
         if is_privileged() {
             return 0;
         }
-        start();
+        if !start() {
+            return 0;
+        }
         torch::attach_if_there();
         // SAFETY: passed on from the NVTX copy.
         unsafe { nvtx::initialize(exports, &PIPELINE) }
@@ -161,7 +168,9 @@ pub unsafe extern "C" fn InitializeInjectionNvtxExtension(module: *mut nvtx::Ext
         if is_privileged() {
             return 0;
         }
-        start();
+        if !start() {
+            return 0;
+        }
         // SAFETY: passed on from the NVTX copy.
         unsafe { nvtx::initialize_extension(module, &PIPELINE) }
     })
@@ -179,9 +188,10 @@ pub extern "C" fn InitializeInjection() -> c_int {
             return 1;
         }
         nvidia::injected(|| {
-            start();
-            recording::start_sources();
-            torch::attach_if_there();
+            if start() {
+                recording::start_sources();
+                torch::attach_if_there();
+            }
         });
         1
     })
@@ -200,9 +210,10 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
         if is_privileged() {
             return;
         }
-        start();
-        // SAFETY: passed on from the static part.
-        unsafe { itt::initialize(global, group, &PIPELINE) };
+        if start() {
+            // SAFETY: passed on from the static part.
+            unsafe { itt::initialize(global, group, &PIPELINE) };
+        }
     });
 }
 

@@ -28,8 +28,7 @@ fn acquired(result: c_int, device: *const u32) -> c_int {
             && is_wanted()
         {
             hpu::acquired(*device);
-            if hpu::is_idle() {
-                super::start();
+            if hpu::is_idle() && super::start() {
                 recording::start_sources();
             }
         }

@@ -49,7 +49,7 @@ pub(super) fn watch(config: &Config) {
 pub(super) fn attach_if_there() {
     if WANTED.load(Ordering::Acquire) && torch::is_there() && !attach("") {
         // There is no other way for a program without Python.
-        super::start();
+        let _ = super::start();
         note("off".to_owned());
         tell(&format!(
             "operators of PyTorch are not recorded: {}",
@@ -70,7 +70,9 @@ fn tell(sentence: &str) {
 pub(super) fn attach(also: &str) -> bool {
     let mut observed = Err("it has no libtorch_cpu.so");
     uninterrupted(|| {
-        observed = match torch::observe(&PIPELINE, SHAPES.load(Ordering::Acquire), super::start) {
+        observed = match torch::observe(&PIPELINE, SHAPES.load(Ordering::Acquire), || {
+            super::start();
+        }) {
             Outcome::Absent => return,
             Outcome::Unknown(why) => Err(why),
             Outcome::Observed { layout, no_inputs } => Ok((layout, no_inputs)),

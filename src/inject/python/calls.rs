@@ -110,7 +110,9 @@ pub(super) unsafe fn follow_thread() {
     if !WANTED.load(Ordering::Relaxed) {
         return;
     }
-    crate::inject::start();
+    if !crate::inject::start() {
+        return;
+    }
     let calls = match CALLS.get() {
         Some(calls) => calls,
         None => match Calls::find() {
