@@ -72,6 +72,7 @@ fn measure(rounds: usize, nvtx: &Nvtx, itt: &Itt) {
                 (nvtx.domain_pop)(domain);
             }),
             repeat("NVTX mark, 25 characters", || (nvtx.mark)(text)),
+            repeat("NVTX start and end, 25 characters", || (nvtx.end)((nvtx.start)(text))),
             repeat("ITT task, string handle", move || {
                 (itt.task_begin)(itt_domain, Id::NONE, Id::NONE, handle);
                 (itt.task_end)(itt_domain);
@@ -85,7 +86,8 @@ fn measure(rounds: usize, nvtx: &Nvtx, itt: &Itt) {
     };
     turns::take(&mut cases, rounds);
     let most = Target::Nanos(60.0);
-    let targets = [Target::None, most, Target::None, most, Target::None, most, Target::None];
+    let none = Target::None;
+    let targets = [none, most, none, most, none, none, most, none];
     let rows: Vec<_> = cases.iter().zip(targets).map(|(c, t)| Row::new(c, &cases[0], t)).collect();
     table::print("Through the injected library, while the engine on another core encodes", &rows);
 }
@@ -183,6 +185,8 @@ struct Nvtx {
     push: unsafe extern "C" fn(*const c_char) -> c_int,
     pop: unsafe extern "C" fn() -> c_int,
     mark: unsafe extern "C" fn(*const c_char),
+    start: unsafe extern "C" fn(*const c_char) -> u64,
+    end: unsafe extern "C" fn(u64),
     domain_create: unsafe extern "C" fn(*const c_char) -> Handle,
     register_string: unsafe extern "C" fn(Handle, *const c_char) -> Handle,
     domain_push: unsafe extern "C" fn(Handle, *const Attributes) -> c_int,
@@ -207,6 +211,8 @@ impl Nvtx {
                 push: typed(CORE[9]),
                 pop: typed(CORE[11]),
                 mark: typed(CORE[2]),
+                start: typed(CORE[5]),
+                end: typed(CORE[7]),
                 domain_create: typed(CORE2[12]),
                 register_string: typed(CORE2[10]),
                 domain_push: typed(CORE2[4]),

@@ -97,7 +97,7 @@ pub fn pause(thread: u64, paused: bool) {
     let Some(session) = session() else { return };
     if thread == 0 && session::set_paused(paused) != paused {
         let what = if paused { "annotations paused" } else { "annotations resumed" };
-        session.send_plain(Kind::Instant, session.key(&ROCTX), what.as_bytes());
+        session.instant(session.key(&ROCTX), what.as_bytes());
     }
 }
 

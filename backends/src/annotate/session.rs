@@ -101,23 +101,29 @@ impl Session {
         self.recorder.push(head, extras)
     }
 
-    /// Sends an event named `name`, at the present time, without arguments.
+    /// Sends an instant that is called `name`.
+    pub(crate) fn instant(&self, category: StrId, name: &[u8]) {
+        let head = Record { kind: Kind::Instant as u8, ..Record::default() };
+        self.send_plain(head, category, name);
+    }
+
+    /// Sends an event named `name`, at the present time, without arguments. `head` has its kind.
     #[inline(always)]
-    pub(crate) fn send_plain(&self, kind: Kind, category: StrId, name: &[u8]) -> bool {
+    pub(crate) fn send_plain(&self, head: Record, category: StrId, name: &[u8]) -> bool {
         let interned = !name.is_empty() && name.len() <= MAX_INTERNED;
         let site = if interned { self.intern(category, name) } else { StrId::NONE };
         if site.is_none() {
-            return self.send_unknown(kind, category, name);
+            return self.send_unknown(head, category, name);
         }
-        self.push(Record { time: self.now(), site, kind: kind as u8, ..Record::default() }, &[])
+        self.push(Record { time: self.now(), site, ..head }, &[])
     }
 
     /// As [`Session::send_plain`], of a name without an id. Apart, since what it needs of the
     /// stack would be every event's.
     #[cold]
     #[inline(never)]
-    fn send_unknown(&self, kind: Kind, category: StrId, name: &[u8]) -> bool {
-        self.send(kind, category, &Text::Borrowed(name), 0, &mut Args::new())
+    fn send_unknown(&self, head: Record, category: StrId, name: &[u8]) -> bool {
+        self.send_head(head, category, &Text::Borrowed(name), &mut Args::new(), None)
     }
 
     /// Sends an event at the present time. The clock is read last: what we do before it

@@ -92,6 +92,24 @@ impl CText {
         // SAFETY: a parameter of a callback, within that call: see the type.
         unsafe { ascii(self.0) }
     }
+
+    /// The bytes, and where the first comma among them lies: in one pass for the many names that
+    /// have none.
+    #[inline(always)]
+    pub(crate) fn bytes_and_comma(&self) -> (&[u8], Option<usize>) {
+        if self.0.is_null() {
+            return (&[], None);
+        }
+        // SAFETY: NUL-terminated, as for `bytes`; `strchrnul` returns a place up to that NUL.
+        unsafe {
+            let found = libc::strchrnul(self.0, b','.into());
+            let before = found.addr() - self.0.addr();
+            if *found == 0 {
+                return (std::slice::from_raw_parts(self.0.cast(), before), None);
+            }
+            (CStr::from_ptr(self.0).to_bytes(), Some(before))
+        }
+    }
 }
 
 /// As [`CText`], of a wide string.

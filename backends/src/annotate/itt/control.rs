@@ -6,8 +6,6 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kymograph_protos::Kind;
-
 use super::super::guard::guard;
 use super::super::session::{ITT, session, set_paused};
 use super::sys::Function;
@@ -33,7 +31,7 @@ fn change(paused: bool, what: &str) {
         return;
     }
     let category = session.key(&ITT);
-    session.send_plain(Kind::Instant, category, what.as_bytes());
+    session.instant(category, what.as_bytes());
 }
 
 unsafe extern "C" fn pause() {

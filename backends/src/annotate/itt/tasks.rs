@@ -47,13 +47,31 @@ fn begin<'a>(domain: DomainRef, time: Option<u64>, name: impl FnOnce(&Session, S
     thread::with(|thread| {
         thread.push(category, live(session, domain, category), |_| {
             let head = Record { kind: Kind::Push as u8, ..Record::default() };
-            let name = name(session, category);
-            session.send_head(head, category, &name, &mut Args::new(), time)
+            match name(session, category) {
+                Text::Site(site) => {
+                    let time = time.unwrap_or_else(|| session.now());
+                    session.push(Record { time, site, ..head }, &[])
+                }
+                name => send_named(session, head, category, &name, time),
+            }
         });
     });
 }
 
+/// Apart, since what it needs of the stack would be every task's.
+#[inline(never)]
+fn send_named(
+    session: &Session,
+    head: Record,
+    category: StrId,
+    name: &Text<'_>,
+    time: Option<u64>,
+) -> bool {
+    session.send_head(head, category, name, &mut Args::new(), time)
+}
+
 /// Closes the innermost task of a domain, with the metadata that it was given.
+#[inline(always)]
 fn end(domain: DomainRef, time: Option<u64>) {
     let Some(session) = session() else { return };
     let time = time.unwrap_or_else(|| session.now());

@@ -7,6 +7,7 @@ use kymograph_protos::{ArgType, StrId};
 use super::super::args::{self, Args};
 use super::super::session::Session;
 use super::super::text::{Text, Wide, ascii, wide};
+use super::events::Plain;
 use super::sys::{self, EventAttributes, PayloadData};
 use super::{names, payload, traceme};
 
@@ -37,6 +38,38 @@ pub(crate) unsafe fn message<'a>(
             names::registered(session, category, std::ptr::without_provenance_mut(address))
         }
         _ => Text::Borrowed(&[]),
+    }
+}
+
+/// The name of an event that has nothing else; none if it has, or is of an older NVTX.
+///
+/// # Safety
+/// As for [`event`].
+#[inline(always)]
+pub(crate) unsafe fn plain<'a>(
+    session: &Session,
+    category: StrId,
+    event: *const EventAttributes,
+) -> Option<Plain<'a>> {
+    // SAFETY: the caller's promise.
+    let event = unsafe { sys::read_whole(event) }?;
+    let other =
+        event.category | event.color_type.cast_unsigned() | event.payload_type.cast_unsigned();
+    if other != 0 {
+        return None;
+    }
+    match event.message_type {
+        sys::MESSAGE_ASCII => {
+            let text = std::ptr::with_exposed_provenance::<c_char>(event.message as usize);
+            // SAFETY: the message is of its type.
+            let text = unsafe { ascii(text) };
+            (!traceme::may_be(text)).then_some(Plain::Text(text))
+        }
+        sys::MESSAGE_REGISTERED => {
+            let handle = std::ptr::without_provenance_mut(event.message as usize);
+            names::registered_site(session, category, handle).map(Plain::Site)
+        }
+        _ => None,
     }
 }
 

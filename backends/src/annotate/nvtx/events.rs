@@ -55,8 +55,23 @@ pub(crate) fn core2() -> [(usize, Function); 15] {
     ]
 }
 
+/// The name of an event that has nothing else.
+#[derive(Clone, Copy)]
+pub(crate) enum Plain<'a> {
+    Text(&'a [u8]),
+    /// A site of the event's category.
+    Site(StrId),
+}
+
 /// Where the name and the arguments of an event come from. Read only if it is recorded.
 pub(crate) trait Source {
+    /// The name, if there are no arguments. Most events are like that, and need nothing of the
+    /// stack and of what [`Source::read`] has to look at.
+    #[inline(always)]
+    fn plain(&self, _: &Session, _: StrId) -> Option<Plain<'_>> {
+        None
+    }
+
     /// Adds the arguments to `args` and returns the name.
     fn read<'a>(&'a self, session: &Session, category: StrId, args: &mut Args) -> Text<'a>;
 }
@@ -65,7 +80,12 @@ pub(crate) trait Source {
 struct Attributes(*const EventAttributes);
 
 impl Source for CText {
-    #[inline]
+    #[inline(always)]
+    fn plain(&self, _: &Session, _: StrId) -> Option<Plain<'_>> {
+        let text = self.bytes();
+        (!traceme::may_be(text)).then_some(Plain::Text(text))
+    }
+
     fn read<'a>(&'a self, session: &Session, _: StrId, args: &mut Args) -> Text<'a> {
         let text = Text::Borrowed(self.bytes());
         if traceme::may_be(text.bytes()) { traceme::take_apart(session, args, text) } else { text }
@@ -79,35 +99,60 @@ impl Source for WideText {
 }
 
 impl Source for Attributes {
-    #[inline]
+    #[inline(always)]
+    fn plain(&self, session: &Session, category: StrId) -> Option<Plain<'_>> {
+        // SAFETY: made of a callback's parameter, within that call.
+        unsafe { attributes::plain(session, category, self.0) }
+    }
+
     fn read<'a>(&'a self, session: &Session, category: StrId, args: &mut Args) -> Text<'a> {
         // SAFETY: made of a callback's parameter, within that call.
         unsafe { attributes::event(session, category, self.0, args) }
     }
 }
 
+/// Records what begins an event or is one, as `source` describes it. Returns whether it was
+/// recorded.
+#[inline(always)]
+fn record(session: &Session, head: Record, category: StrId, source: &impl Source) -> bool {
+    match source.plain(session, category) {
+        Some(Plain::Text(text)) => session.send_plain(head, category, text),
+        Some(Plain::Site(site)) => session.push(Record { time: session.now(), site, ..head }, &[]),
+        None => record_whole(session, head, category, source),
+    }
+}
+
+/// As [`record`], with arguments. Apart, since what they need of the stack would be every
+/// event's.
+#[inline(never)]
+fn record_whole(session: &Session, head: Record, category: StrId, source: &impl Source) -> bool {
+    let mut args = Args::new();
+    let name = source.read(session, category, &mut args);
+    session.send_head(head, category, &name, &mut args, None)
+}
+
+fn of_kind(kind: Kind) -> Record {
+    Record { kind: kind as u8, ..Record::default() }
+}
+
 /// Records a mark.
+#[inline(always)]
 pub(crate) fn mark(domain: Domain, source: &impl Source) {
     let Some(session) = session() else { return };
     let category = names::category(session, domain);
     if session.live(category) {
-        let mut args = Args::new();
-        let name = source.read(session, category, &mut args);
-        session.send(Kind::Instant, category, &name, 0, &mut args);
+        record(session, of_kind(Kind::Instant), category, source);
     }
 }
 
 /// Opens a nested range. Returns its level.
+#[inline(always)]
 pub(crate) fn push(domain: Domain, source: &impl Source) -> c_int {
     let Some(session) = session() else {
         return FAILED;
     };
     let category = names::category(session, domain);
-    push_with(session, category, |_, _| {
-        let mut args = Args::new();
-        let name = source.read(session, category, &mut args);
-        session.send(Kind::Push, category, &name, 0, &mut args)
-    })
+    push_with(session, category, |_, _| record(session, of_kind(Kind::Push), category, source))
 }
 
 #[inline(always)]
@@ -163,6 +208,7 @@ pub(crate) fn pop_innermost(
 }
 
 /// Opens a free range. Returns its id, which says whether it was recorded.
+#[inline(always)]
 pub(crate) fn start(domain: Domain, source: &impl Source) -> u64 {
     let Some(session) = session() else { return 0 };
     let category = names::category(session, domain);
@@ -170,11 +216,8 @@ pub(crate) fn start(domain: Domain, source: &impl Source) -> u64 {
     if !session.live(category) {
         return range_id(number, false);
     }
-    let mut args = Args::new();
-    let name = source.read(session, category, &mut args);
-    let id = range_id(number, true);
-    let recorded = session.send(Kind::RangeBegin, category, &name, id, &mut args);
-    range_id(number, recorded)
+    let head = Record { other: range_id(number, true), ..of_kind(Kind::RangeBegin) };
+    range_id(number, record(session, head, category, source))
 }
 
 /// Closes a free range.
@@ -243,37 +286,46 @@ pub(crate) unsafe extern "C" fn range_push_a(message: CText) -> c_int {
         let Some(session) = session() else {
             return FAILED;
         };
-        push_message(session, session.key(&NVTX), message.bytes())
+        let (text, comma) = message.bytes_and_comma();
+        push_text(session, session.key(&NVTX), text, comma)
     })
 }
 
 /// Opens a nested range that has nothing but a name, which may be PyTorch's.
 #[inline(always)]
 pub(crate) fn push_message(session: &Session, category: StrId, text: &[u8]) -> c_int {
-    push_with(session, category, |thread, level| {
+    push_text(session, category, text, text.iter().position(|byte| *byte == b','))
+}
+
+/// As [`push_message`]; the first comma of `text` is at `comma`.
+#[inline(always)]
+fn push_text(session: &Session, category: StrId, text: &[u8], comma: Option<usize>) -> c_int {
+    push_with(session, category, |thread, level| match comma {
         // Names with a comma are rare, but for PyTorch's.
-        if let Some(comma) = find_comma(text)
-            && let Some(recorded) = match pytorch::plain(text, comma) {
-                Some(operator) => Some(pytorch::push_plain(session, category, operator)),
-                None => pytorch::push(session, thread, category, level, text),
-            }
-        {
-            return recorded;
-        }
-        if traceme::may_be(text) {
-            let mut args = Args::new();
-            let name = traceme::take_apart(session, &mut args, Text::Borrowed(text));
-            return session.send(Kind::Push, category, &name, 0, &mut args);
-        }
-        session.send_plain(Kind::Push, category, text)
+        None if !traceme::may_be(text) => session.send_plain(of_kind(Kind::Push), category, text),
+        _ => push_composed(session, thread, category, level, text, comma),
     })
 }
 
-#[inline(always)]
-fn find_comma(text: &[u8]) -> Option<usize> {
-    // SAFETY: reads the slice only.
-    let found = unsafe { libc::memchr(text.as_ptr().cast(), b','.into(), text.len()) };
-    (!found.is_null()).then(|| found.addr() - text.as_ptr().addr())
+/// A name that may be put together of several things.
+#[inline(never)]
+fn push_composed(
+    session: &Session,
+    thread: &Thread,
+    category: StrId,
+    level: u32,
+    text: &[u8],
+    comma: Option<usize>,
+) -> bool {
+    let recorded = comma.and_then(|comma| match pytorch::plain(text, comma) {
+        Some(operator) => Some(pytorch::push_plain(session, category, operator)),
+        None => pytorch::push(session, thread, category, level, text),
+    });
+    recorded.unwrap_or_else(|| {
+        let mut args = Args::new();
+        let name = traceme::take_apart(session, &mut args, Text::Borrowed(text));
+        session.send_head(of_kind(Kind::Push), category, &name, &mut args, None)
+    })
 }
 
 pub(crate) unsafe extern "C" fn range_push_w(message: WideText) -> c_int {

@@ -111,18 +111,26 @@ pub(crate) fn registered(
     category: StrId,
     handle: StringHandle,
 ) -> Text<'static> {
-    let Some(found) = index(STRING_TAG, handle).and_then(|index| STRINGS.get(index)) else {
-        return Text::Borrowed(&[]);
-    };
+    match registered_site(session, category, handle) {
+        Some(site) => Text::Site(site),
+        None => Text::Borrowed(registered_text(handle).unwrap_or_default()),
+    }
+}
+
+/// The site of a registered string for an event of `category`, if it carries no arguments.
+#[inline]
+pub(crate) fn registered_site(
+    session: &Session,
+    category: StrId,
+    handle: StringHandle,
+) -> Option<StrId> {
+    let found = STRINGS.get(index(STRING_TAG, handle)?)?;
     // Its id is for the domain it was registered in; it should not be used in another.
     // One that carries arguments is taken apart by its text.
-    if found.category == category && found.is_plain {
-        let site = found.text.id(session, category);
-        if !site.is_none() {
-            return Text::Site(site);
-        }
+    if found.category != category || !found.is_plain {
+        return None;
     }
-    Text::Borrowed(found.text.text())
+    Some(found.text.id(session, category)).filter(|site| !site.is_none())
 }
 
 /// The text of a registered string.

@@ -328,3 +328,19 @@ pub(crate) unsafe fn read_sized<T: Copy>(from: *const T) -> Option<T> {
         Some(to.assume_init())
     }
 }
+
+/// As [`read_sized`], of a structure that the program knows as we do; none if it is older.
+///
+/// # Safety
+/// As for [`read_sized`].
+#[inline(always)]
+pub(crate) unsafe fn read_whole<T: Copy>(from: *const T) -> Option<T> {
+    if from.is_null() {
+        return None;
+    }
+    // SAFETY: as in `read_sized`.
+    unsafe {
+        let size = from.cast::<u16>().add(1).read_unaligned();
+        (usize::from(size) >= size_of::<T>()).then(|| from.read_unaligned())
+    }
+}
