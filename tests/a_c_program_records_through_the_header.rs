@@ -8,7 +8,7 @@ mod native;
 use std::path::Path;
 use std::process::Command;
 
-use judge::Trace;
+use oracle::Trace;
 
 fn record(compiler: &str, standard: &str, source: &str) -> (Trace, String) {
     let folder = tempfile::tempdir().unwrap();

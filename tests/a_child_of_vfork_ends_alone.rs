@@ -16,5 +16,5 @@ fn the_parent_records_again() {
     command.env_remove("LD_PRELOAD").env_remove("LD_LIBRARY_PATH");
     let status = command.status().unwrap();
     assert_eq!(status.code(), Some(0));
-    assert_eq!(judge::Trace::open(at("t.pftrace")).strings("SELECT name FROM slice"), ["range"]);
+    assert_eq!(oracle::Trace::open(at("t.pftrace")).strings("SELECT name FROM slice"), ["range"]);
 }

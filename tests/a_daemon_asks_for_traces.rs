@@ -5,8 +5,8 @@ mod child;
 mod dynolog;
 
 use dynolog::{Daemon, Gputrace, message};
-use judge::Trace;
 use kymograph::{Config, control, scope};
+use oracle::Trace;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};

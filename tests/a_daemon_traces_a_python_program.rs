@@ -8,7 +8,7 @@ mod kymo;
 
 use control::{Place, Program, fact};
 use dynolog::{Daemon, Gputrace};
-use judge::Trace;
+use oracle::Trace;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn variables(place: &Place) -> [(&'static str, PathBuf); 3] {
 
 fn start(place: &Place, args: &[&str]) -> Program {
     let mut command = place.kymo(&["record", "--wait", "--"]);
-    command.arg(judge::venv_python()).arg(data("steps.py")).args(args).envs(variables(place));
+    command.arg(oracle::venv_python()).arg(data("steps.py")).args(args).envs(variables(place));
     Program::start(command)
 }
 
@@ -215,7 +215,7 @@ print("ended 0", flush=True)
 fn a_program_without_kymo_waits_for_its_daemon() {
     let place = Place::new();
     let daemon = daemon(&place);
-    let mut python = command(&place, &judge::venv_python());
+    let mut python = command(&place, &oracle::venv_python());
     python.args(["-c", ANNOTATED]).envs(variables(&place));
     python.env("NVTX_INJECTION64_PATH", kymo::library());
     let program = Program::start(python);
@@ -279,7 +279,7 @@ fn the_docs_say_what_works() {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     };
     script("dynolog", "test \"$*\" = --enable_ipc_monitor");
-    script("python3", &format!("exec {} \"$@\"", judge::venv_python().display()));
+    script("python3", &format!("exec {} \"$@\"", oracle::venv_python().display()));
     script("kymo", &format!("exec {} \"$@\"", env!("CARGO_BIN_EXE_kymo")));
     let test = std::env::current_exe().unwrap();
     script(

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cuda::fakes::Machine;
 use cuda::kymo;
-use judge::Trace;
+use oracle::Trace;
 
 const KERNELS: i64 = 40;
 

@@ -3,8 +3,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Error, Recording, scope};
+use oracle::Trace;
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::fs::OpenOptions;

@@ -3,8 +3,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Recording, scope};
+use oracle::Trace;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 

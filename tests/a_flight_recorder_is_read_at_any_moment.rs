@@ -4,8 +4,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Dump, Recording, scope};
+use oracle::Trace;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

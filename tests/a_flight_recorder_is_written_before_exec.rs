@@ -5,7 +5,7 @@
 mod kymo;
 mod native;
 
-use judge::Trace;
+use oracle::Trace;
 use std::path::Path;
 
 /// The names of the slices in a trace, with how many there are.

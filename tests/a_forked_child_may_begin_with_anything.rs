@@ -1,7 +1,7 @@
 //! A child of `fork` is recorded from its first event on, whatever that is.
 
-use judge::Trace;
 use kymograph::{Category, Config, Recording, scope, set_thread_name};
+use oracle::Trace;
 
 static NEW: Category = Category::new("only the child has it");
 

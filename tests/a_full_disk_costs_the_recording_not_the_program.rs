@@ -3,9 +3,9 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::sink::{Sink, Stream};
 use kymograph::{Config, Recording, Summary, scope};
+use oracle::Trace;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;

@@ -1,9 +1,9 @@
 //! However often it is flushed, by however many processes, and whoever dies meanwhile: a
 //! `.gz` is one gzip member. trace_processor reads neither a hundred nor half a one.
 
-use judge::Trace;
 use kymograph::control::Page;
 use kymograph::{Config, Recording, instant, sink};
+use oracle::Trace;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

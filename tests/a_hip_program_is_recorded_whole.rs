@@ -418,7 +418,7 @@ fn what_was_done_is_soon_in_the_file() {
             return 0;
         }
         std::fs::write(&copy, bytes).unwrap();
-        judge::Trace::open(&copy).one_i64("SELECT count(*) FROM gpu_slice")
+        oracle::Trace::open(&copy).one_i64("SELECT count(*) FROM gpu_slice")
     };
     let deadline = Instant::now() + Duration::from_secs(60);
     while kernels() < 500 {

@@ -3,12 +3,12 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::sink::Memory;
 use kymograph::{Config, Recording, instant, scope};
 use kymograph_protos::perfetto::TracePacket;
 use kymograph_protos::perfetto::trace_packet::Data;
 use kymograph_protos::perfetto::track_event::{NameField, Type};
+use oracle::Trace;
 use prost::Message;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

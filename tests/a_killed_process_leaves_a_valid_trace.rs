@@ -4,8 +4,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Counter, Recording, Scope, instant, range, scope};
+use oracle::Trace;
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;

@@ -6,11 +6,11 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::__private::PIPELINE;
 use kymograph::{Config, Recording, instant, scope};
 use kymograph_protos::Recorder;
 use kymograph_protos::record::{Kind, Record, StrId};
+use oracle::Trace;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Barrier, Mutex, PoisonError};

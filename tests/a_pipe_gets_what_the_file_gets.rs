@@ -5,7 +5,7 @@
 mod kymo;
 mod native;
 
-use judge::Trace;
+use oracle::Trace;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

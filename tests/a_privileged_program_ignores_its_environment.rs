@@ -89,7 +89,7 @@ fn it_writes_where_it_was_made_to() {
     collector.finish();
     assert_eq!(page.totals().processes, 0, "it took part in a recording");
     let trace = program.users().join("trace.pftrace");
-    assert_eq!(judge::Trace::open(&trace).strings("SELECT name FROM slice"), ["x"]);
+    assert_eq!(oracle::Trace::open(&trace).strings("SELECT name FROM slice"), ["x"]);
     assert_eq!(trace.metadata().unwrap().uid(), 0);
 }
 

@@ -7,8 +7,8 @@ mod rocm;
 use std::ffi::{CString, c_char, c_int};
 use std::path::Path;
 
-use judge::Trace;
 use kymograph::Recording;
+use oracle::Trace;
 use rocm::Machine;
 
 const SCRIPT: &str = "kernel k dur=2us\ncopy htod 64\nkernel k stream=13\nset 8\nsync\n";

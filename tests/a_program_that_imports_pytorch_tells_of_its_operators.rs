@@ -7,7 +7,7 @@ mod kymo;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use judge::Trace;
+use oracle::Trace;
 
 /// A run of Python, with and without `kymo record`.
 struct Run {
@@ -23,7 +23,7 @@ impl Run {
     fn new(args: &[&str]) -> Run {
         Run {
             folder: tempfile::tempdir().unwrap(),
-            python: judge::venv_python(),
+            python: oracle::venv_python(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             options: Vec::new(),
             variables: vec![("PYTHONPATH", data("").display().to_string())],

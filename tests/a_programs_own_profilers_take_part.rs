@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use judge::Trace;
 use kymograph::session::take_part;
 use kymograph::{Config, Recording, instant};
+use oracle::Trace;
 
 #[test]
 fn they_are_told_once_each_time_and_may_fail() {

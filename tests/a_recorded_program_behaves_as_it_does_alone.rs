@@ -75,7 +75,7 @@ fn it_annotates_when_it_can_open_no_file() {
         }
     }
     let filters = Guest::compiled("filters_system_calls.c");
-    let trace = filters.behaves_as_alone(&["refuse", "thread"]).judged();
+    let trace = filters.behaves_as_alone(&["refuse", "thread"]).opened();
     assert_eq!(count(&trace, "behind the filter"), 100);
 }
 
@@ -173,7 +173,7 @@ fn its_first_event_is_on_a_small_stack() {
         &["handler", "32768"],
         &["handler", "16384", "after"],
     ] {
-        let trace = guest.behaves_as_alone(arguments).judged();
+        let trace = guest.behaves_as_alone(arguments).opened();
         if arguments[0] == "handler" {
             assert!(count(&trace, "in the handler") > 0, "{arguments:?}");
         } else {
@@ -190,7 +190,7 @@ fn it_nests_deeply_after_a_loss() {
     for (depth, refused) in [("63", "1"), ("64", "200"), ("300", "1")] {
         let ran = guest.behaves_as_alone(&[depth, refused]);
         let events: i64 = ran.recorded.stdout.split(' ').next().unwrap().parse().unwrap();
-        let trace = ran.judged();
+        let trace = ran.opened();
         let slices = trace.one_i64("SELECT count(*) FROM slice WHERE category = 'nvtx'");
         let lost = lost(&trace);
         assert!(lost > 0, "{depth} {refused}: nothing was lost, which tests nothing");
@@ -218,6 +218,6 @@ fn its_trace_cannot_be_written() {
 
 #[test]
 fn it_jumps_out_of_calls() {
-    let trace = Guest::compiled("jumps_out_of_calls.c").behaves_as_alone(&[]).judged();
+    let trace = Guest::compiled("jumps_out_of_calls.c").behaves_as_alone(&[]).opened();
     assert_eq!(count(&trace, "after the jumps"), 1000);
 }

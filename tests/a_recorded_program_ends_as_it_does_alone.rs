@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use guest::{Guest, count};
-use judge::Trace;
+use oracle::Trace;
 
 #[test]
 fn it_ends_without_a_word() {
@@ -27,7 +27,7 @@ fn it_makes_children_that_nobody_hears_of() {
     assert_eq!(count(&trace, "after"), 1000);
     for way in ["_Fork", "clone"] {
         for end in ["exit", "_exit"] {
-            let trace = guest.behaves_as_alone(&[way, end]).judged();
+            let trace = guest.behaves_as_alone(&[way, end]).opened();
             assert_eq!(count(&trace, "after"), 1000, "{way} {end}");
             // Recorded or counted.
             let all = count(&trace, "in the child") + guest::lost(&trace);
@@ -38,7 +38,7 @@ fn it_makes_children_that_nobody_hears_of() {
 
 #[test]
 fn it_forks_while_its_threads_record() {
-    let trace = Guest::compiled("forks_often.c").behaves_as_alone(&["60", "threads"]).judged();
+    let trace = Guest::compiled("forks_often.c").behaves_as_alone(&["60", "threads"]).opened();
     assert_eq!((count(&trace, "child"), count(&trace, "parent")), (60, 1));
 }
 
@@ -65,7 +65,7 @@ fn it_runs_out_of_memory() {
     let guest = Guest::compiled("runs_out_of_memory.c");
     for when in ["before", "after"] {
         for names in ["same", "unique"] {
-            let trace = guest.behaves_as_alone(&[when, names]).judged();
+            let trace = guest.behaves_as_alone(&[when, names]).opened();
             let start = i64::from(when == "after") * 2;
             let names = if names == "same" { "same" } else { "with memory" };
             let found = count(&trace, "start");

@@ -9,9 +9,9 @@ mod cuda;
 
 use cuda::fakes::Machine;
 use cuda::{kymo, record};
-use judge::Trace;
 use kymograph_protos::perfetto::trace_packet::Data;
 use kymograph_protos::perfetto::{self, TrackDescriptor};
+use oracle::Trace;
 use prost::Message as _;
 use std::path::Path;
 

@@ -7,8 +7,8 @@ mod kymo;
 #[cfg(feature = "inject")]
 mod native;
 
-use judge::Trace;
 use kymograph::{Category, Config, Counter, Recording, Track, range, scope};
+use oracle::Trace;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -112,7 +112,7 @@ print(count)
     let mut command = kymo::kymo();
     command.args(["record", "--rotate", "64K", "--flush-interval", "5ms", "-o"]);
     command.arg(folder.path().join("t.pftrace")).arg("--");
-    command.arg(judge::venv_python()).args(["-c", PROGRAM]).arg(folder.path());
+    command.arg(oracle::venv_python()).args(["-c", PROGRAM]).arg(folder.path());
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use judge::Trace;
 use kymograph::session::Schedule;
 use kymograph::{Config, Ready, Recording, Session, scope};
+use oracle::Trace;
 
 /// One recording at a time in a process.
 static TURN: Mutex<()> = Mutex::new(());

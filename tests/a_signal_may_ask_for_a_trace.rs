@@ -7,12 +7,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use control::{PATIENCE, Place, Program};
-use judge::Trace;
+use oracle::Trace;
 
 fn start(place: &Place, args: &[&str]) -> Program {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/control/signals.py");
     let mut command = place.kymo(&["record", "--wait", "--set", "SIGNAL=USR2", "--"]);
-    command.arg(judge::venv_python()).arg(script).args(args);
+    command.arg(oracle::venv_python()).arg(script).args(args);
     command.env("KYMOGRAPH_DURATION", "100ms").env("KYMOGRAPH_OUTPUT", place.path("t.pftrace"));
     Program::start(command)
 }

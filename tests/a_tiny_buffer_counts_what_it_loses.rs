@@ -3,10 +3,10 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::__private::PIPELINE;
 use kymograph::{Config, Recording, instant, scope};
 use kymograph_protos::Recorder;
+use oracle::Trace;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Barrier, Mutex, PoisonError};

@@ -6,7 +6,7 @@
 mod kymo;
 mod native;
 
-use judge::{Server, Trace};
+use oracle::{Server, Trace};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,11 +1,11 @@
 //! A recording, read into the hub and written again: the hub says what was recorded, and
 //! trace_processor sees the same in both files.
 
-use judge::Trace;
 use kymograph::{Config, Counter, Recording};
 use kymograph_converters::packed::Limits;
 use kymograph_converters::perfetto;
 use kymograph_converters::trace::{self as hub, Nanos, Value};
+use oracle::Trace;
 use std::fs::File;
 use std::path::Path;
 

@@ -7,7 +7,7 @@ mod rocm;
 use std::time::{Duration, Instant};
 
 use control::Place;
-use judge::Trace;
+use oracle::Trace;
 use rocm::Machine;
 use rocm::cuda::{fakes, kymo};
 

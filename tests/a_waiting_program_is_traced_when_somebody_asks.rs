@@ -5,7 +5,7 @@ mod control;
 mod kymo;
 
 use control::{PATIENCE, Place, fact, open};
-use judge::Trace;
+use oracle::Trace;
 use std::time::Instant;
 
 const MS: i64 = 1_000_000;

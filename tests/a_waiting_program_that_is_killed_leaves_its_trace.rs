@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use control::{PATIENCE, Place};
 use guest::Guest;
-use judge::Trace;
 use kymo::Guarded;
+use oracle::Trace;
 
 /// Kills of each kind where the environment does not say how many.
 const KILLS: u32 = 1;

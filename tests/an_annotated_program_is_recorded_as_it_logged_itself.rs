@@ -5,7 +5,7 @@ mod kymo;
 
 use std::collections::HashMap;
 
-use judge::Trace;
+use oracle::Trace;
 use serde_json::{Map, Value};
 
 /// How far a slice may lie outside the interval in which the program says it happened.
@@ -142,7 +142,7 @@ fn an_annotated_program_is_recorded_as_it_logged_itself() {
         .args(["record", "-o"])
         .arg(&output)
         .arg("--")
-        .arg(judge::venv_python())
+        .arg(oracle::venv_python())
         .arg("tests/data/annotated.py")
         .arg(&log)
         .output()

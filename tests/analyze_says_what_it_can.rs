@@ -184,7 +184,7 @@ fn counters_and_the_critical_path_are_written_into_a_trace() {
     let out = folder.path().join("out.pftrace");
     let write = |metric: &str| {
         printed(&analyze(&[metric, input, "--overlay", out.to_str().unwrap()]));
-        judge::Trace::open(&out)
+        oracle::Trace::open(&out)
     };
     let trace = write("counters");
     trace.assert_clean();

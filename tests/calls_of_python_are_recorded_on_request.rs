@@ -5,7 +5,7 @@ mod kymo;
 
 use std::process::Output;
 
-use judge::Trace;
+use oracle::Trace;
 use serde_json::Value;
 
 const PROGRAM: &str = r#"import sys, threading
@@ -47,7 +47,7 @@ fn run(options: &[&str]) -> Run {
     std::fs::write(folder.path().join("program.py"), PROGRAM).unwrap();
     let mut command = kymo::kymo();
     command.args(["record", "-o", "t.pftrace"]).args(options).arg("--");
-    command.arg(judge::venv_python()).arg("program.py").current_dir(folder.path());
+    command.arg(oracle::venv_python()).arg("program.py").current_dir(folder.path());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     // The program's own profiler gets what it would get.

@@ -62,7 +62,7 @@ fn nothing_is_recorded() {
     let summary = recording.stop();
     assert_eq!((summary.events, summary.lost, summary.threads), (0, 0, 0), "{summary:?}");
     // The recording itself works: the trace says who was recorded, and that it did nothing.
-    let trace = judge::Trace::open(&path);
+    let trace = oracle::Trace::open(&path);
     trace.assert_clean();
     assert_eq!(trace.one_i64("SELECT count(*) FROM slice"), 0);
     assert_eq!(trace.one_i64("SELECT count(*) FROM counter"), 0);

@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fakes::Machine;
-use judge::Trace;
 use kymograph::{Config, Recording};
+use oracle::Trace;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -1,11 +1,11 @@
 //! Device records become render stages: on their queues, with kernel, launch and arguments,
 //! and an arrow from the call that asked for each.
 
-use judge::Trace;
 use kymograph::{Config, Recording};
 use kymograph_protos::StrId;
 use kymograph_protos::device::{DeviceSlot, GpuApi, LaunchSlot, Stage};
 use kymograph_protos::record::{ArgType, Extra, Kind, NANOS, Record};
+use oracle::Trace;
 
 fn now() -> u64 {
     kymograph::clock::system(libc::CLOCK_BOOTTIME)

@@ -117,7 +117,7 @@ fn they_survive_a_conversion() {
     let mut command = cuda::kymo::kymo();
     command.arg("convert").arg(recorded.path()).arg(&again);
     assert!(command.output().unwrap().status.success());
-    let again = judge::Trace::open(&again);
+    let again = oracle::Trace::open(&again);
     again.assert_clean();
     let work = "SELECT t.name AS row, s.name, s.ts, s.dur, s.render_stage_category AS category,
                        extract_arg(s.arg_set_id, 'description') AS stage, p.pid

@@ -5,7 +5,7 @@ mod native;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use judge::Trace;
+use oracle::Trace;
 
 /// An example that was built with this test.
 fn example(name: &str) -> PathBuf {

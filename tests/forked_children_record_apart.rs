@@ -3,11 +3,11 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::sink::Memory;
 use kymograph::{
     Category, Config, Recording, Scope, Track, instant, range, scope, set_process_name,
 };
+use oracle::Trace;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

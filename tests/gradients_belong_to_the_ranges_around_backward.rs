@@ -3,11 +3,11 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Recording, instant, recorder, scope};
 use kymograph_protos::StrId;
 use kymograph_protos::device::{DeviceSlot, Stage};
 use kymograph_protos::record::{ArgType, Extra, Kind, NANOS, Record};
+use oracle::Trace;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 

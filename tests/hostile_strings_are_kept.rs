@@ -2,7 +2,6 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::__private::PIPELINE;
 use kymograph::{
     APP, Config, Counter, Recording, Scope, Track, instant, range, scope, set_process_name,
@@ -10,6 +9,7 @@ use kymograph::{
 };
 use kymograph_protos::Recorder;
 use kymograph_protos::record::{Kind, Record, StrId};
+use oracle::Trace;
 use std::path::Path;
 use std::time::Duration;
 

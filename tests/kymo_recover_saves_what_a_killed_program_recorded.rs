@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use judge::Trace;
 use kymo::Guarded;
+use oracle::Trace;
 
 /// A file of 16 MiB.
 const SMALL: &str = "64K\nBUFFER=1M";

@@ -5,7 +5,7 @@
 mod kymo;
 mod native;
 
-use judge::Trace;
+use oracle::Trace;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

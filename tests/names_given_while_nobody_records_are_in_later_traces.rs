@@ -5,8 +5,8 @@ mod control;
 mod kymo;
 
 use control::{PATIENCE, Place, open};
-use judge::Trace;
 use kymograph::{Config, scope};
+use oracle::Trace;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 

@@ -9,7 +9,7 @@ mod kymo;
 use std::path::PathBuf;
 use std::process::Output;
 
-use judge::Trace;
+use oracle::Trace;
 use serde_json::Value;
 
 /// What all programs begin with.
@@ -78,7 +78,7 @@ impl Run {
         spoil(&library);
         let mut command = kymo::kymo();
         command.args(["record", "-o"]).arg(folder.path().join("t.pftrace"));
-        command.args(options).arg("--").arg(judge::venv_python()).arg("-c");
+        command.args(options).arg("--").arg(oracle::venv_python()).arg("-c");
         command.arg(format!("{PREPARE}\n{program}\nprint('done')"));
         command.env("LIBTORCH", &library).env("FAKE_TORCH", fault);
         let output = command.output().unwrap();
@@ -298,7 +298,7 @@ fn the_plugin_of_tensorboard_finds_operators() {
         from torch_tb_profiler import io; \
         data = Data.parse('worker', '1', sys.argv[1], sys.argv[2]); data.process(); \
         print(sorted((op.name, op.calls) for op in data.op_list_groupby_name))";
-    let python = std::process::Command::new(judge::readers_python())
+    let python = std::process::Command::new(oracle::readers_python())
         .args(["-W", "ignore", "-c", script])
         .args([run.folder.path().join("t.json"), run.folder.path().to_owned()])
         .output()

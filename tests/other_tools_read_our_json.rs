@@ -1,5 +1,5 @@
 //! What `kymo record` wrote, as JSON, is read by the tools that Kineto's users have:
-//! HolisticTraceAnalysis and torch-tb-profiler, in the versions that `tests/judge/setup` fetches.
+//! HolisticTraceAnalysis and torch-tb-profiler, in the versions that `tests/oracle/setup` fetches.
 //! They find the kernels, the calls that launched them, and the times that were recorded. And
 //! it is JSON by Python's standard, in which every arrow has two ends at events.
 
@@ -34,7 +34,7 @@ fn recorded(folder: &Path) -> PathBuf {
 }
 
 fn python(arguments: &[&Path]) -> String {
-    let output = Command::new(judge::readers_python()).args(arguments).output().unwrap();
+    let output = Command::new(oracle::readers_python()).args(arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     String::from_utf8(output.stdout).unwrap()

@@ -21,7 +21,7 @@ fn processes_state_clocks_in_order() {
     let output = kymo::kymo().args(["record", "-o"]).arg(&path).arg("--").arg(program).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{output:?}");
-    judge::Trace::open(&path).assert_clean();
+    oracle::Trace::open(&path).assert_clean();
 
     let trace = perfetto::Trace::decode(&*std::fs::read(&path).unwrap()).unwrap();
     let mut stated = Vec::new();

@@ -5,7 +5,7 @@
 mod kymo;
 mod native;
 
-use judge::Trace;
+use oracle::Trace;
 use std::path::Path;
 
 const STEPS: &str = "SELECT p.pid, count(*) AS steps FROM slice s \

@@ -3,8 +3,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Recording, scope};
+use oracle::Trace;
 use std::time::Duration;
 
 #[test]

@@ -1,10 +1,10 @@
 //! Beginnings and ends of slices in any order, named or not: the hub and trace_processor
 //! make the same slices of them.
 
-use judge::Trace;
 use kymograph_converters::packed::Limits;
 use kymograph_converters::perfetto;
 use kymograph_protos::packet::{self, Message};
+use oracle::Trace;
 use std::collections::BTreeMap;
 
 /// Numbers that look random and are the same every time.

@@ -3,11 +3,11 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::__private::PIPELINE;
 use kymograph::{Flow, Recording, instant, scope};
 use kymograph_protos::Recorder;
 use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
+use oracle::Trace;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -52,7 +52,7 @@ fn export(folder: &Path, options: &[&str]) {
 }
 
 fn read(folder: &Path, format: &str) -> Value {
-    let mut python = Command::new(judge::readers_python());
+    let mut python = Command::new(oracle::readers_python());
     let output = python.args(["-c", SCRIPT]).arg(folder).arg(format).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()

@@ -3,8 +3,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Recording, instant, scope, set_thread_name};
+use oracle::Trace;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use judge::Trace;
 use kymograph::{
     APP, Category, Config, Counter, Flow, Range, Recording, Scope, Track, instant, range, scope,
 };
+use oracle::Trace;
 
 /// There is one recording at a time.
 static TURN: Mutex<()> = Mutex::new(());

@@ -2,8 +2,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Recording, instant};
+use oracle::Trace;
 use std::time::Duration;
 
 fn boottime() -> i64 {

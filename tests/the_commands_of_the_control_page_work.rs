@@ -45,7 +45,7 @@ fn each_does_what_the_page_says() {
     assert_eq!(start, "kymo record --wait -- python3 train.py");
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut command = place.kymo(&["record", "--wait", "--"]);
-    command.arg(judge::venv_python()).arg(data.join("control/train.py"));
+    command.arg(oracle::venv_python()).arg(data.join("control/train.py"));
     command.env("PYTHONPATH", data.join("pytorch")).env("PYTHONDONTWRITEBYTECODE", "1");
     let program = Program::start(command);
     assert!(asks.len() >= 5, "{asks:?}");

@@ -3,8 +3,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{Recording, instant, scope};
+use oracle::Trace;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::ExitStatus;

@@ -1,11 +1,11 @@
 //! Steps that the program's own profiler marks are the only ones that are shown; and the last
 //! of ours ends with its last work.
 
-use judge::Trace;
 use kymograph::__private::PIPELINE;
 use kymograph::{Config, Recording, scope, step};
 use kymograph_protos::Recorder;
 use kymograph_protos::record::{Kind, Record, StrId};
+use oracle::Trace;
 use std::time::Duration;
 
 const STEPS: &str = "SELECT t.name AS row, s.name, s.dur >= 0 AS ended FROM slice s

@@ -17,7 +17,7 @@ fn pythons() -> Vec<PathBuf> {
         let path = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| PathBuf::from(path.trim()))
     });
-    std::iter::once(judge::venv_python()).chain(found).collect()
+    std::iter::once(oracle::venv_python()).chain(found).collect()
 }
 
 /// The name of each thread, and those of its ranges.
@@ -30,7 +30,7 @@ fn names(python: &Path, args: &[&str]) -> Vec<String> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && !said.contains("Traceback"), "{said}");
     assert_eq!(output.stdout, b"True _set_ident\n");
-    let trace = judge::Trace::open(&path);
+    let trace = oracle::Trace::open(&path);
     trace.assert_clean();
     trace.strings(
         "SELECT DISTINCT slice.name || ': ' || thread.name FROM slice \

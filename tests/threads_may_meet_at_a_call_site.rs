@@ -3,8 +3,8 @@
 
 mod child;
 
-use judge::Trace;
 use kymograph::{APP, Category, Recording, Scope, scope};
+use oracle::Trace;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -8,8 +8,8 @@ mod fakes;
 mod kymo;
 
 use fakes::Machine;
-use judge::Trace;
 use kymo::kymo;
+use oracle::Trace;
 use std::path::{Path, PathBuf};
 
 /// Records a program that launches kernels called after its rank.

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use judge::Trace;
 use kymograph::{Category, Config, Recording, instant, range, scope};
 use kymograph_protos::StrId;
 use kymograph_protos::record::{Kind, NANOS, Record};
+use oracle::Trace;
 
 static OTHER: Category = Category::new("other");
 

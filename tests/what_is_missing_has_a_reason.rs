@@ -20,7 +20,7 @@ for domain in ('render', 'io'):
 fn record(folder: &Path, options: &[&str], script: &str) -> (Output, String) {
     let mut command = kymo::kymo();
     command.arg("record").args(options).args(["-o", "t.pftrace", "--", "sh", "-c", script]);
-    command.env("PYTHON", judge::venv_python()).env("RANGES", RANGES).current_dir(folder);
+    command.env("PYTHON", oracle::venv_python()).env("RANGES", RANGES).current_dir(folder);
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     (output, said)
@@ -29,7 +29,7 @@ fn record(folder: &Path, options: &[&str], script: &str) -> (Output, String) {
 const RUN: &str = "\"$PYTHON\" -c \"$RANGES\"";
 
 fn slices(path: &Path) -> i64 {
-    judge::Trace::open(path).one_i64("SELECT COUNT(*) FROM slice")
+    oracle::Trace::open(path).one_i64("SELECT COUNT(*) FROM slice")
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn metadata_json_is_valid_and_names_the_job() {
     let job = "a \"job\"\nof\\two lines";
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut command = place.kymo(&["record", "--wait", "--"]);
-    command.arg(judge::venv_python()).arg(data.join("control/steps.py"));
+    command.arg(oracle::venv_python()).arg(data.join("control/steps.py"));
     command.env("PT_PROFILER_JOB_NAME", job).env("PT_PROFILER_JOB_VERSION", "7");
     let program = Program::start(command);
     let said = place.run(&["trigger", "--duration", "50ms", "-o", "t.pftrace"]);

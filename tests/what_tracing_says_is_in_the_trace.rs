@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use judge::Trace;
 use kymograph::layer::{Layer, Style};
 use kymograph::{Config, Recording, Summary};
+use oracle::Trace;
 use tracing::{Dispatch, Span, dispatcher, info, info_span};
 use tracing_subscriber::layer::SubscriberExt;
 

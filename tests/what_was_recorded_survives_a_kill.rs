@@ -13,8 +13,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use guest::Guest;
-use judge::Trace;
 use kymo::Guarded;
+use oracle::Trace;
 
 /// Kills of each kind where the environment does not say how many.
 const KILLS: u32 = 2;
@@ -207,7 +207,7 @@ fn the_workers_of_a_pool_that_are_terminated_lose_nothing() {
         let (script, output) = (folder.path().join("pool.py"), folder.path().join("t.pftrace"));
         std::fs::write(&script, source).unwrap();
         let mut command: Command = kymo::kymo();
-        command.args(["record", "-q", "-o"]).arg(&output).arg("--").arg(judge::venv_python());
+        command.args(["record", "-q", "-o"]).arg(&output).arg("--").arg(oracle::venv_python());
         assert!(command.arg(&script).status().unwrap().success());
         let trace = Trace::open(&output);
         trace.assert_clean();

@@ -129,7 +129,7 @@ fn folders_can_be_limited() {
     std::fs::create_dir(place.path("traces")).unwrap();
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = place.kymo(&["record", "--wait", "--"]);
-    command.arg(judge::venv_python()).arg(script.join("tests/data/control/steps.py"));
+    command.arg(oracle::venv_python()).arg(script.join("tests/data/control/steps.py"));
     command.env("KYMOGRAPH_TRACE_DIRS", place.path("traces"));
     let program = Program::start(command);
     let said = place.run(&["trigger", "--duration", "10ms", "-o", "t.pftrace"]);
@@ -197,7 +197,7 @@ fn a_process_is_found_by_its_rank() {
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let programs = ["3", "7"].map(|rank| {
         let mut command = place.kymo(&["record", "--wait", "--"]);
-        command.arg(judge::venv_python()).arg(script.join("tests/data/control/steps.py"));
+        command.arg(oracle::venv_python()).arg(script.join("tests/data/control/steps.py"));
         Program::start({
             command.env("RANK", rank);
             command

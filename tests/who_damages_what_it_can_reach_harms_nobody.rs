@@ -16,7 +16,7 @@ fn check(options: &[&str], output: &str) {
     let folder = tempfile::tempdir().unwrap();
     let ran = program.run_recorded(&[], folder.path());
     assert_eq!(ran.status.code(), Some(7), "{ran:?}");
-    let trace = judge::Trace::open(folder.path().join(output));
+    let trace = oracle::Trace::open(folder.path().join(output));
     trace.assert_clean();
     assert_eq!(guest::count(&trace, "of another"), 2000, "{ran:?}");
     assert_eq!(guest::count(&trace, "of the one"), 20, "{ran:?}");

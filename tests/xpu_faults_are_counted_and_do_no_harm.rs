@@ -177,7 +177,7 @@ fn pti_without_its_other_half() {
 /// Intel's own library, which does not find its other half here.
 #[test]
 fn the_real_pti() {
-    let setup = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judge/setup");
+    let setup = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/setup");
     let output = std::process::Command::new(setup).arg("pti").output().unwrap();
     let reason = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(3) {

@@ -15,7 +15,7 @@ fn run(program: &str, variable: &str) -> Vec<String> {
     let lines = std::env::temp_dir().join(format!("{program}.{}", std::process::id()));
     let _ = std::fs::remove_file(&lines);
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let output = Command::new(judge::venv_python())
+    let output = Command::new(oracle::venv_python())
         .arg(programs.join(program))
         .env("KYMO_PROBE_LINES", &lines)
         .env(variable, probe())

@@ -1,7 +1,7 @@
 //! NVIDIA's own libraries say how long their records are: our table of sizes, and what the
 //! fake CUPTI does without a driver, against them.
 //!
-//! `tests/judge/setup cupti` fetches them. Each is loaded in a process of its own, because
+//! `tests/oracle/setup cupti` fetches them. Each is loaded in a process of its own, because
 //! two in one disturb each other. Versions from 13.2 on are not asked: they call the driver
 //! first, 13.2 until its stack ends.
 

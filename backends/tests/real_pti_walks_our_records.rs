@@ -1,7 +1,7 @@
 //! The sizes of records that the fake PTI uses, and what it does without a driver, against
 //! Intel's own libraries.
 //!
-//! `tests/judge/setup pti` fetches them. What they need of Level Zero and of SYCL is made up
+//! `tests/oracle/setup pti` fetches them. What they need of Level Zero and of SYCL is made up
 //! here: functions that say that there is nothing. That is enough for all that works without
 //! a device.
 

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use judge::Trace;
 use kymograph::{Config, Dump, Recording, scope};
+use oracle::Trace;
 
 use crate::{MIB, measure, row};
 

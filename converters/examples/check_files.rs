@@ -46,9 +46,9 @@ fn check(path: &str) -> Result<usize, Box<dyn Error>> {
     if written.before_zero + written.flow_ends > 0 {
         differences.push("something could not be written".to_owned());
     }
-    let judged = judge::Trace::open(&pftrace);
-    judged.assert_clean();
-    differences.extend(same_sums::differences(&json, &judged));
+    let opened = oracle::Trace::open(&pftrace);
+    opened.assert_clean();
+    differences.extend(same_sums::differences(&json, &opened));
     let back = perfetto::read(std::fs::File::open(&pftrace)?, packed::Limits::default())?;
     let mut again = Vec::new();
     kineto::write(&back, &mut again)?;

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use judge::Trace;
 use kymograph_converters::perfetto::Packets;
 use kymograph_converters::{chrome, json, kineto, packed, perfetto};
+use oracle::Trace;
 use serde_json::Value;
 
 fn case(name: &str) -> PathBuf {

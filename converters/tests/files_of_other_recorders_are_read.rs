@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use judge::Trace as Judged;
 use kymograph_converters::packed::Limits;
 use kymograph_converters::perfetto::{self, Packets};
 use kymograph_converters::trace::{ArgsId, Nanos, StrId, Trace, Value};
+use oracle::Trace as Opened;
 
 /// How often a line occurs.
 type Lines = BTreeMap<String, usize>;
@@ -18,7 +18,7 @@ fn lines(lines: impl Iterator<Item = String>) -> Lines {
     counts
 }
 
-fn judged(trace: &Judged) -> Lines {
+fn opened(trace: &Opened) -> Lines {
     let rows = |sql: &str| {
         let cell = |value: &serde_json::Value| match value {
             serde_json::Value::String(text) => text.clone(),
@@ -125,16 +125,16 @@ fn check(bytes: &[u8]) -> Trace {
     let folder = tempfile::tempdir().unwrap();
     let (path, again) = (folder.path().join("t.pftrace"), folder.path().join("again.pftrace"));
     std::fs::write(&path, bytes).unwrap();
-    let wanted = judged(&Judged::open(&path));
+    let wanted = opened(&Opened::open(&path));
     assert!(wanted.len() > 5, "{wanted:#?}");
 
     let trace = perfetto::read(bytes, Limits::default()).unwrap();
     assert_eq!(read(&trace), wanted);
     let file = std::fs::File::create(&again).unwrap();
     perfetto::write_packets(&trace, file, Packets::Deflated).unwrap();
-    let rewritten = Judged::open(&again);
+    let rewritten = Opened::open(&again);
     rewritten.assert_clean();
-    assert_eq!(judged(&rewritten), wanted);
+    assert_eq!(opened(&rewritten), wanted);
     trace
 }
 

@@ -4,9 +4,9 @@
 mod same_events;
 mod same_sums;
 
-use judge::Trace;
 use kymograph_converters::perfetto::Packets;
 use kymograph_converters::{chrome, json, kineto, packed, perfetto};
+use oracle::Trace;
 use same_events::Through;
 
 fn convert(json: &str, path: &std::path::Path, packets: Packets) {

@@ -1,9 +1,9 @@
 //! What people see of a converted trace: no row without a name, memory as counters, and what
 //! the profiler says of itself folded. Back in JSON, everything is where it was.
 
-use judge::Trace;
 use kymograph_converters::format::{self, Format};
 use kymograph_converters::packed::Packing;
+use oracle::Trace;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

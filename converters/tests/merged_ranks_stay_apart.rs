@@ -2,10 +2,10 @@
 //! where they led, clocks are aligned by the time of day or by collectives. Also through
 //! Perfetto's format and JSON.
 
-use judge::Trace as Judged;
 use kymograph_converters::merge::{Align, Merger, Part, Related};
 use kymograph_converters::trace::{Arrow, EventRef, Filter, Nanos, Trace, Value};
 use kymograph_converters::{chrome, json, kineto, perfetto};
+use oracle::Trace as Opened;
 
 /// A rank's file, as Kineto writes it. All its numbers are those of any other rank: the
 /// process, the device, the streams, what joins calls and kernels. Its clock reads `base`
@@ -120,10 +120,10 @@ fn perfetto_shows_them_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("merged.pftrace");
     perfetto::write(&trace, std::fs::File::create(&path).unwrap()).unwrap();
-    let judged = Judged::open(&path);
-    judged.assert_clean();
+    let opened = Opened::open(&path);
+    opened.assert_clean();
     assert_eq!(
-        judged.table(
+        opened.table(
             "SELECT p.pid, p.name AS process, count(*) AS slices, count(DISTINCT t.utid) AS threads
              FROM slice s JOIN thread_track tt ON s.track_id = tt.id
              JOIN thread t USING (utid) JOIN process p USING (upid) GROUP BY 1, 2 ORDER BY 1"
@@ -133,7 +133,7 @@ fn perfetto_shows_them_apart() {
          10000500  python3 (rank 1, node1)  15      2\n"
     );
     assert_eq!(
-        judged
+        opened
             .table(
                 "SELECT g.name, count(*) AS n, count(DISTINCT t.id) AS rows,
                     extract_arg(t.dimension_arg_set_id, 'ugpu') AS gpu
@@ -149,13 +149,13 @@ fn perfetto_shows_them_apart() {
                    JOIN slice b ON b.id = f.slice_in
                    WHERE b.name LIKE '%r_' AND a.name LIKE '%r_'
                      AND substr(a.name, -2) != substr(b.name, -2)";
-    assert_eq!(judged.one_i64(crossed), 0);
+    assert_eq!(opened.one_i64(crossed), 0);
     let launches = "SELECT count(*) FROM flow f JOIN slice a ON a.id = f.slice_out
                     JOIN thread_track tt ON tt.id = a.track_id JOIN thread USING (utid)
                     JOIN process p USING (upid) JOIN gpu_slice g ON g.id = f.slice_in
                     WHERE substr(g.name, -1) = substr(p.name, 15, 1)";
-    assert_eq!(judged.one_i64(launches), 10);
-    assert_eq!(judged.one_i64("SELECT count(*) FROM flow"), 20);
+    assert_eq!(opened.one_i64(launches), 10);
+    assert_eq!(opened.one_i64("SELECT count(*) FROM flow"), 20);
 }
 
 #[test]

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-KYMO, JUDGE, TOOLS = os.environ["KYMO"], os.environ["JUDGE"], os.environ["TOOLS"]
+KYMO, ORACLE, TOOLS = os.environ["KYMO"], os.environ["ORACLE"], os.environ["TOOLS"]
 SHOWN = 3  # differences of a file
 STATS = """SELECT name, value FROM stats WHERE value > 0
     AND (severity IN ('error', 'data_loss') OR name IN ('flow_step_without_start', 'flow_end_without_start'))"""
@@ -23,7 +23,7 @@ def ask(trace, *queries):
     assets = pathlib.Path(TOOLS, "trace-processor")
     asked = "".join(json.dumps(query) + "\n" for query in queries)
     done = subprocess.run(
-        ["node", JUDGE, assets, trace], input=asked, capture_output=True, text=True, check=False
+        ["node", ORACLE, assets, trace], input=asked, capture_output=True, text=True, check=False
     )
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return [line.get("rows") for line in lines if "rows" in line or "error" in line]

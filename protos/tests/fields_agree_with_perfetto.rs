@@ -108,7 +108,7 @@ impl Comparison {
         let ours = signature(field);
         let place = format!("{}.{}", message.trim_start_matches("perfetto.protos."), field.name());
         let sdk = self.source.sdk.get(&schema::flat(message));
-        let (judge, verdict) = match counterpart(&self.source.pool, field) {
+        let (known, verdict) = match counterpart(&self.source.pool, field) {
             Some(theirs) if theirs == ours => ("schema", Ok(())),
             Some(_) if self.source.aged && listed(&CHANGED, &place) => ("list", Ok(())),
             Some(theirs) => ("schema", Err(format!("{place}: {ours}\n  Perfetto: {theirs}"))),
@@ -116,7 +116,7 @@ impl Comparison {
             None if self.source.aged && listed(&NEWER, &place) => ("list", Ok(())),
             None => ("none", Err(format!("{place}: not in Perfetto"))),
         };
-        *self.compared.entry(judge).or_default() += 1;
+        *self.compared.entry(known).or_default() += 1;
         self.complaints.extend(verdict.err());
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use judge::Trace;
 use kymograph_protos::StrId;
 use kymograph_protos::record::{ArgType, Kind, Record};
+use oracle::Trace;
 
 use super::*;
 use crate::collect::Names;

@@ -198,7 +198,7 @@ impl Window {
         result
     }
 
-    /// The engine's thread, after it drained what it is going to judge.
+    /// The engine's thread, after it drained what it is going to decide on.
     pub fn bounds(&self, converter: &Converter) -> Bounds {
         Bounds {
             opens: self.opens.get(converter),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use judge::Trace;
+use oracle::Trace;
 
 use crate::kymo::{self, Guarded};
 
@@ -50,7 +50,7 @@ impl Place {
     pub(crate) fn start_script(&self, name: &str, args: &[&str]) -> Program {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
         let mut command = self.kymo(&["record", "--wait", "--"]);
-        command.arg(judge::venv_python()).arg(data.join("control").join(name)).args(args);
+        command.arg(oracle::venv_python()).arg(data.join("control").join(name)).args(args);
         command.env("PYTHONPATH", data.join("pytorch")).env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("FAKE_TORCH_LOG", self.path("log"));
         Program::start(command)

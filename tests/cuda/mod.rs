@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use judge::Trace;
 use kymograph_protos::perfetto;
+use oracle::Trace;
 use prost::Message as _;
 
 use fakes::Machine;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use judge::Trace;
+use oracle::Trace;
 use tempfile::TempDir;
 
 use crate::kymo;
@@ -74,7 +74,7 @@ impl Guest {
 
     /// A program of `programs/` that Python runs.
     pub(crate) fn python(source: &str) -> Guest {
-        let python = judge::venv_python();
+        let python = oracle::venv_python();
         Guest::of(tempfile::tempdir().unwrap(), vec![python, programs().join(source)])
     }
 
@@ -206,14 +206,14 @@ impl Recorded {
     /// The trace, which is clean.
     #[track_caller]
     pub(crate) fn trace(&self) -> Trace {
-        let trace = self.judged();
+        let trace = self.opened();
         trace.assert_clean();
         trace
     }
 
     /// The trace, of which something may be missing.
     #[track_caller]
-    pub(crate) fn judged(&self) -> Trace {
+    pub(crate) fn opened(&self) -> Trace {
         Trace::open(self.path())
     }
 }
@@ -245,7 +245,7 @@ pub(crate) fn compile(compiler: &str, source: &str, to: &Path, arguments: &[&str
         .arg(to)
         .arg(programs().join(source))
         .arg("-isystem")
-        .arg(judge::nvtx_headers())
+        .arg(oracle::nvtx_headers())
         .args(arguments)
         .output()
         .unwrap_or_else(|error| panic!("cannot run {compiler}: {error}"));

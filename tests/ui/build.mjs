@@ -6,7 +6,7 @@
 //
 // Needs Node 20, npm, Python 3 and git. Takes a minute: only the pages are built, from Perfetto's
 // sources and the packages of package-lock.json; trace_processor is the one of
-// `tests/judge/setup`, which is of the same commit. What converts traces is left out.
+// `tests/oracle/setup`, which is of the same commit. What converts traces is left out.
 //
 // --sources  Perfetto's sources at that commit; fetched from GitHub otherwise
 
@@ -140,7 +140,7 @@ function assets(root) {
   writeFileSync(join(to, 'stdlib_docs.json'), '[]');
 }
 
-must(here, join(dirname(here), 'judge/setup'), 'trace');
+must(here, join(dirname(here), 'oracle/setup'), 'trace');
 const found = readFileSync(join(tools, 'trace-processor/trace_processor.wasm'), 'latin1');
 if (!found.includes(`${VERSION}-${COMMIT.slice(0, 9)}`)) {
   throw new Error(`trace_processor is not of ${VERSION}: change VERSION and COMMIT`);

@@ -32,7 +32,7 @@ impl Machine {
         machine
     }
 
-    /// One with Intel's own PTI, which `tests/judge/setup pti` has fetched.
+    /// One with Intel's own PTI, which `tests/oracle/setup pti` has fetched.
     pub(crate) fn with_real(version: &str) -> Machine {
         let machine = Machine::without_pti(version);
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/.tools/pti");

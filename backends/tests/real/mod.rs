@@ -1,4 +1,4 @@
-//! Vendors' own libraries, which `tests/judge/setup` fetches, in processes of their own.
+//! Vendors' own libraries, which `tests/oracle/setup` fetches, in processes of their own.
 
 use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 /// cannot be had.
 pub(crate) fn libraries(name: &str) -> Option<PathBuf> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("tests");
-    let output = Command::new(tests.join("judge/setup")).arg(name).output().expect("setup");
+    let output = Command::new(tests.join("oracle/setup")).arg(name).output().expect("setup");
     let reason = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(3) {
         println!("not tested: {reason}");

@@ -14,7 +14,7 @@ type Event = Map<String, Value>;
 type Sums = BTreeMap<(String, String), (i64, i64)>;
 
 /// What differs, in words; nothing when all agrees.
-pub fn differences(json: &str, trace: &judge::Trace) -> Vec<String> {
+pub fn differences(json: &str, trace: &oracle::Trace) -> Vec<String> {
     let whole: Value = serde_json::from_str(json).expect("JSON");
     let list = whole.get("traceEvents").unwrap_or(&whole);
     let events: Vec<&Event> =
@@ -39,7 +39,7 @@ const ARGS: &str = "
     FROM slice JOIN args USING (arg_set_id)
     WHERE value_type IN ('int', 'uint', 'string') GROUP BY 1, 2";
 
-fn rows(trace: &judge::Trace, sql: &str) -> Sums {
+fn rows(trace: &oracle::Trace, sql: &str) -> Sums {
     let text = |value: &Value| value.as_str().unwrap_or_default().replace("uint", "int");
     let number = |value: &Value| value.as_i64().unwrap_or_default();
     let mut sums = Sums::new();

@@ -1,7 +1,7 @@
 // Loads one trace into Perfetto's trace_processor and answers SQL about it.
 //
-//   node judge.mjs ASSETS TRACE
-//   node judge.mjs ASSETS --serve PORT
+//   node oracle.mjs ASSETS TRACE
+//   node oracle.mjs ASSETS --serve PORT
 //
 // ASSETS is the directory that `setup` unpacked. With --serve the trace comes over HTTP, as
 // to `trace_processor_shell server http`: POST /parse and /notify_eof. Every line in and out is one JSON value:
@@ -38,10 +38,10 @@ function bundleForNode() {
     // Only the 32-bit module is in the package.
     ['this.useMemory64 = hasMemory64Support();', 'this.useMemory64 = false;'],
     // The module's bytes are handed over instead of fetched.
-    ['locateFile: (s) => s,', 'wasmBinary: globalThis.judgeWasm, locateFile: (s) => s,'],
+    ['locateFile: (s) => s,', 'wasmBinary: globalThis.oracleWasm, locateFile: (s) => s,'],
     // The bridge is reached directly instead of by messages.
     ['const selfWorker = self;', 'const selfWorker = {};'],
-    ['const wasmBridge = new', 'const wasmBridge = globalThis.judgeBridge = new'],
+    ['const wasmBridge = new', 'const wasmBridge = globalThis.oracleBridge = new'],
   ];
   return edits.reduce((source, [from, to]) => {
     if (source.split(from).length !== 2) throw new Error(`the bundle has changed: ${from}`);
@@ -52,14 +52,14 @@ function bundleForNode() {
 async function startEngine() {
   globalThis.WorkerGlobalScope = class {};
   globalThis.self = { location: { href: pathToFileURL(assets).href + '/' } };
-  globalThis.judgeWasm = readFileSync(path.join(assets, 'trace_processor.wasm'));
+  globalThis.oracleWasm = readFileSync(path.join(assets, 'trace_processor.wasm'));
   vm.runInThisContext(bundleForNode(), { filename: 'engine_bundle.node.js' });
-  const bridge = globalThis.judgeBridge;
+  const bridge = globalThis.oracleBridge;
   while (bridge.reqBufferAddr === 0) await new Promise((again) => setTimeout(again, 1));
 
   const { EngineBase } = await import(pathToFileURL(path.join(assets, 'engine.mjs')).href);
   class Engine extends EngineBase {
-    id = 'judge';
+    id = 'oracle';
     mode = 'WASM';
     port = { postMessage: (bytes) => this.onRpcResponseBytes(bytes) };
     rpcSendRequestBytes(bytes) {

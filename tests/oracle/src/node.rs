@@ -1,4 +1,4 @@
-//! The node process that `judge.mjs` describes.
+//! The node process that `oracle.mjs` describes.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -43,7 +43,7 @@ impl Node {
             // Optimising the engine takes longer than running it unoptimised on the traces
             // of a test: 0.3 s instead of 0.9 s for a small one, and still ahead at 20 MB.
             .arg("--liftoff-only")
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/judge.mjs"))
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/oracle.mjs"))
             .arg(crate::tools::trace_processor()?)
             .args(args)
             .env_remove("NODE_OPTIONS")

@@ -7,7 +7,7 @@ mod traces;
 
 use std::io::Write;
 
-use judge::Trace;
+use oracle::Trace;
 use traces::{before_last_end, file, good, last_end};
 
 fn gzip(content: &[u8]) -> Vec<u8> {

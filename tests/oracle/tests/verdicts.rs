@@ -1,8 +1,8 @@
-//! What the judge says of traces that are as they should be and of those that are not.
+//! What the oracle says of traces that are as they should be and of those that are not.
 
 mod traces;
 
-use judge::Trace;
+use oracle::Trace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use traces::{file, good, lossy, misplaced_end, misplaced_last_end};
 
@@ -104,10 +104,10 @@ fn what_is_no_trace_is_refused() {
 
 #[test]
 fn the_python_environment_has_its_packages() {
-    let check = std::process::Command::new(judge::venv_python())
+    let check = std::process::Command::new(oracle::venv_python())
         .args(["-c", "import nvtx, ittapi"])
         .output()
         .unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
-    assert!(judge::tools().join("trace-processor").is_dir());
+    assert!(oracle::tools().join("trace-processor").is_dir());
 }

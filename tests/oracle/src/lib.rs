@@ -2,7 +2,7 @@
 //! with what a reader of it sees.
 //!
 //! ```no_run
-//! let trace = judge::Trace::open("run.pftrace");
+//! let trace = oracle::Trace::open("run.pftrace");
 //! trace.assert_clean();
 //! assert_eq!(trace.one_i64("SELECT count(*) FROM slice WHERE dur = -1"), 0);
 //! assert_eq!(
@@ -13,7 +13,7 @@
 //! );
 //! ```
 //!
-//! `tests/judge/setup` fetches trace_processor (WebAssembly, run by Node.js 20 or newer)
+//! `tests/oracle/setup` fetches trace_processor (WebAssembly, run by Node.js 20 or newer)
 //! once per checkout; the first [`Trace::open`] of a process runs it. A trace is loaded
 //! once, in about a third of a second, and then answers any number of queries. Everything
 //! here panics with what went wrong: it is for tests.
@@ -31,7 +31,7 @@
 //! |---|---|
 //! | gzip of several members | read, also when a packet lies in two of them |
 //! | gzip of more than about 125 members | the WebAssembly, hence the UI, runs out of memory: 32 MiB of address space a member, whatever its size |
-//! | zstd of several frames | read by v58; v55 knows no zstd at all, so the judge unpacks it |
+//! | zstd of several frames | read by v58; v55 knows no zstd at all, so the oracle unpacks it |
 //! | plain file that ends within a packet | that packet is dropped and no statistic tells: look for `dur = -1` |
 //! | gzip file that ends within a member | refused as a whole, all complete members included; the same goes for zstd |
 //!

@@ -1,4 +1,4 @@
-//! Runs `tests/judge/setup`, at most once per process and part.
+//! Runs `tests/oracle/setup`, at most once per process and part.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ pub fn tools() -> PathBuf {
     directory()
 }
 
-/// A Python that has the packages of `tests/judge/requirements.txt`.
+/// A Python that has the packages of `tests/oracle/requirements.txt`.
 ///
 /// # Panics
 ///
@@ -26,7 +26,7 @@ pub fn venv_python() -> PathBuf {
     python().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A Python that has the packages of `tests/judge/requirements-readers.txt`: tools that read
+/// A Python that has the packages of `tests/oracle/requirements-readers.txt`: tools that read
 /// Kineto's JSON, and pyarrow.
 ///
 /// # Panics
@@ -67,15 +67,15 @@ fn python() -> Result<PathBuf, String> {
 }
 
 fn directory() -> PathBuf {
-    let judge = Path::new(env!("CARGO_MANIFEST_DIR"));
-    judge.with_file_name(".tools")
+    let oracle = Path::new(env!("CARGO_MANIFEST_DIR"));
+    oracle.with_file_name(".tools")
 }
 
 fn setup(part: &str) -> Result<(), String> {
     let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/setup"))
         .arg(part)
         .output()
-        .map_err(|error| format!("cannot run tests/judge/setup: {error}"))?;
+        .map_err(|error| format!("cannot run tests/oracle/setup: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
