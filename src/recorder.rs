@@ -123,9 +123,9 @@ impl Recorder for Pipeline {
         POOL.lose(events);
     }
 
-    fn crowded(&self) -> bool {
+    fn backlogged(&self) -> bool {
         // Nobody makes room any more where nobody reads.
-        POOL.is_crowded() && !queue::arena().is_some_and(Arena::is_closing)
+        POOL.is_backlogged() && !queue::arena().is_some_and(Arena::is_closing)
     }
 }
 

@@ -15,7 +15,7 @@ const LONGEST: usize = 64 << 10;
 /// How long it may take to say it, and to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it may take where others wait for its place.
-const CROWDED: Duration = Duration::from_millis(250);
+const BUSY: Duration = Duration::from_millis(250);
 /// How often it hears that we are still there, if there is nothing else to tell.
 const SIGN: Duration = Duration::from_millis(500);
 
@@ -95,7 +95,7 @@ impl Client {
 
     /// Whether it could have said what it wants by now.
     pub fn is_silent(&self) -> bool {
-        matches!(self.state, State::Speaking) && self.since.elapsed() > CROWDED
+        matches!(self.state, State::Speaking) && self.since.elapsed() > BUSY
     }
 
     /// Reads what there is; whether the client is still there.
