@@ -10,6 +10,7 @@ import re
 COMMENT = re.compile(r"//[^\n]*")
 USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
 PATH = re.compile(r"\b(?:crate|super|self)(?:::\w+)+")
+NAME = re.compile(r"(?<![\w:])([a-z_]\w*)::")
 
 
 def modules(src):
@@ -62,11 +63,31 @@ def meant(module, path, known):
     return tuple(at)
 
 
+def crates(text):
+    """The first names of all paths: crates, and modules that are in scope."""
+    return set(NAME.findall(COMMENT.sub("", text)))
+
+
+def exported(known):
+    """Module by name, for all that the root of a crate exports under a name of its own."""
+    if () not in known:
+        return {}
+    paths_of = [path for tree in USE.findall(COMMENT.sub("", known[()].read_text()))
+                for path in expanded(" ".join(tree.split()))]
+    return {path.split("::")[-1]: meant((), path, known) for path in paths_of}
+
+
 def arrows(src):
     known = modules(src)
+    root = exported(known)
     imports = {}
     for module, file in known.items():
-        targets = {meant(module, path, known) for path in paths(file.read_text())}
+        used = list(paths(file.read_text()))
+        targets = {meant(module, path, known) for path in used}
+        # `crate::Recording` is what the root has from elsewhere.
+        if module:
+            names = {path.split("::")[1].strip() for path in used if path.startswith("crate::")}
+            targets |= {root[name] for name in names if name in root}
         imports[module] = {t for t in targets if t and module[: len(t)] != t}
     return imports
 

@@ -47,8 +47,8 @@ fn boottime() -> u64 {
 /// Asks for a trace of 50 ms. Milliseconds from asking until its window opened, and from
 /// its end until the file was whole.
 fn ask(folder: &Path, number: u32) -> (f64, f64) {
-    let desk = control::desk().expect("it is armed");
-    let mut config = desk.config().clone();
+    let broker = control::broker().expect("it is armed");
+    let mut config = broker.config().clone();
     config.output = folder.join(format!("{number}.pftrace"));
     let (sender, receiver) = mpsc::channel();
     let asked = boottime();
@@ -63,7 +63,7 @@ fn ask(folder: &Path, number: u32) -> (f64, f64) {
         remarks: Vec::new(),
     };
     let answer = move |outcome: &Outcome| sender.send((outcome.clone(), boottime())).unwrap();
-    desk.submit(request, Box::new(answer));
+    broker.submit(request, Box::new(answer));
     let outcome = loop {
         // Something to record: at most a million scopes a second. At full speed, recording is
         // twice as fast as writing, and the end waits for what there is to write.

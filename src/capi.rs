@@ -21,10 +21,11 @@ use kymograph_protos::{Recorder, StrId};
 use crate::__private::COMPILED_IN;
 use crate::api::draft::Draft;
 use crate::api::range::unique;
-use crate::api::{Flow, Track, category, names};
+use crate::api::{Flow, Track, names};
 use crate::guard::guard;
 use crate::intern::INTERNER;
 use crate::recorder::PIPELINE;
+use crate::recorder::category;
 use crate::{clock, queue};
 
 use header::{Arg, add, bytes, category as category_of, name, registered};

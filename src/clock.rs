@@ -13,6 +13,7 @@
 //!
 //! Everywhere else a tick is a nanosecond of `CLOCK_BOOTTIME`.
 
+use crate::config::ClockChoice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -44,6 +45,17 @@ pub fn select(source: Source) {
         Source::System => false,
     };
     COUNTER.store(counter, Ordering::Relaxed);
+}
+
+/// Sets the source of ticks and reads the clocks: from here on events belong to a recording. Must
+/// not be called while anybody records.
+pub(crate) fn choose(clock: ClockChoice) -> Anchor {
+    select(match clock {
+        ClockChoice::Auto => Source::Auto,
+        ClockChoice::Tsc => Source::Counter,
+        ClockChoice::Boottime => Source::System,
+    });
+    Anchor::now()
 }
 
 /// Whether ticks are the processor's counter now.

@@ -13,13 +13,17 @@ mod engine;
 pub mod error;
 mod flight;
 mod guard;
+mod hooks;
 #[cfg(feature = "inject")]
 #[doc(hidden)]
 pub mod inject;
 mod intern;
+mod join;
 #[cfg(feature = "tracing")]
 pub mod layer;
-mod lifecycle;
+#[doc(hidden)]
+pub mod page;
+mod process;
 #[doc(hidden)]
 pub mod queue;
 mod recorder;
@@ -29,16 +33,16 @@ pub mod sink;
 mod sources;
 mod stack;
 
-pub(crate) use api::category;
 pub use api::{
-    APP, Category, Counter, Flow, FlowEnd, Range, Scope, Track, Value, set_process_name,
-    set_thread_name, step, steps,
+    Counter, Flow, FlowEnd, Range, Ready, Recording, Scope, Session, Track, Value,
+    set_process_name, set_thread_name, step, steps,
 };
 pub use config::Config;
+pub use engine::stats::{Stats, Summary, ThreadStats};
 pub use error::Error;
 pub use flight::Dump;
 pub use kymograph_protos::CounterUnit;
-pub use recording::{Ready, Recording, Session, Stats, Summary, ThreadStats};
+pub use recorder::category::{APP, Category};
 
 /// The pipeline as backends see it, for tests and for sources of records that live outside
 /// this crate.
@@ -54,6 +58,5 @@ pub mod __private {
     /// The seam that backends push into, for tests.
     pub use crate::recorder::PIPELINE;
 
-    /// Whether events are compiled in (feature `off` takes them out).
-    pub const COMPILED_IN: bool = !cfg!(feature = "off");
+    pub use crate::recorder::COMPILED_IN;
 }

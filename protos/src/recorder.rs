@@ -68,7 +68,7 @@ pub trait Recorder: Send + Sync {
 
     /// Whether so much waits to be written that a source that can wait should do so. (A
     /// thread of the program cannot; a thread that decodes buffers can.)
-    fn crowded(&self) -> bool {
+    fn backlogged(&self) -> bool {
         false
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kymograph_protos::StrId;
 use kymograph_protos::record::{ArgType, Kind, Record};
 
-use super::category::Category;
 use super::draft::Draft;
 use super::track::Track;
 use super::value::Encoded;
 use crate::intern::INTERNER;
+use crate::recorder::category::Category;
 use crate::{clock, queue};
 
 /// A place in the program that records events with `N` arguments. Made by the macros.

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kymograph_protos::record::{ArgType, Kind, Record};
 use kymograph_protos::{CounterUnit, StrId};
 
-use super::category::{APP, Category};
 use super::value::{Encoded, Value};
 use crate::intern::INTERNER;
+use crate::recorder::category::{APP, Category};
 use crate::{clock, queue};
 
 /// A value that changes over time, on a track of its own under the process. Make it a

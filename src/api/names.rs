@@ -4,7 +4,9 @@ use kymograph_protos::StrId;
 use kymograph_protos::record::Kind;
 
 use super::draft::Draft;
-use crate::{control, recording};
+use crate::control::lifecycle;
+use crate::recorder::armed::armed;
+use crate::recording;
 
 /// Names the calling thread in the trace of the running recording, and in those that others
 /// ask for later ([`crate::control::arm`]); does nothing else. Without this it has the name
@@ -21,7 +23,7 @@ pub fn set_process_name(name: &str) {
 
 pub(crate) fn set(kind: Kind, name: &[u8]) {
     // A trace that somebody asks for later shows it, too.
-    if recording::is_wanted() || control::desk().is_some() {
+    if lifecycle::start_if_due() || armed().is_some() {
         Draft::called(kind, StrId::NONE, name).push();
     }
 }
@@ -29,7 +31,7 @@ pub(crate) fn set(kind: Kind, name: &[u8]) {
 /// Names another thread, or this one, in the trace of the running recording. Starts none.
 #[cfg(feature = "inject")]
 pub(crate) fn rename(tid: u32, name: &[u8]) {
-    if recording::Recording::is_running() {
+    if recording::is_running() {
         let mut draft = Draft::called(Kind::ThreadName, StrId::NONE, name);
         draft.thread(tid);
         draft.push();

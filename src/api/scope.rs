@@ -6,9 +6,9 @@ use kymograph_protos::StrId;
 use kymograph_protos::record::{Kind, Record};
 
 use super::callsite::Callsite;
-use super::category::Category;
 use super::draft::Draft;
 use super::value::{Encoded, Value};
+use crate::recorder::category::Category;
 use crate::{clock, queue};
 
 /// A slice that lasts until this is dropped. Made by [`crate::scope!`].

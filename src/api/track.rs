@@ -8,6 +8,7 @@ use kymograph_protos::{Recorder, StrId};
 
 use super::range::unique;
 use crate::clock;
+use crate::control::lifecycle;
 use crate::intern::INTERNER;
 use crate::recorder::PIPELINE;
 use crate::recording;
@@ -72,7 +73,7 @@ impl Track {
     /// Its id, once it is described in the running recording.
     pub(crate) fn id(&self) -> u64 {
         let inner = &*self.inner;
-        recording::is_wanted();
+        lifecycle::start_if_due();
         let current = recording::generation();
         if current != 0 && inner.described.swap(current, Ordering::Relaxed) != current {
             // Again with the next event if there was no room.

@@ -8,10 +8,10 @@ use kymograph_protos::StrId;
 use kymograph_protos::packet::Strings;
 use kymograph_protos::record::ArgType;
 
-use crate::api::category::APP;
 use crate::api::draft::{Draft, MAX_ARGS};
+use crate::engine::stats::Summary;
 use crate::intern::INTERNER;
-use crate::recording::Summary;
+use crate::recorder::category::APP;
 
 /// `kymo_arg`.
 #[derive(Clone, Copy, Debug)]

@@ -9,10 +9,11 @@ use std::time::Duration;
 use super::failure;
 use super::header::{CSummary, bytes, name};
 use crate::Config;
+use crate::api::Recording;
 use crate::error::Error;
 use crate::flight::Target;
 use crate::guard::{guard, slow_guard};
-use crate::recording::{self, Recording};
+use crate::recording;
 
 /// The recording that `kymo_start` started.
 static OURS: AtomicPtr<Recording> = AtomicPtr::new(ptr::null_mut());
@@ -153,7 +154,7 @@ pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
     slow_guard(false, || {
         let ours = take();
         if ours.is_null() && ADOPTED.swap(false, Ordering::Relaxed) {
-            let done = recording::flush_active(recording::PATIENCE);
+            let done = recording::flush_active(recording::TIMEOUT);
             // SAFETY: the caller's promise.
             unsafe { CSummary::write(summary, &recording::active_summary().unwrap_or_default()) };
             return done;
@@ -168,7 +169,7 @@ pub unsafe extern "C" fn kymo_stop(summary: *mut CSummary) -> bool {
         let done = if recording.is_of_this_process() {
             recording.stop()
         } else {
-            recording::stop_active(recording::PATIENCE).unwrap_or_default()
+            recording::stop_active(recording::TIMEOUT).unwrap_or_default()
         };
         // SAFETY: the caller's promise.
         unsafe { CSummary::write(summary, &done) };

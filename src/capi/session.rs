@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::header::{CSummary, bytes};
 use super::recording::{config, is_adopted, say};
+use crate::api::{Ready, Session};
 use crate::guard::slow_guard;
-use crate::recording::{Ready, Session};
 use crate::session::Schedule;
 use crate::{api, control};
 

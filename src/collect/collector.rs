@@ -12,19 +12,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::death::Process;
-use super::dump;
-use super::join::IMAGE;
-use super::letter::{self, Facts, Subject};
 use super::member::{self, Member};
-use super::names::Names;
 use super::socket::{self, Peer};
 use super::whose;
+use crate::clock;
 use crate::config::Config;
-use crate::control::{Page, Patterns, State};
+use crate::engine::names::Names;
 use crate::error::Error;
 use crate::flight::{Dump, Ordered, Target};
+use crate::join::IMAGE;
+use crate::join::dump;
+use crate::join::message::{self, Metadata, Subject};
+use crate::page::{Page, Patterns, State};
 use crate::queue::{About, Arena, Life, Pool};
-use crate::recording;
 
 /// How often arenas are looked at: by how much the engine of a process starts late at most.
 const LOOK: Duration = Duration::from_millis(10);
@@ -93,7 +93,7 @@ impl Collector {
     /// There can be no further thread.
     pub fn start(&mut self, config: &Config, page: &Arc<Page>, command: u32) -> io::Result<()> {
         self.shared.command.store(i64::from(command) << 32, Ordering::Release);
-        recording::choose_clock(config);
+        clock::choose(config.clock);
         let work = Work {
             shared: self.shared.clone(),
             config: config.clone(),
@@ -241,7 +241,7 @@ impl Work {
     }
 
     /// A process wants what is held of it to be written.
-    fn order_dump(&mut self, socket: OwnedFd, pid: u32, facts: &Facts) {
+    fn order_dump(&mut self, socket: OwnedFd, pid: u32, facts: &Metadata) {
         // It may have recorded its first event a moment ago.
         self.look();
         let text = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
@@ -343,7 +343,7 @@ enum Request {
     Dump {
         socket: OwnedFd,
         pid: u32,
-        facts: Facts,
+        facts: Metadata,
     },
 }
 
@@ -380,8 +380,8 @@ fn request(peer: Peer) -> io::Result<Request> {
 
 /// Best effort: whoever has asked may be gone.
 fn reply(socket: &OwnedFd, result: Result<Dump, Error>) {
-    let letter = letter::write(letter::Subject::Dumped, &dump::write(result));
-    let _ = letter::send(socket.as_fd(), &letter, None);
+    let message = message::write(message::Subject::Dumped, &dump::write(result));
+    let _ = message::send(socket.as_fd(), &message, None);
 }
 
 impl Home {

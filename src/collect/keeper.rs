@@ -20,15 +20,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use super::death::Process;
-use super::join::{IMAGE, OUTPUT};
-use super::letter::{Facts, Subject};
 use super::recover::Recovered;
 use super::socket::{self, Peer};
 use crate::clock;
 use crate::config::Config;
-use crate::engine::Ending;
+use crate::engine::ending::Ending;
+use crate::engine::stats::Summary;
+use crate::join::message::{Metadata, Subject};
+use crate::join::{IMAGE, OUTPUT};
 use crate::queue::Arena;
-use crate::recording::Summary;
 use crate::sink;
 
 /// How often it is looked whether the command is over.
@@ -63,7 +63,7 @@ struct Kept {
     image: String,
     process: Process,
     arena: Arc<Arena>,
-    facts: Facts,
+    facts: Metadata,
 }
 
 impl Keeper {
@@ -162,7 +162,7 @@ fn take(kept: &mut Vec<Kept>, peer: Peer) -> io::Result<()> {
     Ok(())
 }
 
-fn fact<'a>(facts: &'a Facts, key: &str) -> Option<&'a str> {
+fn fact<'a>(facts: &'a Metadata, key: &str) -> Option<&'a str> {
     facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
 }
 

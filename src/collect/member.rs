@@ -7,16 +7,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::death::Process;
-use super::names::Names;
 use crate::clock::{self, Anchor, Converter};
 use crate::config::{CategoryFilter, Config};
-use crate::control::{self, Page, Proxy, State};
-use crate::engine::{Ending, Engine, Origin};
+use crate::control::Proxy;
+use crate::engine::Engine;
+use crate::engine::control_block::{Request, Shared};
+use crate::engine::ending::Ending;
+use crate::engine::host::Host;
+use crate::engine::names::Names;
+use crate::engine::origin::Origin;
+use crate::engine::window::Window;
 use crate::error::Error;
 use crate::flight::{Ordered, Target};
+use crate::page::{self, Page, State};
 use crate::queue::{About, Arena, Life};
-use crate::recording::host::Host;
-use crate::recording::{self, Request, Shared, Window};
+use crate::recording;
 use crate::sink;
 
 /// A process whose records are to be encoded.
@@ -96,10 +101,10 @@ impl Member {
 }
 
 /// The engine's whole life.
-fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry: control::Process) {
+fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry: page::Process) {
     let Subject { arena, number, about, names, .. } = subject;
     let page = entry.page().clone();
-    let origin = Origin::from_facts(subject.pid, &subject.facts, names.clone());
+    let origin = Origin::from_metadata(subject.pid, &subject.facts, names.clone());
     let origin = if about.parent.is_some() { origin.forked(about.began.1) } else { origin };
     let first = Anchor { ticks: about.began.0, nanos: about.began.1 };
     let converter = Converter::calibrate(first, origin.counter);

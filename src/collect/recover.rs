@@ -7,14 +7,19 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::letter;
 use super::member::Elsewhere;
-use super::names::Names;
 use crate::clock::{Anchor, Converter};
 use crate::config::Config;
-use crate::engine::{Ending, Engine, Origin, identity};
+use crate::engine::Engine;
+use crate::engine::control_block::{Request, Shared};
+use crate::engine::ending::Ending;
+use crate::engine::names::Names;
+use crate::engine::origin::Origin;
+use crate::engine::stats::Summary;
+use crate::engine::window::Window;
+use crate::join::message;
+use crate::process::identity;
 use crate::queue::{Arena, Kept, Moment, Pool, Reader};
-use crate::recording::{Request, Shared, Summary, Window};
 use crate::sink::Sink;
 
 /// How much of the recorded time is encoded in one go, in nanoseconds: threads do not get ahead
@@ -26,7 +31,7 @@ const STEPS: u64 = 1 << 14;
 #[derive(Debug)]
 pub struct Recovered {
     arena: Arc<Arena>,
-    facts: letter::Facts,
+    facts: message::Metadata,
     moments: Vec<Moment>,
     kept: Kept,
 }
@@ -42,8 +47,8 @@ impl Recovered {
             return Err(wrong("it is no regular file"));
         }
         let (arena, facts) = Arena::load(&file)?;
-        let facts = match letter::read(&facts) {
-            Some((letter::Subject::Join, facts)) => facts,
+        let facts = match message::read(&facts) {
+            Some((message::Subject::Join, facts)) => facts,
             _ => return Err(wrong("it does not say whose recording it is: it is damaged")),
         };
         let recovered = Recovered::of(Arc::new(arena), facts);
@@ -56,7 +61,7 @@ impl Recovered {
     }
 
     /// What an arena keeps of a dead process, if it keeps anything.
-    pub(super) fn of(arena: Arc<Arena>, facts: letter::Facts) -> Option<Recovered> {
+    pub(super) fn of(arena: Arc<Arena>, facts: message::Metadata) -> Option<Recovered> {
         let (kept, moments) = (arena.kept(), arena.moments());
         if moments.is_empty() || kept == Kept::Nothing {
             return None;
@@ -117,7 +122,7 @@ impl Recovered {
         }
         let names = Arc::new(Names::new(pool.clone(), None, 0));
         names.refresh();
-        let origin = Origin::from_facts(self.pid(), &self.facts, names);
+        let origin = Origin::from_metadata(self.pid(), &self.facts, names);
         let shared = Shared::new(
             config,
             Window::with_edges(self.arena.edges()),

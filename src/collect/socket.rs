@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::join::{SOCKET, address, wait_for_answers};
-use super::letter::{self, Facts, Subject};
+use crate::join::message::{self, Metadata, Subject};
+use crate::join::{SOCKET, address, wait_for_answers};
 
 /// Processes that may wait to be heard.
 const WAITING: libc::c_int = 4096;
@@ -17,7 +17,7 @@ pub(super) struct Peer {
     pub pid: u32,
     pub uid: u32,
     pub subject: Subject,
-    pub facts: Facts,
+    pub facts: Metadata,
     pub file: Option<OwnedFd>,
 }
 
@@ -61,13 +61,13 @@ fn receive(socket: OwnedFd) -> io::Result<Peer> {
     let libc::ucred { pid, uid, .. } = credentials(&socket)?;
     // It has sent before it went on; should it be somebody else, it is not waited for.
     wait_for_answers(&socket, Duration::from_secs(1));
-    let (message, file) = letter::receive(socket.as_fd())?;
+    let (message, file) = message::receive(socket.as_fd())?;
     if message.is_empty() {
         // It only wanted to know whether anybody is there.
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     // Of a library of another release.
-    let (subject, facts) = letter::read(&message).ok_or(io::ErrorKind::Unsupported)?;
+    let (subject, facts) = message::read(&message).ok_or(io::ErrorKind::Unsupported)?;
     Ok(Peer { socket, pid: pid as u32, uid, subject, facts, file })
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::death::exists;
-use crate::engine::identity;
+use crate::process::identity;
 
 /// By how much the kernel rounds the start of a process down, in nanoseconds.
 const ROUNDED: u64 = 10_000_000;

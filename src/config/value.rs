@@ -15,7 +15,7 @@ pub(super) fn path(value: &OsStr) -> Result<PathBuf, String> {
 }
 
 pub(super) fn signal(value: &OsStr) -> Result<i32, String> {
-    let number = crate::control::signal::number(text(value)?);
+    let number = crate::process::signals::free(text(value)?);
     number.ok_or_else(|| "expected USR1, USR2, PROF, URG or IO".to_owned())
 }
 

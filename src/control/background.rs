@@ -15,16 +15,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::desk::{Desk, Work};
+use super::broker::{Broker, Work};
 use super::trigger::Trigger;
 use crate::clock;
-use crate::engine::identity;
 use crate::error::Error;
-use crate::recording;
+use crate::process::identity;
+use crate::recording::{self, requested};
 use crate::session::{Done, Refusal, Request, Ticket};
-
-/// Something to be run on the background thread, which attends to triggers meanwhile.
-pub(crate) type Job = Box<dyn FnOnce(&mut dyn FnMut()) + Send>;
 
 /// How often the thread looks whether it is alone, at least. With the questions to a daemon
 /// and its answers it still wakes up less than once a second.
@@ -34,7 +31,7 @@ const GOODBYE: Duration = Duration::from_millis(100);
 
 /// See the module.
 pub(super) struct Background {
-    desk: Arc<Desk>,
+    broker: Arc<Broker>,
     triggers: Vec<Box<dyn Trigger>>,
     descriptors: Vec<RawFd>,
     polled: Vec<libc::pollfd>,
@@ -42,24 +39,24 @@ pub(super) struct Background {
 
 impl Background {
     /// Starts the thread.
-    pub fn start(desk: Arc<Desk>, triggers: Vec<Box<dyn Trigger>>) -> Result<(), Error> {
+    pub fn start(broker: Arc<Broker>, triggers: Vec<Box<dyn Trigger>>) -> Result<(), Error> {
         let mut background =
-            Background { desk, triggers, descriptors: Vec::new(), polled: Vec::new() };
+            Background { broker, triggers, descriptors: Vec::new(), polled: Vec::new() };
         recording::spawn(move || {
-            let desk = background.desk.clone();
+            let broker = background.broker.clone();
             let _ = catch_unwind(AssertUnwindSafe(|| background.run()));
             // Sockets go, too, so that nobody waits for answers.
             drop(background);
-            desk.closed();
+            broker.closed();
         })
     }
 
     fn run(&mut self) {
         loop {
-            match self.desk.next() {
+            match self.broker.next() {
                 Work::Job(job) => {
                     let _ = catch_unwind(AssertUnwindSafe(|| job(&mut || self.attend())));
-                    self.desk.program_is(None);
+                    self.broker.program_is(None);
                 }
                 Work::Record(ticket, request) => self.record(ticket, *request),
                 Work::Wait(due) => {
@@ -78,7 +75,7 @@ impl Background {
     /// While something is recorded: does what is due, without waiting.
     fn attend(&mut self) {
         self.poll(Duration::ZERO);
-        self.desk.tick();
+        self.broker.tick();
     }
 
     fn wait(&mut self, due: Option<u64>) {
@@ -93,7 +90,7 @@ impl Background {
     /// Waits for what can be read; then lets each trigger do what it has to.
     fn poll(&mut self, time: Duration) {
         self.descriptors.clear();
-        self.descriptors.extend(self.desk.wake_descriptor());
+        self.descriptors.extend(self.broker.wake_descriptor());
         for trigger in &self.triggers {
             trigger.descriptors(&mut self.descriptors);
         }
@@ -109,27 +106,27 @@ impl Background {
         let ready =
             unsafe { libc::ppoll(self.polled.as_mut_ptr(), count, &time, std::ptr::null()) };
         if ready > 0 {
-            self.desk.woken();
+            self.broker.woken();
         }
         let now = Instant::now();
         for trigger in &mut self.triggers {
             if ready > 0 || trigger.due().is_some_and(|due| due <= now) {
-                trigger.attend(&self.desk);
+                trigger.attend(&self.broker);
             }
         }
     }
 
     /// Makes the recording that a request asks for.
     fn record(&mut self, ticket: Ticket, request: Request) {
-        let desk = self.desk.clone();
+        let broker = self.broker.clone();
         let mut path = request.config.output_path(std::process::id(), false);
         let result = catch_unwind(AssertUnwindSafe(|| self.try_record(&request, &mut path)));
         let result = result.unwrap_or_else(|_| Err(Refusal::Failed("the writer panicked".into())));
-        if desk.is_discarded() && !matches!(result, Err(Refusal::Output(_))) {
+        if broker.is_discarded() && !matches!(result, Err(Refusal::Output(_))) {
             // Best effort: it is ours, and nobody wants it.
             let _ = std::fs::remove_file(&path);
         }
-        desk.finished(ticket, result);
+        broker.finished(ticket, result);
     }
 
     fn try_record(
@@ -142,10 +139,10 @@ impl Background {
             error => Refusal::Output(error.to_string()),
         };
         *path = std::path::absolute(&*path).map_err(|error| Refusal::Output(error.to_string()))?;
-        let prepared = recording::prepare(request, path).map_err(refused)?;
-        self.desk.prepared(prepared.shared());
-        let desk = self.desk.clone();
-        let summary = prepared.run(|| desk.ready(), &mut || self.attend());
+        let prepared = requested::prepare(request, path).map_err(refused)?;
+        self.broker.prepared(prepared.shared());
+        let broker = self.broker.clone();
+        let summary = prepared.run(|| broker.ready(), &mut || self.attend());
         let (opened, closed) = summary.1;
         let (events, lost, failure) = (summary.0.events, summary.0.lost, summary.0.failure);
         Ok(Done { path: path.clone(), opened, closed, iterations: None, events, lost, failure })
@@ -155,7 +152,7 @@ impl Background {
     fn say_goodbye(&mut self) {
         let deadline = Instant::now() + GOODBYE;
         for trigger in &mut self.triggers {
-            while !trigger.end(&self.desk) && Instant::now() < deadline {
+            while !trigger.end(&self.broker) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }

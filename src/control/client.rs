@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
-use super::desk::{Desk, Status};
+use super::broker::{Broker, Status};
 use super::held::Held;
 use crate::flight::Ordered;
 use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
@@ -15,7 +15,7 @@ const LONGEST: usize = 64 << 10;
 /// How long it may take to say it, and to read an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it may take where others wait for its place.
-const CROWDED: Duration = Duration::from_millis(250);
+const BUSY: Duration = Duration::from_millis(250);
 /// How often it hears that we are still there, if there is nothing else to tell.
 const SIGN: Duration = Duration::from_millis(500);
 
@@ -57,13 +57,13 @@ impl Client {
 
     /// Does what can be done without waiting; `news`: tells it how it is going. Returns
     /// whether it is to be kept.
-    pub fn attend(&mut self, desk: &Desk, news: bool) -> bool {
+    pub fn attend(&mut self, broker: &Broker, news: bool) -> bool {
         let here = self.listen();
         if let State::Speaking = self.state {
             match self.input.windows(2).position(|end| end == b"\n\n") {
                 Some(end) => {
                     let said = self.input[..=end].to_vec();
-                    self.serve(&said, desk);
+                    self.serve(&said, broker);
                 }
                 None if !here || self.since.elapsed() > PATIENCE => return false,
                 None if self.input.len() > LONGEST => self.leave("refused the request is too long"),
@@ -71,13 +71,13 @@ impl Client {
             }
         }
         if let State::Waiting(ticket) = self.state {
-            if let Some(outcome) = desk.outcome(ticket) {
+            if let Some(outcome) = broker.outcome(ticket) {
                 self.leave(&outcome_lines(&outcome));
             } else if !here {
-                desk.stop(ticket);
+                broker.stop(ticket);
                 return false;
             } else if news {
-                self.tell_news(desk);
+                self.tell_news(broker);
             }
         }
         if let State::Dumping(ordered) = &self.state {
@@ -95,7 +95,7 @@ impl Client {
 
     /// Whether it could have said what it wants by now.
     pub fn is_silent(&self) -> bool {
-        matches!(self.state, State::Speaking) && self.since.elapsed() > CROWDED
+        matches!(self.state, State::Speaking) && self.since.elapsed() > BUSY
     }
 
     /// Reads what there is; whether the client is still there.
@@ -124,12 +124,12 @@ impl Client {
         true
     }
 
-    fn serve(&mut self, said: &[u8], desk: &Desk) {
+    fn serve(&mut self, said: &[u8], broker: &Broker) {
         let end = said.iter().position(|byte| *byte == b'\n').unwrap_or(said.len());
         let (command, rest) = said.split_at(end);
         match command {
             b"trigger" => {
-                match parse(rest, Dialect::Ours, Origin::Control, desk.config(), desk.now()) {
+                match parse(rest, Dialect::Ours, Origin::Control, broker.config(), broker.now()) {
                     Ok(parsed) => {
                         for problem in parsed.problems {
                             self.say(&format!("problem {problem}"));
@@ -138,7 +138,7 @@ impl Client {
                         let answer = Box::new(move |outcome: &Outcome| {
                             let _ = sender.send(outcome.clone());
                         });
-                        match desk.submit(parsed.request, answer) {
+                        match broker.submit(parsed.request, answer) {
                             Some(ticket) => self.wait_for(ticket),
                             None => match refusal.try_recv() {
                                 Ok(outcome) => self.leave(&outcome_lines(&outcome)),
@@ -149,16 +149,16 @@ impl Client {
                     Err(refusal) => self.leave(&format!("refused {refusal}")),
                 }
             }
-            b"status" => self.leave(&status_lines(&desk.status())),
-            b"stop" | b"cancel" => match desk.current() {
+            b"status" => self.leave(&status_lines(&broker.status())),
+            b"stop" | b"cancel" => match broker.current() {
                 Some(ticket) => {
                     self.wait_for(ticket);
-                    if command == b"stop" { desk.stop(ticket) } else { desk.cancel(ticket) }
+                    if command == b"stop" { broker.stop(ticket) } else { broker.cancel(ticket) }
                 }
                 None => self.leave("refused there is nothing to stop: no trace was asked for"),
             },
             // Into a file whose place the program's own options say: there is no path to check.
-            b"dump" => match desk.order_dump("asked by kymo trigger", PATIENCE) {
+            b"dump" => match broker.order_dump("asked by kymo trigger", PATIENCE) {
                 Ok(ordered) => {
                     self.state = State::Dumping(ordered);
                     self.say("accepted");
@@ -174,8 +174,8 @@ impl Client {
         self.say("accepted");
     }
 
-    fn tell_news(&mut self, desk: &Desk) {
-        let status = desk.status();
+    fn tell_news(&mut self, broker: &Broker) {
+        let status = broker.status();
         let (done, of) = status.progress.unwrap_or_default();
         self.tell(format!("progress {:?} {done} {of}", status.phase));
     }

@@ -1,25 +1,19 @@
 //! How a recording is steered from outside the process.
 //!
 //! [`Page`]: the state of a recording, in `kymo`. [`Place`]: where processes find the `kymo` that
-//! records them. [`Desk`]: where requests for traces arrive, from
+//! records them. [`Broker`]: where requests for traces arrive, from
 //! [`Trigger`]s and from the program itself; [`arm`] sets one up. [`dynolog`]: what a
 //! fleet's daemon asks for. [`Wish`]: a trace that is to become JSON.
 
 mod background;
+mod broker;
 mod client;
-mod desk;
 pub mod dynolog;
 mod folder;
-mod gpus;
 mod held;
 mod kineto;
-mod names;
-mod notes;
-mod observed;
-mod page;
-mod place;
-mod presence;
-mod processes;
+pub(crate) mod lifecycle;
+pub(crate) mod presence;
 mod proxy;
 mod reach;
 pub(crate) mod signal;
@@ -27,23 +21,14 @@ mod socket;
 mod trigger;
 mod wishes;
 
-pub(crate) use background::Job;
-pub use desk::{Answer, Desk, Status};
+pub use broker::{Answer, Broker, Status};
 pub use folder::{Folder, folders, is_answered_for, pid as pid_of_socket, pid_of_kymo};
 pub use held::Held;
-pub(crate) use held::close_inherited;
-pub(crate) use names::name_of;
-#[cfg(feature = "inject")]
-pub(crate) use names::remember_name;
-pub use observed::{LeftOut, MOST_PATTERNS, Patterns};
-pub use page::{Page, State, Totals};
-pub use place::Place;
-#[cfg(feature = "inject")]
-pub(crate) use place::tell_left_out;
-pub use presence::{arm, desk};
-pub(crate) use presence::{leave_to_parent, process_ends};
-pub use processes::Process;
+pub use presence::{arm, broker};
 pub(crate) use proxy::Proxy;
 pub use reach::{Peer, connect, peer};
 pub use trigger::Trigger;
 pub use wishes::Wish;
+
+pub use crate::join::rendezvous::Place;
+pub use crate::page::{LeftOut, MAX_PATTERNS, Page, Patterns, Process, State, Totals};

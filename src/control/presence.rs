@@ -1,4 +1,4 @@
-//! Whether this process can be asked for traces: it has a desk then.
+//! Whether this process can be asked for traces: it has a broker then.
 
 use std::io;
 use std::ptr;
@@ -7,28 +7,31 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::background::Background;
-use super::desk::Desk;
+use super::broker::Broker;
 use super::dynolog;
+use super::held;
+use super::lifecycle;
 use super::signal::Signal;
 use super::socket::Socket;
 use super::trigger::Trigger;
 use crate::config::Config;
 use crate::error::Error;
-use crate::recording;
+use crate::recorder::armed;
+use crate::recording::{self, Job};
 
 /// How long the answers to what was asked for may take at the end, however long the rest took.
 const LEAST: Duration = Duration::from_millis(200);
 
-/// The desk. Never freed: there is one in the life of a process.
-static DESK: AtomicPtr<Arc<Desk>> = AtomicPtr::new(ptr::null_mut());
+/// The broker. Never freed: there is one in the life of a process.
+static BROKER: AtomicPtr<Arc<Broker>> = AtomicPtr::new(ptr::null_mut());
 
-/// The process whose desk it is: the child of a `vfork` shares the memory, and ends first.
+/// The process whose broker it is: the child of a `vfork` shares the memory, and ends first.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// The desk of this process, if it can be asked for traces.
-pub fn desk() -> Option<&'static Arc<Desk>> {
+/// The broker of this process, if it can be asked for traces.
+pub fn broker() -> Option<&'static Arc<Broker>> {
     // SAFETY: null, or leaked.
-    unsafe { DESK.load(Ordering::Acquire).as_ref() }
+    unsafe { BROKER.load(Ordering::Acquire).as_ref() }
 }
 
 /// Lets this process be asked for traces from now on: by `kymo trigger` and by whatever
@@ -38,25 +41,28 @@ pub fn desk() -> Option<&'static Arc<Desk>> {
 /// # Errors
 /// The background thread cannot be started, or no socket can be made.
 pub fn arm(config: Config) -> Result<(), Error> {
-    if desk().is_some() {
+    if broker().is_some() {
         return Ok(());
     }
     let failed = |source| Error::Socket { source };
     let mut config = config;
     let problems = super::kineto::apply(&mut config);
-    let new = Arc::new(Desk::new(config, problems).map_err(failed)?);
+    let new = Arc::new(Broker::new(config, problems).map_err(failed)?);
     let leaked = Box::into_raw(Box::new(new.clone()));
-    let taken = DESK.compare_exchange(ptr::null_mut(), leaked, Ordering::AcqRel, Ordering::Acquire);
+    let taken =
+        BROKER.compare_exchange(ptr::null_mut(), leaked, Ordering::AcqRel, Ordering::Acquire);
     if taken.is_err() {
         // SAFETY: made above, and nobody else has seen it.
         drop(unsafe { Box::from_raw(leaked) });
         return Ok(());
     }
     OWNER.store(std::process::id(), Ordering::Release);
-    crate::lifecycle::watch_process();
+    armed::arm(new.config().categories.clone());
+    lifecycle::watch_process();
     let triggers = triggers(new.config()).map_err(failed);
     triggers.and_then(|triggers| Background::start(new, triggers)).inspect_err(|_| {
-        DESK.store(ptr::null_mut(), Ordering::Release);
+        BROKER.store(ptr::null_mut(), Ordering::Release);
+        armed::disarm();
     })
 }
 
@@ -76,21 +82,34 @@ fn triggers(config: &Config) -> io::Result<Vec<Box<dyn Trigger>>> {
 pub(crate) fn process_ends(patience: Duration) {
     let deadline = Instant::now() + patience;
     let left = || deadline.saturating_duration_since(Instant::now());
-    let desk = desk().filter(|_| OWNER.load(Ordering::Acquire) == std::process::id());
-    if let Some(desk) = desk {
-        desk.close();
+    let broker = broker().filter(|_| OWNER.load(Ordering::Acquire) == std::process::id());
+    if let Some(broker) = broker {
+        broker.close();
     }
     recording::stop_active(left());
-    if let Some(desk) = desk {
-        desk.wait_until_closed(left().max(LEAST));
+    if let Some(broker) = broker {
+        broker.wait_until_closed(left().max(LEAST));
     }
 }
 
-/// In a forked child, on its only thread: the desk is the parent's. Returns how the
+/// In a forked child, on its only thread: the broker is the parent's. Returns how the
 /// parent could be asked for traces, if it could.
-pub(crate) fn leave_to_parent() -> Option<&'static Config> {
-    let desk = DESK.swap(ptr::null_mut(), Ordering::AcqRel);
-    super::close_inherited();
+pub(crate) fn detach_from_parent() -> Option<&'static Config> {
+    let broker = BROKER.swap(ptr::null_mut(), Ordering::AcqRel);
+    armed::disarm();
+    held::close_inherited();
     // SAFETY: null, or leaked. The config is never changed, so no lock is involved.
-    unsafe { desk.as_ref() }.map(|desk| desk.config())
+    unsafe { broker.as_ref() }.map(|broker| broker.config())
+}
+
+/// Runs the engine of a recording: on the background thread, if the process has one, or else on one
+/// of its own.
+///
+/// # Errors
+/// There can be no further thread, or the background thread is about to end.
+pub(crate) fn run(job: Job) -> Result<(), Error> {
+    match broker() {
+        Some(broker) => broker.hand_over(job).map_err(|_| Error::Ending),
+        None => recording::spawn(move || job(&mut || {})),
+    }
 }

@@ -6,16 +6,16 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::desk::Desk;
+use super::broker::Broker;
 use super::socket::Socket;
 use super::trigger::Trigger;
 use crate::config::Config;
-use crate::recording::Shared;
+use crate::engine::control_block::Shared;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    desk: Desk,
+    broker: Broker,
     socket: Socket,
     descriptors: Vec<RawFd>,
 }
@@ -31,9 +31,9 @@ impl Proxy {
         rank: Option<i64>,
         recording: Arc<Shared>,
     ) -> io::Result<Proxy> {
-        let desk = Desk::of_another(config.clone(), pid, rank, recording)?;
+        let broker = Broker::of_another(config.clone(), pid, rank, recording)?;
         let socket = Socket::open_for(config, pid)?;
-        Ok(Proxy { desk, socket, descriptors: Vec::new() })
+        Ok(Proxy { broker, socket, descriptors: Vec::new() })
     }
 
     /// Answers whoever has asked meanwhile. Does not wait.
@@ -45,7 +45,7 @@ impl Proxy {
         // SAFETY: as many pollfds as are said.
         let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) } > 0;
         if ready || self.socket.due().is_some_and(|due| due <= Instant::now()) {
-            self.socket.attend(&self.desk);
+            self.socket.attend(&self.broker);
         }
     }
 }

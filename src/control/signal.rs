@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
-use super::desk::Desk;
+use super::broker::Broker;
 use super::held::Pipe;
 use super::trigger::Trigger;
 use crate::session::{Origin, Request, Start, Window};
@@ -71,12 +71,12 @@ impl Trigger for Signal {
         None
     }
 
-    fn attend(&mut self, desk: &Desk) {
+    fn attend(&mut self, broker: &Broker) {
         if !self.pipe.drain() {
             return;
         }
         self.count += 1;
-        let mut config = desk.config().clone();
+        let mut config = broker.config().clone();
         let number = config.numbered_path(self.count);
         config.output = std::path::absolute(&number).unwrap_or(number);
         let duration = config.duration.unwrap_or(DURATION);
@@ -90,20 +90,6 @@ impl Trigger for Signal {
             remarks: Vec::new(),
         };
         // There is nobody to be told; the next `kymo status` tells.
-        desk.submit(request, Box::new(|_| ()));
-    }
-}
-
-/// The number of a signal that may ask for a trace, by its name: those that a program can
-/// use as it likes.
-pub(crate) fn number(name: &str) -> Option<libc::c_int> {
-    let name = name.to_ascii_uppercase();
-    match name.strip_prefix("SIG").unwrap_or(&name) {
-        "USR1" => Some(libc::SIGUSR1),
-        "USR2" => Some(libc::SIGUSR2),
-        "PROF" => Some(libc::SIGPROF),
-        "URG" => Some(libc::SIGURG),
-        "IO" => Some(libc::SIGIO),
-        _ => None,
+        broker.submit(request, Box::new(|_| ()));
     }
 }

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::broker::Broker;
 use super::client::Client;
-use super::desk::Desk;
 use super::folder;
 use super::held::Held;
 use super::reach;
@@ -120,22 +120,22 @@ impl Trigger for Socket {
         (!self.clients.is_empty()).then(|| self.news + NEWS)
     }
 
-    fn attend(&mut self, desk: &Desk) {
+    fn attend(&mut self, broker: &Broker) {
         self.accept();
         let now = Instant::now();
         let news = now >= self.news + NEWS;
         if news {
             self.news = now;
         }
-        self.clients.retain_mut(|client| client.attend(desk, news));
+        self.clients.retain_mut(|client| client.attend(broker, news));
         if self.clients.len() == MOST {
             // Somebody may wait behind those who have nothing to say.
             self.clients.retain(|client| !client.is_silent());
         }
     }
 
-    fn end(&mut self, desk: &Desk) -> bool {
-        self.attend(desk);
+    fn end(&mut self, broker: &Broker) -> bool {
+        self.attend(broker);
         self.clients.is_empty()
     }
 }

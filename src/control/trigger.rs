@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::time::Instant;
 
-use super::desk::Desk;
+use super::broker::Broker;
 
 /// Somebody who may ask for traces, looked after by the process's one background thread,
 /// which waits for its descriptors. Never blocks: the thread may be recording.
@@ -16,12 +16,12 @@ pub trait Trigger: Send {
 
     /// Does what can be done without waiting. Called when something arrived or `due` has
     /// passed, and for nothing now and then.
-    fn attend(&mut self, desk: &Desk);
+    fn attend(&mut self, broker: &Broker);
 
     /// The process ends: delivers what is still to be said. Returns whether there is
     /// nothing left; asked again, for a while, if there is.
-    fn end(&mut self, desk: &Desk) -> bool {
-        let _ = desk;
+    fn end(&mut self, broker: &Broker) -> bool {
+        let _ = broker;
         true
     }
 }

@@ -7,9 +7,9 @@ use super::nesting::Begun;
 use super::origin::Origin;
 use super::process::Process;
 use super::watch::Watch;
+use super::window::{Bounds, Window};
 use crate::clock::Converter;
 use crate::intern::Interner;
-use crate::recording::{Bounds, Window};
 
 /// Counts of what was recorded, and of everything that was not recorded as it happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

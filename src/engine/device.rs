@@ -9,12 +9,12 @@ use kymograph_protos::record::{ArgType, Record, StrId, TYPE_BITS};
 use kymograph_protos::rows::{self, Beside, Of};
 
 use super::context::Context;
-use super::identity::mix;
 use super::inventory::Inventory;
 use super::process::{Process, value};
 use super::record::Decoded;
 use super::spans::{Edge, Known, Spans, Told, Whole};
 use crate::intern::Interner;
+use crate::process::identity::mix;
 
 /// A queue, as its record described it.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,8 @@ use super::Engine;
 use super::nesting::Pass;
 use super::record::Decoded;
 use super::spans::Known;
-use crate::recording::Summary;
+use super::stats::Summary;
+use crate::process::signals;
 
 /// How a recording comes to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +34,7 @@ impl Ending {
     pub(crate) fn cut_short(self) -> Option<Cow<'static, str>> {
         match self {
             Ending::Stopped | Ending::Exited | Ending::Exec => None,
-            Ending::Killed { signal: Some(signal) } => Some(match signal_name(signal) {
+            Ending::Killed { signal: Some(signal) } => Some(match signals::name(signal) {
                 Some(name) => format!("killed by SIG{name}").into(),
                 None => format!("killed by signal {signal}").into(),
             }),
@@ -54,36 +55,6 @@ impl Ending {
             _ => None,
         }
     }
-}
-
-/// The name of a signal, without `SIG`.
-fn signal_name(signal: i32) -> Option<&'static str> {
-    let names = [
-        (libc::SIGHUP, "HUP"),
-        (libc::SIGINT, "INT"),
-        (libc::SIGQUIT, "QUIT"),
-        (libc::SIGILL, "ILL"),
-        (libc::SIGTRAP, "TRAP"),
-        (libc::SIGABRT, "ABRT"),
-        (libc::SIGBUS, "BUS"),
-        (libc::SIGFPE, "FPE"),
-        (libc::SIGKILL, "KILL"),
-        (libc::SIGUSR1, "USR1"),
-        (libc::SIGSEGV, "SEGV"),
-        (libc::SIGUSR2, "USR2"),
-        (libc::SIGPIPE, "PIPE"),
-        (libc::SIGALRM, "ALRM"),
-        (libc::SIGTERM, "TERM"),
-        (libc::SIGSTKFLT, "STKFLT"),
-        (libc::SIGXCPU, "XCPU"),
-        (libc::SIGXFSZ, "XFSZ"),
-        (libc::SIGVTALRM, "VTALRM"),
-        (libc::SIGPROF, "PROF"),
-        (libc::SIGIO, "IO"),
-        (libc::SIGPWR, "PWR"),
-        (libc::SIGSYS, "SYS"),
-    ];
-    names.iter().find(|(number, _)| *number == signal).map(|(_, name)| *name)
 }
 
 impl Engine {

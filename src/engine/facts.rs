@@ -2,8 +2,9 @@
 
 use kymograph_protos::packet::{self, Fact};
 
-use super::identity::mix;
-use super::{Engine, job};
+use super::Engine;
+use crate::process::identity::mix;
+use crate::process::job;
 
 impl Engine {
     /// What it says first.

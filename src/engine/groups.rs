@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kymograph_protos::packet::Track;
 use kymograph_protos::rows::Beside;
 
-use super::identity::mix;
+use crate::process::identity::mix;
 
 /// Groups that were described.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use kymograph_protos::device::Vendor;
 use kymograph_protos::packet::{self, Arg, Device, Name, Strings, Value};
 use kymograph_protos::rows;
 
-use super::identity::mix;
-use crate::control::Page;
+use crate::page::Page;
+use crate::process::identity::mix;
 
 /// A device.
 #[derive(Clone, Debug, Default)]

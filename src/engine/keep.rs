@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::{BATCH, Engine, FULL};
 use crate::clock;
 use crate::config::Config;
-use crate::control::Page;
 use crate::flight::{Order, Ring, Segment, Share};
+use crate::page::Page;
 use dumps::UnderWay;
 
 /// The window is kept in about this many segments: a dump holds as much more than asked

@@ -16,19 +16,20 @@
 
 mod chapter;
 mod context;
+pub(crate) mod control_block;
 mod counters;
 mod device;
 mod drain;
 mod edges;
-mod ending;
+pub(crate) mod ending;
 mod facts;
 mod groups;
-pub(crate) mod identity;
+pub(crate) mod host;
 mod inventory;
-pub(crate) mod job;
 mod keep;
+pub(crate) mod names;
 mod nesting;
-mod origin;
+pub(crate) mod origin;
 mod parts;
 mod process;
 mod ranges;
@@ -36,12 +37,14 @@ mod record;
 mod run;
 mod sequences;
 mod spans;
+pub(crate) mod stats;
 mod steps;
 #[cfg(test)]
 mod tests;
 mod thread;
 mod undecided;
 mod watch;
+pub(crate) mod window;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -52,17 +55,17 @@ use kymograph_protos::packet;
 use kymograph_protos::record::Slot;
 
 use crate::clock::{self, Anchor, Converter};
-use crate::control::{self, Patterns};
+use crate::page::{self, Patterns};
 use crate::queue::Losses;
-use crate::recording::{Shared, Summary, ThreadStats};
 use crate::sink::Sink;
 use context::{Context, Totals};
-pub(crate) use ending::Ending;
+use control_block::Shared;
 use keep::Flight;
-pub(crate) use origin::Origin;
+use origin::Origin;
 use parts::Parts;
 use process::Process;
 use sequences::Sequences;
+use stats::{Summary, ThreadStats};
 use thread::Thread;
 use watch::Watch;
 
@@ -80,7 +83,7 @@ pub(crate) struct Engine {
     sink: Box<dyn Sink>,
     flush: Duration,
     buffer: u64,
-    member: Option<control::Process>,
+    member: Option<page::Process>,
     sequences: Sequences,
     process: Process,
     threads: Vec<Option<Thread>>,
@@ -135,7 +138,7 @@ impl Engine {
         shared: Arc<Shared>,
         origin: Origin,
         sink: Box<dyn Sink>,
-        member: Option<control::Process>,
+        member: Option<page::Process>,
         first: Anchor,
         converter: Converter,
     ) -> Engine {
@@ -147,10 +150,10 @@ impl Engine {
             .as_ref()
             .map_or(0, |page| page.files().saturating_sub(u32::from(page.asked() >= first.nanos)));
         let mut sequences = Sequences::new(page.clone());
-        let salt = member.as_ref().map_or(origin.pid, control::Process::serial);
+        let salt = member.as_ref().map_or(origin.pid, page::Process::serial);
         let mut process = Process::of(&origin, sequences.take(), salt);
         process.devices.inventory.share(page);
-        process.devices.serial = member.as_ref().map_or(0, control::Process::serial);
+        process.devices.serial = member.as_ref().map_or(0, page::Process::serial);
         let now = Instant::now();
         Engine {
             sink,

@@ -2,7 +2,7 @@
 //! mapped here and which may have ended.
 //!
 //! What cannot be asked of a process that has ended is collected while it runs, by
-//! [`Origin::of_this_process`], and travels as [`Origin::to_facts`].
+//! [`Origin::of_this_process`], and travels as [`Origin::to_metadata`].
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use kymograph_protos::StrId;
 
-use super::{identity, job};
-use crate::collect::Names;
+use super::names::Names;
+use crate::clock;
 use crate::config::Config;
 use crate::intern::{INTERNER, Interner};
+use crate::process::{identity, job};
 use crate::queue::{POOL, Pool};
-use crate::{clock, control};
+use crate::recorder::armed::armed;
 
 /// Queues or names of the recorded process.
 #[derive(Debug)]
@@ -116,7 +117,7 @@ impl Origin {
         let proc = PathBuf::from("/proc/self");
         let command = identity::command_line(&proc);
         let given = config.process_name.as_ref().map(|name| name.as_bytes().to_vec());
-        let given = given.or_else(|| control::desk()?.names.process());
+        let given = given.or_else(|| armed()?.names.process());
         Origin {
             pool: Memory::Own(&POOL),
             strings: Memory::Own(&INTERNER),
@@ -133,9 +134,9 @@ impl Origin {
         }
     }
 
-    /// Another process, from what it said of itself by [`Origin::to_facts`]. What is missing
+    /// Another process, from what it said of itself by [`Origin::to_metadata`]. What is missing
     /// or makes no sense is left empty.
-    pub(crate) fn from_facts(pid: u32, facts: &[(String, String)], names: Arc<Names>) -> Origin {
+    pub(crate) fn from_metadata(pid: u32, facts: &[(String, String)], names: Arc<Names>) -> Origin {
         let mut origin = Origin {
             pool: Memory::Mapped(names.pool.clone()),
             strings: Memory::Mapped(names.interner.clone()),
@@ -188,10 +189,10 @@ impl Origin {
         }
     }
 
-    /// What [`Origin::from_facts`] needs to know: keys, of which one may come several times,
+    /// What [`Origin::from_metadata`] needs to know: keys, of which one may come several times,
     /// and values. Their order counts. Bytes that are no text are replaced, as they are in
     /// the trace.
-    pub(crate) fn to_facts(&self) -> Vec<(String, String)> {
+    pub(crate) fn to_metadata(&self) -> Vec<(String, String)> {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let mut facts = vec![("name".to_owned(), text(&self.name))];
         let mut say = |key: &str, value: String| facts.push((key.to_owned(), value));
@@ -247,9 +248,9 @@ mod tests {
             place: vec![("rank".to_owned(), 3), ("world_size".to_owned(), 16)],
             ..Origin::of_this_process(&Config::default())
         };
-        let facts = it.to_facts();
+        let facts = it.to_metadata();
         let names = Arc::new(Names::new(Arc::new(Pool::new()), None, 0));
-        let same = Origin::from_facts(7, &facts, names.clone());
+        let same = Origin::from_metadata(7, &facts, names.clone());
         assert_eq!((same.pid, same.name.as_slice()), (7, &b"it"[..]));
         assert_eq!(same.command, [&b"a b"[..], "\u{fffd}x".as_bytes(), b"", b"k=v/w"]);
         assert_eq!((same.started, same.counter), (it.started, it.counter));
@@ -259,7 +260,7 @@ mod tests {
 
         let nonsense = ["place/rank", "word/end", "word/other", "started", "a/b/c", ""];
         let nonsense = nonsense.map(|key| (key.to_owned(), "often".to_owned()));
-        let nobody = Origin::from_facts(7, &nonsense, names);
+        let nobody = Origin::from_metadata(7, &nonsense, names);
         assert_eq!((nobody.started, nobody.place.len(), nobody.words), (0, 0, Words::default()));
     }
 }

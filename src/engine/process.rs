@@ -16,14 +16,14 @@ use kymograph_protos::rows::{self, Beside};
 use super::context::Context;
 use super::counters::GpuCounters;
 use super::device::{Devices, OwnFact};
-use super::edges::{self, RangeEdges};
+use super::edges::crossing::{self, RangeEdges};
 use super::groups::Groups;
-use super::identity::mix;
 use super::origin::Origin;
 use super::ranges::{Ranges, Running};
 use super::record::{Decoded, category};
 use super::spans::Spans;
 use super::steps::{STEP, Steps};
+use crate::process::identity::mix;
 
 /// A named track.
 #[derive(Clone, Debug)]
@@ -462,7 +462,7 @@ impl Context<'_> {
         let mut decoded = Decoded::default();
         let (head, _) = decoded.read(&range.begun.record, self.strings);
         if self.began_early(&head) {
-            edges::mark(&mut decoded, &self.origin.words, crate::recording::Side::Opens);
+            crossing::mark(&mut decoded, &self.origin.words, super::window::Side::Opens);
         }
         let (_, called) = self.lane_of(&head, &decoded);
         self.describe_lane(range.lane, decoded.track, called, sequence.id());

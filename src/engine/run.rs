@@ -7,11 +7,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::Engine;
+use super::control_block::Request;
+use super::ending::Ending;
 use super::nesting::Pass;
 use super::parts::Parts;
-use super::{Ending, Engine, identity};
-use crate::control::{self, State};
-use crate::recording::Request;
+use crate::page::{self, State};
+use crate::process::identity;
 use crate::sources;
 
 /// How long sources may take when others close the recording.
@@ -30,7 +32,7 @@ impl Engine {
         loop {
             let request = self.shared.wait(self.nap());
             attend();
-            let page = self.member.as_ref().map(control::Process::page);
+            let page = self.member.as_ref().map(page::Process::page);
             let closing = matches!(request, Request::Close)
                 || page.is_some_and(|page| page.state() != State::Recording);
             // What sources still have comes through the queues that are emptied here.

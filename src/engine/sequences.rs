@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::control::Page;
+use crate::page::Page;
 
 /// Hands out ids that no other sequence of the file uses at the same time. Ids of threads
 /// that ended are used again, so that ids stay small and packets short.

@@ -6,13 +6,15 @@ use kymograph_protos::StrId;
 use kymograph_protos::record::{ArgType, Kind, Record};
 use oracle::Trace;
 
+use super::control_block::Request;
+use super::ending::Ending;
+use super::host::Host;
+use super::window::Window;
 use super::*;
-use crate::collect::Names;
 use crate::config::{CategoryFilter, Config};
+use crate::engine::names::Names;
 use crate::intern::Interner;
 use crate::queue::{Pool, Producer};
-use crate::recording::host::Host;
-use crate::recording::{Request, Window};
 use crate::sink::Memory;
 
 /// No process has this number: it is larger than `/proc/sys/kernel/pid_max` may be.
@@ -114,7 +116,7 @@ impl Other {
     /// Its engine, which has begun, and where it writes to.
     fn engine(&self, config: Config, asked: &Asked) -> (Engine, Memory) {
         let shared = Shared::new(config, Window::all(), PID, Box::new(asked.clone()));
-        let origin = Origin::from_facts(PID, &self.facts(), self.names.clone());
+        let origin = Origin::from_metadata(PID, &self.facts(), self.names.clone());
         let first = Anchor { ticks: self.began, nanos: self.began };
         let converter = Converter::calibrate(first, origin.counter);
         let sink = Memory::new();

@@ -10,12 +10,12 @@ use kymograph_protos::packet::{Event, EventType, Name, Sequence};
 use kymograph_protos::record::{Kind, OPERATOR, Record, Slot, StrId};
 
 use super::context::Context;
-use super::edges::{self, Edges};
+use super::edges::crossing::{self, Edges};
 use super::nesting::{self, Open, Pass, Place};
 use super::record::{Decoded, category, record_len, stack_of};
 use super::spans::computes_gradients;
+use super::window::Side;
 use crate::queue::Reader;
-use crate::recording::Side;
 
 mod rows;
 
@@ -162,7 +162,7 @@ impl Thread {
                 None => cx.totals.unknown += 1,
                 Some(kind) => {
                     if kind == Kind::Scope && cx.outlasts(&head) {
-                        edges::mark(&mut decoded, &cx.origin.words, Side::Closes);
+                        crossing::mark(&mut decoded, &cx.origin.words, Side::Closes);
                     }
                     if !self.record(&head, kind, &decoded, rest, pass, cx) {
                         break;

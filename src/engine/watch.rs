@@ -4,8 +4,8 @@ use kymograph_protos::StrId;
 use kymograph_protos::packet::{Name, Strings};
 
 use crate::config::{DumpOn, Slow};
-use crate::control::MOST_PATTERNS;
 use crate::intern::Interner;
+use crate::page::MAX_PATTERNS;
 
 /// See the module.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Watch {
         let mut limit = u64::MAX;
         for (at, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.names(name)) {
             limit = limit.min(rule.nanos());
-            self.matched |= if at < MOST_PATTERNS { 1 << at } else { 0 };
+            self.matched |= if at < MAX_PATTERNS { 1 << at } else { 0 };
         }
         limit
     }

@@ -6,18 +6,16 @@
 //! wait for it to be lowered; then the handler that was there takes over.
 
 use std::mem::MaybeUninit;
-use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
-use super::Target;
 use crate::clock;
 use crate::config::DumpOn;
 use crate::guard::guard;
-use crate::recording::{self, Recording};
 
 /// How long a dying program is held up by a disk that does not answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// When SIGABRT came, in nanoseconds of `CLOCK_BOOTTIME`; 0 if it has not, or if the dump
 /// is written.
@@ -27,8 +25,19 @@ static ENGINE: AtomicI32 = AtomicI32::new(0);
 /// What was done about SIGABRT before; never freed.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
 
+/// What is done about a program that is about to die: by the floor of recordings.
+#[derive(Clone, Copy)]
+pub(crate) struct Alarm {
+    /// Dumps what the flight recorder of this process holds, because of a panic; waits this long.
+    pub dump: fn(Duration),
+    /// Whether this process is being recorded. Async-signal-safe.
+    pub is_running: fn() -> bool,
+}
+
+static IS_RUNNING: OnceLock<fn() -> bool> = OnceLock::new();
+
 /// Arms what `on` asks for, once per process.
-pub(crate) fn arm(on: &DumpOn) {
+pub(crate) fn arm(on: &DumpOn, alarm: Alarm) {
     static PANIC: Once = Once::new();
     static ABORT: Once = Once::new();
     if on.panic {
@@ -37,13 +46,13 @@ pub(crate) fn arm(on: &DumpOn) {
             std::panic::set_hook(Box::new(move |info| {
                 before(info);
                 if gettid() != ENGINE.load(Ordering::Relaxed) {
-                    guard((), || drop(recording::dump_active(Target::Next, "a panic", PATIENCE)));
+                    guard((), || (alarm.dump)(TIMEOUT));
                 }
             }));
         });
     }
     if on.abort {
-        ABORT.call_once(catch_abort);
+        ABORT.call_once(|| catch_abort(alarm.is_running));
     }
 }
 
@@ -67,7 +76,8 @@ fn gettid() -> i32 {
     unsafe { libc::gettid() }
 }
 
-fn catch_abort() {
+fn catch_abort(is_running: fn() -> bool) {
+    let _ = IS_RUNNING.set(is_running);
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: both structs are initialised; the handler is a function of the right type
     // that makes only async-signal-safe calls.
@@ -85,11 +95,12 @@ fn catch_abort() {
 
 /// Async-signal-safe: atomics, `gettid`, `clock_gettime`, `nanosleep`, `sigaction`, `raise`.
 extern "C" fn on_abort(signal: libc::c_int) {
-    if Recording::is_running() && gettid() != ENGINE.load(Ordering::Relaxed) {
+    let is_running = || IS_RUNNING.get().is_some_and(|is_running| is_running());
+    if is_running() && gettid() != ENGINE.load(Ordering::Relaxed) {
         RAISED.store(clock::system(libc::CLOCK_BOOTTIME).max(1), Ordering::Release);
         let nap = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        let mut left = PATIENCE.as_millis();
-        while left > 0 && raised().is_some() && Recording::is_running() {
+        let mut left = TIMEOUT.as_millis();
+        while left > 0 && raised().is_some() && is_running() {
             // SAFETY: reads the struct.
             unsafe { libc::nanosleep(&nap, std::ptr::null_mut()) };
             left -= 1;

@@ -34,14 +34,18 @@ use kymograph_backends::annotate::{itt, nvtx};
 use kymograph_backends::environment::is_privileged;
 use kymograph_backends::nvidia;
 
-use crate::collect;
+use crate::api::Recording;
 use crate::config::Config;
-use crate::control::{self, LeftOut};
+use crate::control::lifecycle::{self, EXIT_PATIENCE};
+use crate::control::{self, presence};
+use crate::engine::window::Window;
 use crate::guard::{guard, slow_guard, uninterrupted};
-use crate::lifecycle::EXIT_PATIENCE;
+use crate::hooks::{ON_REQUESTED, START_INJECTED};
+use crate::join;
+use crate::page::LeftOut;
 use crate::queue;
 use crate::recorder::PIPELINE;
-use crate::recording::{self, Recording};
+use crate::recording;
 
 /// How long `exec` may be delayed.
 const EXEC_PATIENCE: Duration = Duration::from_millis(500);
@@ -62,7 +66,11 @@ extern "C" fn on_load() {
             let config = WANTED.get_or_init(|| Config::from_env().0);
             // While the process may still do all that this takes.
             host::answer_to_our_path();
-            collect::join(config);
+            // Before anything can happen that is to start the recording.
+            lifecycle::register_hooks();
+            START_INJECTED.register(start_if_wanted);
+            ON_REQUESTED.register(torch::state_facts);
+            lifecycle::join(config);
             levelzero::prepare(config);
             python::watch(config);
             torch::watch(config);
@@ -96,17 +104,17 @@ fn start() -> bool {
 
 fn start_once() {
     let config = WANTED.get().cloned().unwrap_or_else(|| Config::from_env().0);
-    if collect::join(&config) {
-        if let Ok(recording) = recording::joined::start(config, recording::Window::all()) {
+    if lifecycle::join(&config) {
+        if let Ok(recording) = recording::joined::start(config, Window::all()) {
             // It ends with the process.
-            recording.keep();
+            recording::keep(recording);
             torch::state_facts();
         }
         return;
     }
     if config.control.is_some() && !config.wait {
         // `kymo` is gone, or this process may not reach it. It alone writes to its output.
-        collect::tell_left_out(&config);
+        join::tell_left_out(&config);
         return;
     }
     // Best effort: it can be recorded all the same.
@@ -122,8 +130,6 @@ fn start_once() {
         torch::state_facts();
     }
 }
-
-pub(crate) use torch::state_facts;
 
 /// Starts the recording if `kymo record` runs this process and it has not started yet:
 /// for events that come by another way than an annotation library. Returns whether `kymo
@@ -220,7 +226,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    slow_guard((), || control::process_ends(EXIT_PATIENCE));
+    slow_guard((), || presence::process_ends(EXIT_PATIENCE));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

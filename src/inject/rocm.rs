@@ -11,7 +11,7 @@ use kymograph_backends::amd::{self, ConfigureResult};
 use super::start_if_wanted;
 use crate::guard::guard;
 use crate::recorder::PIPELINE;
-use crate::recording::Recording;
+use crate::recording;
 
 /// Whether it was said that there is no library to record with.
 static SAID: AtomicBool = AtomicBool::new(false);
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn rocprofiler_configure(
         if start_if_wanted() {
             // It may be that nothing runs yet, and somebody asks for a trace later.
             amd::prepare(&PIPELINE);
-        } else if !Recording::is_running() {
+        } else if !recording::is_running() {
             return ptr::null_mut();
         }
         // SAFETY: passed on.

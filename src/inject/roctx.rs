@@ -12,7 +12,7 @@ use kymograph_backends::annotate::roctx;
 use super::start_if_wanted;
 use crate::guard::guard;
 use crate::recorder::PIPELINE;
-use crate::recording::Recording;
+use crate::recording;
 
 /// Libraries that have the functions, for who does not share theirs with the process.
 const LIBRARIES: [&CStr; 3] =
@@ -82,7 +82,7 @@ fn ours() -> bool {
         return false;
     }
     start_if_wanted();
-    if !Recording::is_running() {
+    if !recording::is_running() {
         return false;
     }
     roctx::initialize(&PIPELINE);

@@ -13,7 +13,7 @@ use kymograph_protos::{Kind, Record, Recorder, StrId};
 use crate::config::{Config, PyTorch};
 use crate::guard::uninterrupted;
 use crate::recorder::{self, PIPELINE};
-use crate::recording::Recording;
+use crate::recording;
 
 /// What became of it, for the trace.
 static STATED: Mutex<Option<String>> = Mutex::new(None);
@@ -102,7 +102,7 @@ pub(super) fn note(mut text: String) {
         text = format!("{text}; not observed: {why}");
     }
     *STATED.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-    if Recording::is_running() {
+    if recording::is_running() {
         state_facts();
     }
 }

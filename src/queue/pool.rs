@@ -404,7 +404,7 @@ impl Pool {
     }
 
     /// Whether more than half of the memory is in use.
-    pub fn is_crowded(&self) -> bool {
+    pub fn is_backlogged(&self) -> bool {
         let counters = self.counters();
         counters.in_use.load(Ordering::Relaxed) > counters.limit.load(Ordering::Relaxed) / 2
     }

@@ -24,6 +24,7 @@ use super::lane::Lane;
 use super::left;
 use super::pool::Pool;
 use super::tail::{MAX_INLINE, tail_slots, write};
+use crate::hooks::{ON_CLOSED, ON_FIRST_EVENT};
 
 /// `leaf` when no slice is open that could still be completed in place.
 pub(super) const NO_LEAF: u32 = u32::MAX;
@@ -306,7 +307,7 @@ impl Producer {
         // SAFETY: `Ready` means `lane` points to a lane of the pool.
         let lane = unsafe { &*self.lane.get() };
         if super::arena().is_some_and(super::Arena::is_closing) {
-            crate::recording::joined::closed();
+            ON_CLOSED.call();
             return None;
         }
         super::goes_on();
@@ -447,7 +448,7 @@ impl Producer {
     }
 
     fn open_lane(&self, pool: &Pool) -> bool {
-        crate::lifecycle::before_first_event();
+        ON_FIRST_EVENT.call();
         let Some(lane) = super::take_lane(pool) else {
             return false;
         };

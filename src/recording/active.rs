@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::ground::Shared;
+use crate::engine::control_block::Shared;
 
 /// Owned (one strong count) by this pointer while it is not null.
 static ACTIVE: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());

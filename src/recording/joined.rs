@@ -1,4 +1,4 @@
-//! Recording into an arena that `kymo` reads: see [`crate::collect`].
+//! Recording into an arena that `kymo` reads: see [`crate::join`].
 //!
 //! There is no engine in this process, and nothing to write when it ends. What is left to do
 //! here is what only this process can: switch categories, and have its sources push what they
@@ -11,13 +11,17 @@ use std::time::{Duration, Instant};
 use kymograph_backends::flushes;
 
 use super::active::{activate, active, deactivate};
-use super::host::ThisProcess;
-use super::{Changing, GENERATION, Recording, Shared, Summary, Window};
+use super::this_process::ThisProcess;
+use super::{Changing, GENERATION};
 use crate::config::{Config, DumpOn, ForkPolicy};
+use crate::engine::control_block::Shared;
+use crate::engine::stats::Summary;
+use crate::engine::window::Window;
 use crate::error::Error;
 use crate::flight::{Dump, Target};
 use crate::queue::{self, Life};
-use crate::{category, recorder, sources};
+use crate::recorder::{self, category};
+use crate::{join, sources};
 
 /// Whether this process, or the one that it was forked from, records into an arena.
 static JOINED: AtomicBool = AtomicBool::new(false);
@@ -27,17 +31,17 @@ pub(crate) fn is_joined() -> bool {
     JOINED.load(Ordering::Acquire)
 }
 
-/// Starts to record, after [`crate::collect::join`]. What is recorded before the window opens
+/// Starts to record, after [`join::join`]. What is recorded before the window opens
 /// is not recorded at all: there is no engine here that could leave it out later.
 ///
 /// # Errors
 /// A recording is running.
-pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> {
+pub(crate) fn start(config: Config, window: Window) -> Result<Arc<Shared>, Error> {
     let _changing = Changing::begin()?;
     super::get_ready(&config);
     if config.flight.is_some() {
         // Of a SIGABRT `kymo` hears without a handler.
-        crate::flight::alarm::arm(&DumpOn { abort: false, ..config.dump_on.clone() });
+        super::arm_alarm(&DumpOn { abort: false, ..config.dump_on.clone() });
     }
     let limited = window.is_limited();
     let shared = Shared::new(config, window, std::process::id(), Box::new(ThisProcess));
@@ -54,13 +58,13 @@ pub(crate) fn start(config: Config, window: Window) -> Result<Recording, Error> 
         flushes::answer_to(arena.flushes(), nobody_reads);
     }
     sources::start(&shared.config);
-    Ok(Recording { pid: std::process::id(), shared })
+    Ok(shared)
 }
 
 /// Whether `kymo` was killed: then nothing is recorded any more.
 fn nobody_reads() -> bool {
     let running = active().filter(|_| is_joined());
-    let gone = running.is_some_and(|shared| crate::collect::is_gone(&shared.config));
+    let gone = running.is_some_and(|shared| join::is_gone(&shared.config));
     if let (true, Some(arena)) = (gone, queue::arena()) {
         arena.close();
     }
@@ -91,7 +95,7 @@ pub(super) fn dump(
         Target::Next => None,
     };
     let left = deadline.saturating_duration_since(Instant::now());
-    crate::collect::dump(&shared.config, path, why, left).map_err(|source| {
+    join::request_dump(&shared.config, path, why, left).map_err(|source| {
         let path = path.unwrap_or(&shared.config.output).to_owned();
         Error::Output { path, source }
     })

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::Shared;
-use super::window::{Side, Window};
 use crate::clock;
-use crate::collect;
 use crate::config::Config;
-use crate::engine::Origin;
+use crate::engine::control_block::Shared;
+use crate::engine::origin::Origin;
+use crate::engine::window::{Side, Window, say_edge};
 use crate::error::Error;
 use crate::intern::INTERNER;
+use crate::join;
 use crate::queue::{self, Arena, NEVER};
 
 /// The file, and the process whose it is. Not behind a lock: a child may be forked at any time.
@@ -56,7 +56,7 @@ pub(super) fn begin(config: &Config, output: Option<&Path>, window: &Window) -> 
     if path.symlink_metadata().is_ok() {
         fs::rename(&path, old(&path)).map_err(failed)?;
     }
-    let facts = collect::facts(&Origin::of_this_process(config));
+    let facts = join::introduction(&Origin::of_this_process(config));
     let room = (config.buffer as usize, bytes as usize);
     let arena = Arena::create_in_file(&path, room, &facts).map_err(failed)?;
     let arena: &Arena = Box::leak(Box::new(arena));
@@ -94,14 +94,7 @@ fn begin_in_memory(
     let opens = if window.is_limited() { NEVER } else { clock::ticks() };
     say_edge(Side::Opens, opens, NEVER);
     say_edge(Side::Closes, NEVER, NEVER);
-    collect::ask_to_keep(keeper, &Origin::of_this_process(config), output, file)
-}
-
-/// Says to whoever may have to recover what is recorded when that opens or closes.
-pub(super) fn say_edge(side: Side, ticks: u64, nanos: u64) {
-    if let Some(arena) = queue::arena().filter(|_| queue::is_own()) {
-        arena.say_edge(side as usize, ticks, nanos);
-    }
+    join::ask_to_keep(keeper, &Origin::of_this_process(config), output, file)
 }
 
 /// Says in the trace if it is not kept.

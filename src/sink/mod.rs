@@ -37,8 +37,8 @@ pub(crate) use numbered::Numbered;
 pub use stream::Stream;
 
 use crate::config::{Compress, Config};
-use crate::control::Page;
 use crate::error::Error;
+use crate::page::Page;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

@@ -6,8 +6,8 @@
 
 use super::{File, SharedFile, Sink};
 use crate::config::Config;
-use crate::control::{Page, Process};
 use crate::error::Error;
+use crate::page::{Page, Process};
 use std::sync::Arc;
 
 /// This process's part in a numbered file. Dropped when it has written all of it.

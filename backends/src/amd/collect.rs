@@ -37,7 +37,7 @@ const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// How long the end of the library may be delayed.
 const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a thread of the library waits for a pipeline that does not keep up, each time.
-const CROWDED_PATIENCE: Duration = Duration::from_millis(200);
+const BACKLOG_TIMEOUT: Duration = Duration::from_millis(200);
 /// Records that are decoded before anybody looks whether the pipeline keeps up.
 const BATCH: usize = 512;
 
@@ -350,8 +350,8 @@ pub(crate) unsafe extern "C" fn records(
             }
             worker::moves();
             // The library has a second buffer meanwhile, and no more: do not wait for long.
-            let patience = CROWDED_PATIENCE.saturating_sub(started.elapsed());
-            wait(patience, || !decoder.recorder().crowded());
+            let patience = BACKLOG_TIMEOUT.saturating_sub(started.elapsed());
+            wait(patience, || !decoder.recorder().backlogged());
         }
     });
 }

@@ -19,7 +19,7 @@ use crate::vendor::worker::{self, Worker};
 /// How often somebody looks whether the recording stops.
 const NAP: Duration = Duration::from_millis(10);
 /// How long a pipeline that does not keep up is waited for.
-const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of a trace at most: a number that lies must not end the process.
 const LARGEST: usize = 8 << 30;
 
@@ -159,5 +159,5 @@ pub(crate) fn check(what: &str, result: c_int) -> Result<(), String> {
 /// Waits for the pipeline rather than lose records: the whole trace is at hand.
 fn keep_pace(recorder: &dyn Recorder) {
     worker::moves();
-    wait(CROWDED_PATIENCE, || !recorder.crowded());
+    wait(BACKLOG_TIMEOUT, || !recorder.backlogged());
 }

@@ -37,7 +37,7 @@ const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// How long devices may take to finish what they do when a recording stops.
 const SYNC_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a stop waits for a pipeline that does not keep up.
-const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Flushes without a record, though work was asked for, that mean that records go
 /// elsewhere.
 const SILENCE: u32 = 8;
@@ -326,8 +326,8 @@ impl Session {
 fn keep_pace(recorder: &dyn Recorder, worker: &Worker) {
     worker::moves();
     let since = Instant::now();
-    while recorder.crowded() {
-        if worker.stopping() && since.elapsed() > CROWDED_PATIENCE {
+    while recorder.backlogged() {
+        if worker.stopping() && since.elapsed() > BACKLOG_TIMEOUT {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -1,8 +1,8 @@
 //! The vendor's own profiler as a second one, as a program that profiles itself has it: CUPTI or
 //! PTI in the process that does the work, rocprofv3's tool beside it.
 
+use super::devices::Stop;
 use super::load::Library;
-use super::workload::Stop;
 use super::{Vendor, pti};
 use std::alloc::{Layout, alloc};
 use std::ffi::{c_int, c_void};

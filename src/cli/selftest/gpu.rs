@@ -1,8 +1,8 @@
 //! CUDA's driver API and HIP's: the same functions, by two names.
 
+use super::devices::{ALL_KERNELS, BLOCK, Devices, Handle, Stop, factor, kernel_name};
 use super::load::{Library, call, functions};
 use super::truth::Kind;
-use super::workload::{ALL_KERNELS, BLOCK, Devices, Handle, Stop, factor, kernel_name};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
 

@@ -1,9 +1,9 @@
 //! Intel Gaudi, by Synapse: kernels are recipes of one node each, compiled at run time, which need
 //! no kernel of anybody's: `memcpy` within a buffer, and `memset`.
 
+use super::devices::{ALL_KERNELS, Devices, Handle, Stop, kernel_name};
 use super::load::{Library, call, functions};
 use super::truth::Kind;
-use super::workload::{ALL_KERNELS, Devices, Handle, Stop, kernel_name};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Mutex;

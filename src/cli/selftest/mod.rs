@@ -12,6 +12,7 @@
 mod annotate;
 mod check;
 mod client;
+mod devices;
 mod gpu;
 mod habana;
 mod keys;
@@ -79,11 +80,11 @@ impl Work {
                 println!("devices {} hash {:016x}", done.devices, done.hash);
                 Ok(ExitCode::SUCCESS)
             }
-            Err(workload::Stop::Missing(why)) => {
+            Err(devices::Stop::Missing(why)) => {
                 println!("{why}");
                 Ok(ExitCode::from(NOTHING))
             }
-            Err(workload::Stop::Failed(why)) => Err(Refusal(why)),
+            Err(devices::Stop::Failed(why)) => Err(Refusal(why)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A user of PTI like Kineto: its own buffers, whoever was there.
 
+use super::devices::Stop;
 use super::load::Library;
-use super::workload::Stop;
 use std::alloc::{Layout, alloc};
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! Intel GPUs, by Level Zero: immediate command lists, which are streams, and kernels in SPIR-V.
 
+use super::devices::{ALL_KERNELS, BLOCK, Devices, Handle, Stop, factor, kernel_name};
 use super::load::{Library, call, functions};
 use super::spirv;
 use super::truth::Kind;
-use super::workload::{ALL_KERNELS, BLOCK, Devices, Handle, Stop, factor, kernel_name};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! What Kineto asserts about its daemon and its config loader (ConfigLoaderTest,
 //! ConfigLoaderPollThreadExceptionTest, and its IPC client), by the same names.
 //!
-//! It has lists of handlers, which must all accept; here is one desk, so the tests of
+//! It has lists of handlers, which must all accept; here is one broker, so the tests of
 //! adding, removing and asking several have nothing to be about. That the process lives on
 //! after an error is tested with whole processes in `tests/a_daemon_asks_for_traces.rs`,
 //! too.
@@ -13,10 +13,10 @@ use crate::session::{Phase, Refusal, Window};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-/// A client, its desk, and a daemon that has been asked once.
+/// A client, its broker, and a daemon that has been asked once.
 struct Process {
     client: Client,
-    desk: Desk,
+    broker: Broker,
     daemon: Peer,
     from: SocketAddr,
 }
@@ -27,28 +27,28 @@ impl Process {
         config.trace_dirs = vec![folder.to_owned()];
         let daemon = Peer::at(&config.daemon);
         let mut client = Client::new(config.daemon.clone(), Instant::now() - SPREAD);
-        let desk = Desk::new(config, Vec::new()).unwrap();
-        client.attend(&desk);
+        let broker = Broker::new(config, Vec::new()).unwrap();
+        client.attend(&broker);
         let (_, from) = daemon.question().expect("asked at once: it is due");
-        Process { client, desk, daemon, from }
+        Process { client, broker, daemon, from }
     }
 
     /// The daemon says `text`, and the client hears it.
     fn hear(&mut self, text: &str) {
         self.daemon.answer(&self.from, text.as_bytes());
-        self.client.attend(&self.desk);
+        self.client.attend(&self.broker);
     }
 
     /// What the daemon is asked for when the time has come.
     fn next_kind(&mut self) -> i32 {
         self.client.next = Instant::now();
-        self.client.attend(&self.desk);
+        self.client.attend(&self.broker);
         let (question, _) = self.daemon.question().expect("a question");
         i32::from_ne_bytes(question[40..44].try_into().unwrap())
     }
 
     fn pends(&self) -> bool {
-        self.desk.status().pending
+        self.broker.status().pending
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -110,8 +110,8 @@ fn a_busy_handler_is_polled_without_activities() {
     assert_eq!(process.next_kind(), 2);
     process.hear(REQUEST);
     assert_eq!(process.next_kind(), 0, "keep-alive: a further one stays with the daemon");
-    let ticket = process.desk.current().unwrap();
-    process.desk.cancel(ticket);
+    let ticket = process.broker.current().unwrap();
+    process.broker.cancel(ticket);
     assert_eq!(process.next_kind(), 2);
 }
 
@@ -123,7 +123,7 @@ fn second_request_while_pending_is_rejected() {
     process.hear(REQUEST);
     process.hear(REQUEST);
     assert_eq!(process.remarks(), [format!("request refused: {}", Refusal::Pending)]);
-    assert_eq!(process.desk.status().phase, Phase::WaitForRequest);
+    assert_eq!(process.broker.status().phase, Phase::WaitForRequest);
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn on_demand_config_update_interval_secs() {
             folder.path().join("x.json").display()
         ));
         assert_eq!(process.client.settings.poll, Duration::from_secs(poll));
-        let ticket = process.desk.current().unwrap();
-        process.desk.cancel(ticket);
+        let ticket = process.broker.current().unwrap();
+        process.broker.cancel(ticket);
     }
 }
 
@@ -179,10 +179,10 @@ fn pids_of_ancestors_are_leaf_first_and_stay_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::new(folder.path());
     process.client.next = Instant::now();
-    process.client.attend(&process.desk);
+    process.client.attend(&process.broker);
     let first = process.daemon.question().unwrap().0;
     assert_eq!(first[56..60], (std::process::id() as i32).to_ne_bytes());
     process.client.next = Instant::now();
-    process.client.attend(&process.desk);
+    process.client.attend(&process.broker);
     assert_eq!(process.daemon.question().unwrap().0, first);
 }

@@ -25,7 +25,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-use super::{Desk, Trigger};
+use super::{Broker, Trigger};
 use crate::config::Daemon;
 use random::Random;
 use requests::Remarks;
@@ -79,7 +79,7 @@ pub struct Client {
     counts: Counts,
     problem: Option<String>,
     remarks: Remarks,
-    /// What the desk knows of this.
+    /// What the broker knows of this.
     told: String,
 }
 
@@ -271,21 +271,21 @@ impl Trigger for Client {
         Some(self.next)
     }
 
-    fn attend(&mut self, desk: &Desk) {
+    fn attend(&mut self, broker: &Broker) {
         for text in self.receive() {
-            self.hand_over(&text, desk);
+            self.hand_over(&text, broker);
         }
         // A request that cannot be followed now stays with the daemon.
-        let ready = if desk.obstacle().is_none() { Ready::Activities } else { Ready::Nothing };
+        let ready = if broker.obstacle().is_none() { Ready::Activities } else { Ready::Nothing };
         self.ask(Instant::now(), ready);
         let condition = self.condition();
         if condition != self.told {
             self.told.clone_from(&condition);
-            desk.daemon_is(condition);
+            broker.daemon_is(condition);
         }
     }
 
-    fn end(&mut self, _desk: &Desk) -> bool {
+    fn end(&mut self, _desk: &Broker) -> bool {
         self.is_settled(Instant::now())
     }
 }

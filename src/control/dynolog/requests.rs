@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Client;
 use crate::config::Config;
-use crate::control::{Desk, Wish};
+use crate::control::{Broker, Wish};
 use crate::session::{self, Dialect, Origin, Outcome};
 
 /// Remarks that are kept until a trace can tell them.
@@ -53,12 +53,12 @@ impl Remarks {
 }
 
 impl Client {
-    /// Asks the desk for what a daemon's `text` says.
-    pub(super) fn hand_over(&mut self, text: &str, desk: &Desk) {
-        let folder = desk.config().trace_dirs.first().map_or(Path::new("/tmp"), PathBuf::as_path);
-        let base = Config { output: folder.join(UNNAMED), ..desk.config().clone() };
+    /// Asks the broker for what a daemon's `text` says.
+    pub(super) fn hand_over(&mut self, text: &str, broker: &Broker) {
+        let folder = broker.config().trace_dirs.first().map_or(Path::new("/tmp"), PathBuf::as_path);
+        let base = Config { output: folder.join(UNNAMED), ..broker.config().clone() };
         let parsed =
-            session::parse(text.as_bytes(), Dialect::Kineto, Origin::Daemon, &base, desk.now());
+            session::parse(text.as_bytes(), Dialect::Kineto, Origin::Daemon, &base, broker.now());
         let parsed = match parsed {
             Ok(parsed) => parsed,
             Err(refusal) => return self.remarks.add(format!("request refused: {refusal}")),
@@ -72,7 +72,7 @@ impl Client {
         request.remarks = parsed.problems;
         request.remarks.extend(self.remarks.take());
         let (remarks, untold) = (self.remarks.clone(), request.remarks.clone());
-        let notes = desk.config().json_notes.clone();
+        let notes = broker.config().json_notes.clone();
         let answer = move |outcome: &Outcome| match outcome {
             Outcome::Done(done) if done.path != asked => {
                 let wish = Wish { trace: done.path.clone(), json: asked };
@@ -88,7 +88,7 @@ impl Client {
                 remarks.add(format!("request refused: {refusal}"));
             }
         };
-        desk.submit(request, Box::new(answer));
+        broker.submit(request, Box::new(answer));
     }
 }
 

@@ -6,12 +6,12 @@ use kymograph_protos::packet::{EventType, Strings, ThreadTrack, Track};
 use kymograph_protos::rows;
 
 use super::super::context::Context;
-use super::super::edges;
-use super::super::identity::mix;
+use super::super::edges::crossing;
 use super::super::nesting::Begun;
 use super::super::record::Decoded;
+use super::super::window::Side;
 use super::Thread;
-use crate::recording::Side;
+use crate::process::identity::mix;
 
 /// Slices on a track, one inside the other: trace_processor drops those deeper than 512.
 const MAX_DEPTH: usize = 500;
@@ -151,7 +151,7 @@ impl Thread {
                 decoded.leave_flows_open();
             }
             if cx.began_early(&head) {
-                edges::mark(decoded, &cx.origin.words, Side::Opens);
+                crossing::mark(decoded, &cx.origin.words, Side::Opens);
             }
             self.emit(EventType::Begin, begun.time, track, &head, decoded, cx);
         }

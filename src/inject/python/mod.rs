@@ -21,8 +21,8 @@ use std::sync::{Once, OnceLock};
 
 use super::torch;
 use crate::config::{Config, PyTorch};
-use crate::control::LeftOut;
 use crate::guard::guard;
+use crate::page::LeftOut;
 use crate::queue;
 
 /// What runs in the program.

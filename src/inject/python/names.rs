@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 use super::{BUSY, DONE, METH_O, MethodDef, Object, Owned, PYTHON, Python, WATCHING, calls};
 use crate::api::names;
-use crate::control;
 use crate::guard::guard;
+use crate::recorder::names::remember_name;
 
 /// What runs in the program.
 const SOURCE: &str = concat!(include_str!("threads.py"), "\0");
@@ -121,7 +121,7 @@ fn hear(text: &str) {
     }
     // The engine looks a name up when a thread records its first event: one that records
     // nothing does not get into the trace for its name. One that may have to be renamed.
-    let known = control::remember_name(tid, name.as_bytes());
+    let known = remember_name(tid, name.as_bytes());
     if known || what != "starts" {
         names::rename(tid, name.as_bytes());
     }

@@ -1,6 +1,6 @@
 //! Where requests arrive and answers come from.
 //!
-//! Everybody may come to the desk: the background thread with requests that triggers have
+//! Everybody may come to the broker: the background thread with requests that triggers have
 //! brought, the program's threads with `step()` and with recordings of their own. It holds
 //! the [`Machine`] and what that does not know: the requests themselves, and the recording
 //! that is made for one. What the machine wants done is done here if it is quick (an edge
@@ -14,15 +14,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::background::Job;
 use super::held::Pipe;
-use super::names::Names;
 use crate::clock;
 use crate::config::Config;
-use crate::engine::job;
+use crate::engine::control_block::Shared;
+use crate::engine::window::Side;
 use crate::error::Error;
 use crate::flight::Ordered;
-use crate::recording::{self, Shared, Side};
+use crate::process::job;
+use crate::recorder::steps;
+use crate::recording::{self, Job};
 use crate::session::{Action, Done, Machine, Now, Origin, Outcome, Phase, Refusal, Request};
 use crate::session::{Ticket, check_output};
 
@@ -33,7 +34,7 @@ pub type Answer = Box<dyn FnOnce(&Outcome) + Send>;
 const REMEMBERED: usize = 16;
 
 /// See the module.
-pub struct Desk {
+pub struct Broker {
     config: Config,
     /// What was wrong with that, a line each.
     problems: Vec<String>,
@@ -43,10 +44,8 @@ pub struct Desk {
     /// Something changed that somebody may wait for.
     changed: Condvar,
     wake: Pipe,
-    /// Whether `step()` has to come to the desk.
+    /// Whether `step()` has to come to the broker.
     awaits_step: AtomicBool,
-    /// What the program calls its threads, for traces that begin later.
-    pub(crate) names: Names,
 }
 
 #[derive(Default)]
@@ -71,9 +70,9 @@ struct State {
     closed: bool,
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("machine", &self.lock().machine).finish_non_exhaustive()
+        f.debug_struct("Broker").field("machine", &self.lock().machine).finish_non_exhaustive()
     }
 }
 
@@ -142,10 +141,10 @@ fn give(answers: Answers) {
     }
 }
 
-impl Desk {
-    /// A desk of a process that is traced as `config` says unless a request says otherwise.
-    pub(super) fn new(config: Config, problems: Vec<String>) -> std::io::Result<Desk> {
-        Ok(Desk {
+impl Broker {
+    /// A broker of a process that is traced as `config` says unless a request says otherwise.
+    pub(super) fn new(config: Config, problems: Vec<String>) -> std::io::Result<Broker> {
+        Ok(Broker {
             config,
             problems,
             other: None,
@@ -153,21 +152,20 @@ impl Desk {
             changed: Condvar::new(),
             wake: Pipe::new()?,
             awaits_step: AtomicBool::new(false),
-            names: Names::default(),
         })
     }
 
-    /// A desk for another process, which is being recorded from here.
+    /// A broker for another process, which is being recorded from here.
     pub(super) fn of_another(
         config: Config,
         pid: u32,
         rank: Option<i64>,
         recording: Arc<Shared>,
-    ) -> std::io::Result<Desk> {
-        let mut desk = Desk::new(config, Vec::new())?;
-        desk.other = Some(Other { pid, rank, recording });
-        desk.lock_as_it_is().machine.program_is(Some(Phase::CollectTrace));
-        Ok(desk)
+    ) -> std::io::Result<Broker> {
+        let mut broker = Broker::new(config, Vec::new())?;
+        broker.other = Some(Other { pid, rank, recording });
+        broker.lock_as_it_is().machine.program_is(Some(Phase::CollectTrace));
+        Ok(broker)
     }
 
     /// How the process wants to be traced unless a request says otherwise.
@@ -186,7 +184,7 @@ impl Desk {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock_as_it_is();
-        state.machine.count_steps(crate::steps());
+        state.machine.count_steps(steps::count());
         state
     }
 
@@ -413,7 +411,7 @@ impl Desk {
         self.wake();
     }
 
-    /// After [`Desk::close`]: until those who wait have been told.
+    /// After [`Broker::close`]: until those who wait have been told.
     pub(super) fn wait_until_closed(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         let mut state = self.lock();
@@ -442,7 +440,7 @@ impl Desk {
 }
 
 /// For the background thread.
-impl Desk {
+impl Broker {
     /// Lets time pass. Called while it waits and while it records.
     pub(super) fn tick(&self) -> Option<u64> {
         let mut answers = Answers::new();

@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// What a message begins with. Its number is raised with every change of what follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Subject {
+pub(crate) enum Subject {
     Join,
     Keep,
     Dump,
@@ -37,14 +37,14 @@ impl Subject {
 }
 
 /// Keys and values.
-pub(super) type Facts = Vec<(String, String)>;
+pub(crate) type Metadata = Vec<(String, String)>;
 /// The longest message; facts that do not fit are left out.
 const LONGEST: usize = 32 << 10;
 /// Room for one descriptor beside the message.
 const CONTROL: usize = 64;
 
-/// Facts as one message.
-pub(super) fn write(subject: Subject, facts: &[(String, String)]) -> Vec<u8> {
+/// Metadata as one message.
+pub(crate) fn write(subject: Subject, facts: &[(String, String)]) -> Vec<u8> {
     let mut message = subject.greeting().to_vec();
     for (key, value) in facts {
         if message.len() + key.len() + value.len() + 2 <= LONGEST && !value.contains('\0') {
@@ -55,7 +55,7 @@ pub(super) fn write(subject: Subject, facts: &[(String, String)]) -> Vec<u8> {
 }
 
 /// What a message is about, and its facts; `None` if it is not one of ours.
-pub(super) fn read(message: &[u8]) -> Option<(Subject, Facts)> {
+pub(crate) fn read(message: &[u8]) -> Option<(Subject, Metadata)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let is_it = |subject: &Subject| message.starts_with(subject.greeting());
     let subject = Subject::ALL.into_iter().find(is_it)?;
@@ -66,7 +66,7 @@ pub(super) fn read(message: &[u8]) -> Option<(Subject, Facts)> {
 }
 
 /// Sends a message, with a descriptor if there is one. Does not raise SIGPIPE.
-pub(super) fn send(
+pub(crate) fn send(
     socket: BorrowedFd<'_>,
     message: &[u8],
     file: Option<BorrowedFd<'_>>,
@@ -91,7 +91,7 @@ pub(super) fn send(
 }
 
 /// Receives a message, and the descriptor that came with it.
-pub(super) fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+pub(crate) fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let mut message = vec![0; LONGEST];
     let (read, file) = with_header(message.as_mut_ptr(), LONGEST, |header, control| {
         // SAFETY: as in `send`. A descriptor that arrives is new and ours.
@@ -151,8 +151,8 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"here").unwrap();
         let (ours, theirs) = UnixDatagram::pair().unwrap();
-        let letter = write(Subject::Join, &facts);
-        send(ours.as_fd(), &letter, Some(file.as_fd())).unwrap();
+        let message = write(Subject::Join, &facts);
+        send(ours.as_fd(), &message, Some(file.as_fd())).unwrap();
         let (message, received) = receive(theirs.as_fd()).unwrap();
         assert_eq!(read(&message).unwrap(), (Subject::Join, facts.to_vec()));
         send(ours.as_fd(), &write(Subject::Dumped, &facts), None).unwrap();

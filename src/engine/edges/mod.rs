@@ -14,47 +14,21 @@
 //! began on, and threads are drained one after the other: those that have begun early are
 //! written when they end, or with the last of the trace.
 
-use std::collections::{HashMap, HashSet};
+pub(super) mod crossing;
 
 use kymograph_protos::packet::Sequence;
-use kymograph_protos::record::{ArgType, Kind, NANOS, Record, Slot, StrId};
+use kymograph_protos::record::{Kind, NANOS, Record, Slot, StrId};
 
 use super::context::Context;
 use super::nesting::{self, Place};
-use super::origin::Words;
 use super::record::{Decoded, stack_of};
 use super::thread::Thread;
-use crate::recording::Side;
+use super::window::Side;
+use crossing::mark;
 
 /// Slices or ranges that are remembered at most; a program that never ends what it begins
 /// must not cost memory.
 const MOST: usize = 1 << 14;
-
-/// Slices of a thread on the wrong side of an edge.
-#[derive(Debug, Default)]
-pub struct Edges {
-    /// Began before the window opened and have not ended: nesting stack and record.
-    early: Vec<(StrId, Box<[Slot]>)>,
-    /// Began after it closed.
-    late: Vec<StrId>,
-}
-
-/// The same for ranges, by id.
-#[derive(Debug, Default)]
-pub struct RangeEdges {
-    early: HashMap<u64, Box<[Slot]>>,
-    /// Ended early, and their beginning is still in another thread's queue.
-    ended: HashSet<u64>,
-    late: HashSet<u64>,
-}
-
-impl Edges {
-    /// Whether slices wait for the window to open.
-    #[inline]
-    pub fn wait(&self) -> bool {
-        !self.early.is_empty()
-    }
-}
 
 fn is_event(kind: Kind) -> bool {
     !matches!(
@@ -266,13 +240,4 @@ impl Thread {
             self.begin(stack, place, &head, &decoded, &slots, cx);
         }
     }
-}
-
-/// Says of a slice which edge it crosses.
-pub fn mark(decoded: &mut Decoded, words: &Words, edge: Side) {
-    let value = match edge {
-        Side::Opens => words.start,
-        Side::Closes => words.end,
-    };
-    decoded.add(words.straddles, ArgType::Str, value.0.into());
 }

@@ -4,16 +4,24 @@
 //! It is plain memory of `kymo`. No recorded process maps it, so that none can damage it, or
 //! be harmed by another one that does.
 
+mod gpus;
+mod notes;
+mod observed;
+mod processes;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::notes::Notes;
-use super::processes::Processes;
-use crate::clock;
 use kymograph_protos::packet::Snapshot;
+
+use crate::clock;
+use notes::Notes;
+pub use observed::{LeftOut, MAX_PATTERNS, Patterns};
+pub use processes::Process;
+use processes::Processes;
 
 /// What the recording as a whole is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,12 +69,12 @@ pub struct Page {
     sequence: AtomicU32,
     files: AtomicU32,
     asked: AtomicU64,
-    pub(super) patterns: [AtomicU64; 2],
-    pub(super) observed: AtomicU64,
-    pub(super) processes: Mutex<Processes>,
-    pub(super) notes: Mutex<Notes>,
+    patterns: [AtomicU64; 2],
+    observed: AtomicU64,
+    processes: Mutex<Processes>,
+    notes: Mutex<Notes>,
     /// Identities of devices, by their numbers in the recording.
-    pub(super) gpus: Mutex<Vec<u64>>,
+    gpus: Mutex<Vec<u64>>,
     /// Held by who appends to the file.
     appending: Mutex<()>,
     numbered: Mutex<BTreeMap<u32, Arc<Page>>>,

@@ -1,51 +1,19 @@
-//! Recordings that somebody else asked for, and what comes before a program's own.
+//! Recordings that somebody else asked for.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Changing, PATIENCE, Recording, Shared, Summary, Window, choose_clock, set_up};
-use crate::clock::Anchor;
+use super::{Changing, run_engine, set_up};
+use crate::clock::{self, Anchor};
 use crate::config::{Config, ForkPolicy};
-use crate::control;
+use crate::engine::control_block::Shared;
+use crate::engine::stats::Summary;
+use crate::engine::window::Window;
 use crate::error::Error;
+use crate::hooks::ON_REQUESTED;
 use crate::session::Request;
 use crate::sink::{self, Sink};
 use crate::sources;
-
-/// The program is about to record: what others asked for has ended.
-pub(super) struct Program {
-    began: bool,
-}
-
-impl Program {
-    pub fn begin() -> Result<Program, Error> {
-        let mut program = Program { began: false };
-        if let Some(desk) = control::desk() {
-            if desk.status().program.is_some() || !desk.preempt(PATIENCE) {
-                return Err(Error::AlreadyRecording);
-            }
-            program.began = true;
-        }
-        Ok(program)
-    }
-
-    /// It records, or could not.
-    pub fn records(mut self, started: Result<Recording, Error>) -> Result<Recording, Error> {
-        if let (true, Ok(_), Some(desk)) = (self.began, &started, control::desk()) {
-            self.began = false;
-            desk.program_records();
-        }
-        started
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        if let (true, Some(desk)) = (self.began, control::desk()) {
-            desk.program_is(None);
-        }
-    }
-}
 
 /// A recording whose sources are on and whose window has not opened.
 pub(crate) struct Prepared {
@@ -57,7 +25,7 @@ pub(crate) struct Prepared {
 /// Prepares the recording that `request` asks for, to be written to `path`.
 ///
 /// # Errors
-/// As [`Recording::start`].
+/// As [`super::launch`].
 pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error> {
     let _changing = Changing::begin()?;
     // A child that is forked meanwhile has not been asked. And whoever asks may be wrong
@@ -75,7 +43,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         ..request.config.clone()
     };
     let sink = sink::open_file(&config, path)?;
-    let first = choose_clock(&config);
+    let first = clock::choose(config.clock);
     let shared = set_up(config, Some(path), Window::closed())?;
     let facts = [
         ("trace_id", &request.trace_id),
@@ -87,8 +55,7 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
         shared.state(key, value);
     }
     sources::start(&shared.config);
-    #[cfg(feature = "inject")]
-    crate::inject::state_facts();
+    ON_REQUESTED.call();
     Ok(Prepared { shared, sink, first })
 }
 
@@ -101,7 +68,7 @@ impl Prepared {
     /// window may open. Returns also when it opened and closed, in nanoseconds.
     pub fn run(self, ready: impl FnOnce(), attend: &mut dyn FnMut()) -> (Summary, (u64, u64)) {
         ready();
-        super::run(&self.shared, self.sink, self.first, attend);
+        run_engine(&self.shared, self.sink, self.first, attend);
         (self.shared.total(), self.shared.window_nanos())
     }
 }

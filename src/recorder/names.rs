@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kymograph_protos::record::{Kind, Record};
 
+use super::armed::armed;
 #[cfg(feature = "inject")]
 use crate::intern::INTERNER;
 
@@ -34,7 +35,7 @@ struct Thread {
     started: Option<u64>,
 }
 
-/// Names of threads that were given before there was a desk, in the process with this pid:
+/// Names of threads that were given before the process could be asked for traces, in the process with this pid:
 /// a child begins with none, as another thread may have held the lock when it was forked.
 /// Never freed.
 static EARLY: AtomicPtr<(u32, Names)> = AtomicPtr::new(ptr::null_mut());
@@ -61,7 +62,7 @@ pub(crate) fn remember_name(tid: u32, name: &[u8]) -> bool {
 
 /// What a thread was called by the program, if by anything.
 pub(crate) fn name_of(tid: u32) -> Option<Vec<u8>> {
-    let told = super::desk().and_then(|desk| desk.names.thread(tid));
+    let told = armed().and_then(|armed| armed.names.thread(tid));
     told.or_else(|| early()?.thread(tid))
 }
 

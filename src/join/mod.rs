@@ -1,5 +1,9 @@
 //! In the recorded process: makes an arena and sends it to `kymo`.
 
+pub(crate) mod dump;
+pub(crate) mod message;
+pub(crate) mod rendezvous;
+
 use std::ffi::OsStr;
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
@@ -9,22 +13,21 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::letter::{self, Subject};
+use crate::clock;
 use crate::config::Config;
-#[cfg(feature = "inject")]
-use crate::control;
-use crate::engine::{Origin, identity};
+use crate::engine::origin::Origin;
 use crate::flight::Dump;
 use crate::intern::INTERNER;
+use crate::process::identity;
 use crate::queue::{self, Arena};
-use crate::recording;
+use message::Subject;
 
 /// Where `kymo` listens, in its place.
-pub(super) const SOCKET: &str = "collect";
+pub(crate) const SOCKET: &str = "collect";
 /// The fact that tells programs from each other that a process becomes one after the other.
-pub(super) const IMAGE: &str = "image";
+pub(crate) const IMAGE: &str = "image";
 /// The fact that names the output of a recording that a process writes itself.
-pub(super) const OUTPUT: &str = "output";
+pub(crate) const OUTPUT: &str = "output";
 /// How long a `kymo` that has too many messages before it is waited for, in milliseconds.
 const PATIENCE_MILLIS: libc::suseconds_t = 500;
 
@@ -49,7 +52,7 @@ pub(crate) fn tell_left_out(config: &Config) {
     if let (Some(io::ErrorKind::PermissionDenied), Some(control)) =
         (joined(config), &config.control)
     {
-        control::tell_left_out(control);
+        rendezvous::tell_left_out(control);
     }
 }
 
@@ -58,7 +61,7 @@ fn try_join(config: &Config) -> io::Result<()> {
     let socket = connect(folder)?;
     let (arena, file) = Arena::create(config.buffer as usize)?;
     let arena: &Arena = Box::leak(Box::new(arena));
-    recording::choose_clock(config);
+    clock::choose(config.clock);
     if !queue::share(arena) {
         return Err(io::ErrorKind::ResourceBusy.into());
     }
@@ -67,11 +70,10 @@ fn try_join(config: &Config) -> io::Result<()> {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     queue::watch_threads();
-    crate::lifecycle::watch_process();
-    let mut facts = Origin::of_this_process(config).to_facts();
+    let mut facts = Origin::of_this_process(config).to_metadata();
     facts.push((IMAGE.to_owned(), image().to_string()));
-    let letter = letter::write(Subject::Join, &facts);
-    letter::send(socket.as_fd(), &letter, Some(file.as_fd())).inspect_err(|_| arena.close())
+    let message = message::write(Subject::Join, &facts);
+    message::send(socket.as_fd(), &message, Some(file.as_fd())).inspect_err(|_| arena.close())
 }
 
 /// A number that the process has until it becomes another program: of the random bytes that the
@@ -92,7 +94,7 @@ fn image() -> u64 {
 ///
 /// # Errors
 /// `kymo` cannot be reached, does not answer within `patience`, or could not do it.
-pub(crate) fn dump(
+pub(crate) fn request_dump(
     config: &Config,
     path: Option<&Path>,
     why: &str,
@@ -106,10 +108,10 @@ pub(crate) fn dump(
         let path = std::path::absolute(path)?.into_os_string().into_string();
         facts.push(("path".to_owned(), path.map_err(|_| io::ErrorKind::InvalidFilename)?));
     }
-    letter::send(socket.as_fd(), &letter::write(Subject::Dump, &facts), None)?;
-    let (answer, _) = letter::receive(socket.as_fd())?;
-    let (_, facts) = letter::read(&answer).ok_or(io::ErrorKind::ConnectionReset)?;
-    super::dump::read(&facts)
+    message::send(socket.as_fd(), &message::write(Subject::Dump, &facts), None)?;
+    let (answer, _) = message::receive(socket.as_fd())?;
+    let (_, facts) = message::read(&answer).ok_or(io::ErrorKind::ConnectionReset)?;
+    dump::read(&facts)
 }
 
 /// Has the `kymo` whose place is `folder` write what is recorded into `output` if this process is
@@ -124,10 +126,10 @@ pub(crate) fn ask_to_keep(
     let output = std::path::absolute(output)?.into_os_string().into_string();
     let output = output.map_err(|_| io::ErrorKind::InvalidFilename)?;
     let facts = [(OUTPUT.to_owned(), output), (IMAGE.to_owned(), image().to_string())];
-    let facts: Vec<_> = facts.into_iter().chain(origin.to_facts()).collect();
-    letter::send(
+    let facts: Vec<_> = facts.into_iter().chain(origin.to_metadata()).collect();
+    message::send(
         socket.as_fd(),
-        &letter::write(Subject::Keep, &facts),
+        &message::write(Subject::Keep, &facts),
         file.as_ref().map(AsFd::as_fd),
     )
 }
@@ -141,8 +143,13 @@ pub(crate) fn is_gone(config: &Config) -> bool {
     why.is_some_and(|why| gone.contains(&why.kind()))
 }
 
+/// What a process says of itself, for whoever encodes what it records.
+pub(crate) fn introduction(origin: &Origin) -> Vec<u8> {
+    message::write(Subject::Join, &origin.to_metadata())
+}
+
 /// No read takes longer than this.
-pub(super) fn wait_for_answers(socket: &OwnedFd, time: Duration) {
+pub(crate) fn wait_for_answers(socket: &OwnedFd, time: Duration) {
     let time = libc::timeval {
         tv_sec: time.as_secs() as libc::time_t,
         tv_usec: (time.subsec_micros() as libc::suseconds_t).max(1),
@@ -178,7 +185,7 @@ fn connect(folder: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The address of the socket in `folder`.
-pub(super) fn address(folder: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+pub(crate) fn address(folder: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     // SAFETY: a plain struct, for which zeros are "nothing".
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;

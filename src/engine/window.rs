@@ -16,8 +16,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::kept;
+use super::control_block::lock;
 use crate::clock::{self, Converter};
+use crate::queue;
 
 /// An edge that is not known yet, and later than everything.
 const NEVER: u64 = u64::MAX;
@@ -146,20 +147,20 @@ impl Window {
     /// From now on what devices do is left out.
     pub fn pause(&self) {
         let now = clock::system(libc::CLOCK_BOOTTIME);
-        super::ground::lock(&self.pauses).push((now, NEVER));
+        lock(&self.pauses).push((now, NEVER));
         self.paused.store(true, Ordering::Release);
     }
 
     /// And from now on not any more.
     pub fn resume(&self) {
-        if let Some(pause) = super::ground::lock(&self.pauses).last_mut() {
+        if let Some(pause) = lock(&self.pauses).last_mut() {
             pause.1 = clock::system(libc::CLOCK_BOOTTIME);
         }
     }
 
     /// Whether what began at this time, in nanoseconds, began in a pause.
     pub fn is_paused_at(&self, time: u64) -> bool {
-        let pauses = super::ground::lock(&self.pauses);
+        let pauses = lock(&self.pauses);
         let after = pauses.partition_point(|(from, _)| *from <= time);
         after > 0 && time < pauses[after - 1].1
     }
@@ -167,13 +168,13 @@ impl Window {
     /// The engine's thread: it opens at this time of `CLOCK_BOOTTIME`, past or future.
     pub fn open_at(&self, nanos: u64) {
         self.opens.nanos.store(nanos, Ordering::Release);
-        kept::say_edge(Side::Opens, NEVER, nanos);
+        say_edge(Side::Opens, NEVER, nanos);
     }
 
     /// The engine's thread: it closes at this time.
     pub fn close_at(&self, nanos: u64) {
         self.closes.nanos.store(nanos, Ordering::Release);
-        kept::say_edge(Side::Closes, NEVER, nanos);
+        say_edge(Side::Closes, NEVER, nanos);
     }
 
     /// Any thread: opens or closes it now if `decide`, which is called with the time, says
@@ -191,7 +192,7 @@ impl Window {
                 // Fails if the other side has said a time meanwhile.
                 change(edge, UNDECIDED, if side == Some(this) { now } else { NEVER });
                 if side == Some(this) {
-                    kept::say_edge(this, now, NEVER);
+                    say_edge(this, now, NEVER);
                 }
             }
         }
@@ -213,4 +214,11 @@ impl Window {
 pub(crate) enum Side {
     Opens,
     Closes,
+}
+
+/// Says to whoever may have to recover what is recorded when that opens or closes.
+pub(crate) fn say_edge(side: Side, ticks: u64, nanos: u64) {
+    if let Some(arena) = queue::arena().filter(|_| queue::is_own()) {
+        arena.say_edge(side as usize, ticks, nanos);
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use super::{Recording, Summary};
+use super::recording::Recording;
+use super::step::{begin_step, end_step, step};
 use crate::config::Config;
+use crate::engine::stats::Summary;
 use crate::error::Error;
 use crate::session::{Schedule, ScheduleAction};
 
@@ -91,7 +93,7 @@ impl Session {
             metadata: Vec::new(),
         };
         session.enter()?;
-        crate::api::begin_step();
+        begin_step();
         Ok(session)
     }
 
@@ -100,13 +102,13 @@ impl Session {
     /// # Errors
     /// A recording that is due cannot be started; the schedule goes on.
     pub fn step(&mut self) -> Result<(), Error> {
-        crate::api::end_step();
+        end_step();
         if self.schedule.action(self.step) == ScheduleAction::RecordAndSave {
             self.save();
         }
         self.step += 1;
         let entered = self.enter();
-        crate::step();
+        step();
         entered
     }
 

@@ -1,5 +1,10 @@
 //! The pipeline as backends see it: see [`Recorder`].
 
+pub(crate) mod armed;
+pub(crate) mod category;
+pub(crate) mod names;
+pub(crate) mod steps;
+
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 
 use kymograph_protos::Recorder;
@@ -8,9 +13,13 @@ use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
 
 use crate::clock;
 use crate::guard::uncancelled;
+use crate::hooks::DECIDE;
 use crate::intern::INTERNER;
 use crate::queue::{self, Arena, POOL, with_producer};
-use crate::{control, recording};
+use armed::armed;
+
+/// Whether events are compiled in (feature `off` takes them out).
+pub const COMPILED_IN: bool = !cfg!(feature = "off");
 
 /// The pipeline of this process.
 pub static PIPELINE: Pipeline = Pipeline;
@@ -115,7 +124,7 @@ impl Recorder for Pipeline {
 
     fn may_be_enabled(&self, category: StrId) -> bool {
         let name = INTERNER.text(category).bytes;
-        let later = || control::desk().is_some_and(|d| d.config().categories.matches(name));
+        let later = || armed().is_some_and(|armed| armed.categories.matches(name));
         self.enabled(category) || later()
     }
 
@@ -123,18 +132,18 @@ impl Recorder for Pipeline {
         POOL.lose(events);
     }
 
-    fn crowded(&self) -> bool {
+    fn backlogged(&self) -> bool {
         // Nobody makes room any more where nobody reads.
-        POOL.is_crowded() && !queue::arena().is_some_and(Arena::is_closing)
+        POOL.is_backlogged() && !queue::arena().is_some_and(Arena::is_closing)
     }
 }
 
 /// For traces that begin later.
 #[cold]
 fn remember(head: &Record, name: &[u8]) {
-    if let Some(desk) = control::desk() {
+    if let Some(armed) = armed() {
         let name = if name.is_empty() { INTERNER.text(head.site).bytes } else { name };
-        uncancelled(|| desk.names.say(head, name));
+        uncancelled(|| armed.names.say(head, name));
     }
 }
 
@@ -144,14 +153,16 @@ fn ends_in_bytes(extras: &[Extra]) -> bool {
 
 #[cold]
 fn ask(category: StrId) -> bool {
-    let Some(wanted) = recording::wants(INTERNER.text(category).bytes) else {
+    let name = INTERNER.text(category).bytes;
+    let decide = || DECIDE.get().and_then(|decide| decide(name));
+    let Some(wanted) = decide() else {
         // Nothing is recorded at the moment; do not remember that.
         return false;
     };
     let known = &KNOWN[category.0 as usize & 0xffff];
     known.store(if wanted { ON } else { OFF }, Ordering::Relaxed);
     fence(Ordering::SeqCst);
-    if recording::wants(INTERNER.text(category).bytes) != Some(wanted) {
+    if decide() != Some(wanted) {
         // A recording has started: this may have been forgotten before it was known.
         known.store(0, Ordering::Relaxed);
     }

@@ -5,13 +5,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::host::Host;
+use super::stats::{Stats, Summary, ThreadStats};
 use super::window::Window;
-use super::{Stats, Summary, ThreadStats};
 use crate::clock;
 use crate::config::Config;
-use crate::control::LeftOut;
 use crate::error::Error;
 use crate::flight::{Order, Ordered};
+use crate::page::LeftOut;
 use crate::queue;
 
 /// How long the inbox may be held by others: not at all, unless a signal handler asks that
@@ -27,16 +27,16 @@ pub(crate) struct Shared {
     /// The process that is recorded, which may be another one.
     pid: AtomicU32,
     pub(crate) host: Box<dyn Host>,
-    pub(super) ending: AtomicBool,
-    pub(super) paused: AtomicBool,
+    pub(crate) ending: AtomicBool,
+    pub(crate) paused: AtomicBool,
     /// What belongs to the trace.
     pub(crate) window: Window,
-    pub(super) inbox: Mutex<Inbox>,
+    pub(crate) inbox: Mutex<Inbox>,
     /// Wakes the engine.
-    pub(super) wake: Condvar,
+    pub(crate) wake: Condvar,
     /// Wakes those who wait for the engine.
-    pub(super) answer: Condvar,
-    pub(super) stats: Mutex<Stats>,
+    pub(crate) answer: Condvar,
+    pub(crate) stats: Mutex<Stats>,
     tickets: AtomicU64,
     facts: Mutex<Vec<(String, String)>>,
     edges: Mutex<(u64, u64)>,
@@ -45,8 +45,8 @@ pub(crate) struct Shared {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
-    pub(super) stop: bool,
+pub(crate) struct Inbox {
+    pub(crate) stop: bool,
     /// As `stop`, and the engine stops the sources.
     close: bool,
     /// The newest flush that was asked for, and the newest that was done.
@@ -56,7 +56,7 @@ pub(super) struct Inbox {
     orders: Vec<Order>,
     /// When those were asked for that are not yet among them.
     asked: Vec<u64>,
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// What the engine is asked to do.
@@ -104,17 +104,17 @@ impl Shared {
     }
 
     /// The process that is recorded.
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid.load(Ordering::Relaxed)
     }
 
     /// Whether that is this process, and not one that it was forked from.
-    pub(super) fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         self.pid() == std::process::id()
     }
 
     /// In a forked child that goes on with its parent's recording.
-    pub(super) fn now_of_this_process(&self) {
+    pub(crate) fn now_of_this_process(&self) {
         self.pid.store(std::process::id(), Ordering::Relaxed);
     }
 
@@ -125,7 +125,7 @@ impl Shared {
 
     /// Waits until the engine has ended: for `patience`, and then for as long as it still does
     /// something in that time, ten times as long at most. Returns whether it has.
-    pub(super) fn wait_for_end(
+    pub(crate) fn wait_for_end(
         &self,
         mut inbox: MutexGuard<'_, Inbox>,
         patience: Duration,
@@ -170,7 +170,7 @@ impl Shared {
 
     /// Somebody wants a dump: from this moment on what it is to hold stays. Followed by
     /// [`Shared::order`].
-    pub(super) fn ask(&self, deadline: Instant) -> Result<u64, Error> {
+    pub(crate) fn ask(&self, deadline: Instant) -> Result<u64, Error> {
         match lock_until(&self.inbox, deadline) {
             Some(mut inbox) if !inbox.ended && self.config.flight.is_some() => {
                 let asked = clock::system(libc::CLOCK_BOOTTIME);
@@ -182,7 +182,7 @@ impl Shared {
     }
 
     /// Orders the dump. Returns where the answer will come from.
-    pub(super) fn order(&self, mut order: Order) -> Result<Ordered, Error> {
+    pub(crate) fn order(&self, mut order: Order) -> Result<Ordered, Error> {
         let (answer, answered) = std::sync::mpsc::channel();
         order.answer = Some(answer);
         let deadline = Instant::now() + LOCKED;
@@ -212,7 +212,7 @@ impl Shared {
     }
 
     /// Records nothing for a while, or goes on.
-    pub(super) fn set_paused(&self, paused: bool) {
+    pub(crate) fn set_paused(&self, paused: bool) {
         if self.ending.load(Ordering::Acquire)
             || self.paused.swap(paused, Ordering::AcqRel) == paused
         {
@@ -228,7 +228,7 @@ impl Shared {
     }
 
     /// Whether the options want a category. `kymo record` hears which of their names there are.
-    pub(super) fn wants(&self, category: &[u8]) -> bool {
+    pub(crate) fn wants(&self, category: &[u8]) -> bool {
         let wanted = self.config.categories.matches(category);
         if let Some(arena) = queue::arena() {
             match wanted {
@@ -237,6 +237,12 @@ impl Shared {
             }
         }
         wanted
+    }
+
+    /// Whether a category is recorded now; `None` if nothing is any more.
+    pub(crate) fn wants_now(&self, category: &[u8]) -> Option<bool> {
+        let wanted = || !self.paused.load(Ordering::Acquire) && self.wants(category);
+        (!self.ending.load(Ordering::Acquire)).then(wanted)
     }
 
     /// Nothing is recorded from now on.
@@ -292,13 +298,13 @@ impl Shared {
     }
 
     /// The engine panicked: it is over, with what was counted last.
-    pub(super) fn broke(&self) {
+    pub(crate) fn broke(&self) {
         let mut total = lock(&self.stats).total.clone();
         total.failure = Some("the writer panicked".to_owned());
         self.ended(total, (0, 0));
     }
 
-    pub(super) fn flush(&self, patience: Duration) -> bool {
+    pub(crate) fn flush(&self, patience: Duration) -> bool {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
         let deadline = Instant::now() + patience;
         let Some(mut inbox) = lock_until(&self.inbox, deadline) else {
@@ -318,13 +324,13 @@ impl Shared {
 }
 
 /// A panic while it was held leaves a mutex usable: its data are plain values.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// As [`lock`], but gives up: `_exit` may be called in a signal handler that interrupted
 /// the holder of the lock.
-pub(super) fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
+pub(crate) fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
     loop {
         match mutex.try_lock() {
             Ok(guard) => return Some(guard),
@@ -335,7 +341,7 @@ pub(super) fn lock_until<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<Mutex
     }
 }
 
-pub(super) fn wait<'a, T>(
+pub(crate) fn wait<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
     time: Duration,

@@ -35,7 +35,7 @@ impl LeftOut {
 }
 
 /// Patterns of an option that are told apart.
-pub const MOST_PATTERNS: usize = 64;
+pub const MAX_PATTERNS: usize = 64;
 
 impl Page {
     /// Something is called as these patterns of an option say: bit n is the n-th.

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Processes {
+pub struct Processes {
     /// By their pids: how many of their engines run.
     running: HashMap<u32, u32>,
     serial: u32,

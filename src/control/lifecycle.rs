@@ -11,31 +11,33 @@
 
 use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use crate::clock::Anchor;
+use super::presence;
 use crate::config::Config;
+use crate::engine::window::Window;
+use crate::error::Error;
 use crate::guard::{guard, slow_guard, uninterrupted};
+use crate::hooks::{DECIDE, ON_CLOSED, ON_FIRST_EVENT, START_IF_DUE, START_INJECTED};
 use crate::intern::INTERNER;
-use crate::{category, control, queue, recorder, recording};
+use crate::recorder::{self, COMPILED_IN, armed, category};
+use crate::recording::{self, active, inherited};
+use crate::{join, queue, sink};
 
 /// How long the end of the process may be delayed by a sink that does not answer; by one that
 /// does, ten times as long.
 pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// In a forked child that has recorded nothing yet: how its parent was recorded.
-static INHERITED: AtomicPtr<Config> = AtomicPtr::new(ptr::null_mut());
 /// In a forked child that has recorded nothing yet: how its parent could be asked for
 /// traces.
 static ARMED: AtomicPtr<Config> = AtomicPtr::new(ptr::null_mut());
-/// When it was forked, on both clocks.
-static FORKED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Arms the handlers, once.
 pub(crate) fn watch_process() {
     static ARMED: Once = Once::new();
     ARMED.call_once(|| {
+        register_hooks();
         // SAFETY: the handlers are functions of the right type that never unwind. The
         // library is never unloaded (it is linked with `-z nodelete`).
         unsafe {
@@ -45,8 +47,25 @@ pub(crate) fn watch_process() {
     });
 }
 
+/// Registers what lower floors ask of this one.
+pub(crate) fn register_hooks() {
+    ON_FIRST_EVENT.register(on_first_event);
+    START_IF_DUE.register(start_if_due);
+    DECIDE.register(decide);
+    ON_CLOSED.register(recording::joined::closed);
+}
+
+/// Joins the recording that `config` names, once: see [`join::join`].
+pub(crate) fn join(config: &Config) -> bool {
+    let joined = join::join(config);
+    if joined {
+        watch_process();
+    }
+    joined
+}
+
 extern "C" fn at_exit() {
-    slow_guard((), || control::process_ends(EXIT_PATIENCE));
+    slow_guard((), || presence::process_ends(EXIT_PATIENCE));
 }
 
 /// In the child of a fork, on its only thread. Takes no lock and allocates nothing: other
@@ -58,21 +77,16 @@ extern "C" fn in_child() {
         if recording::joined::in_child() {
             return;
         }
-        let armed = control::leave_to_parent();
-        match recording::leave_to_parent() {
-            Some(config) => {
-                let now = Anchor::now();
-                FORKED[0].store(now.ticks, Ordering::Relaxed);
-                FORKED[1].store(now.nanos, Ordering::Relaxed);
-                INHERITED.store(ptr::from_ref(config).cast_mut(), Ordering::Release);
-            }
-            None if INHERITED.load(Ordering::Acquire).is_null() => stay_silent(),
+        let armed = presence::detach_from_parent();
+        match recording::detach_from_parent() {
+            Some(config) => inherited::inherit(config),
+            None if inherited::inherited().is_none() => stay_silent(),
             // Forked again before it recorded anything.
             None => {}
         }
         if let Some(config) = armed {
             ARMED.store(ptr::from_ref(config).cast_mut(), Ordering::Release);
-            if INHERITED.load(Ordering::Acquire).is_null() {
+            if inherited::inherited().is_none() {
                 // So that its first event comes here.
                 category::forget();
                 recorder::forget_categories();
@@ -81,53 +95,74 @@ extern "C" fn in_child() {
     });
 }
 
-/// In a forked child that has recorded nothing yet: whether it will record a category.
-/// `None` elsewhere.
-pub(crate) fn will_want(category: &[u8]) -> Option<bool> {
-    let config = INHERITED.load(Ordering::Acquire);
-    // SAFETY: a config that the child inherited is never freed in it.
-    let config = unsafe { config.as_ref() }?;
-    Some(config.categories.matches(category))
+/// Starts the recording that is due when a program is about to record something, if none runs: of
+/// a forked child, and of a program under `kymo record`. Returns whether a recording runs now.
+pub(crate) fn start_if_due() -> bool {
+    if !recording::is_running() {
+        on_first_event();
+        start_injected();
+    }
+    COMPILED_IN && recording::is_running()
+}
+
+fn start_injected() -> bool {
+    START_INJECTED.get().is_some_and(|start| start())
+}
+
+/// Whether the running recording wants a category, or the one that will start with the first
+/// event of a forked child; `None` without one. Starts the recording of a program under `kymo
+/// record`.
+fn decide(category: &[u8]) -> Option<bool> {
+    let running = active::active().or_else(|| start_injected().then(active::active).flatten());
+    let Some(running) = running else {
+        arm_if_inherited();
+        let inherited = inherited::inherited();
+        let wanted = inherited.map(|config| config.categories.matches(category));
+        // It may be recorded later; that is said to everybody when it begins.
+        return wanted.or_else(|| armed::armed().map(|_| false));
+    };
+    running.wants_now(category)
 }
 
 /// A thread of a forked child may want to record: the child can be asked for traces if its
 /// parent could.
-pub(crate) fn arm_if_inherited() {
+fn arm_if_inherited() {
     if ARMED.load(Ordering::Relaxed).is_null() {
         return;
     }
     let config = ARMED.swap(ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null, or a config that the child inherited, which is never freed in it.
     if let Some(config) = unsafe { config.as_ref() } {
-        let _ = uninterrupted(|| control::arm(config.clone()));
+        let _ = uninterrupted(|| presence::arm(config.clone()));
     }
 }
 
 /// A thread of a forked child is about to record: starts the child's own recording if it
 /// has none yet.
-pub(crate) fn before_first_event() {
+fn on_first_event() {
     arm_if_inherited();
-    if INHERITED.load(Ordering::Relaxed).is_null() {
-        return;
-    }
-    let config = INHERITED.swap(ptr::null_mut(), Ordering::AcqRel);
-    if config.is_null() {
-        return;
-    }
-    let forked = Anchor {
-        ticks: FORKED[0].load(Ordering::Relaxed),
-        nanos: FORKED[1].load(Ordering::Relaxed),
+    let Some((config, forked)) = inherited::take_inherited() else { return };
+    let started = || {
+        let changing = recording::Changing::begin()?;
+        let path = config.output_path(std::process::id(), true);
+        let sink = sink::open_file(config, &path)?;
+        let config = config.clone();
+        let shared = recording::launch(
+            &changing,
+            config,
+            sink,
+            Some(&path),
+            forked,
+            Window::all(),
+            presence::run,
+        )?;
+        // Nobody holds it: it ends with the process.
+        recording::keep(shared);
+        Ok::<(), Error>(())
     };
-    // SAFETY: a config that the child inherited is never freed in it.
-    let config = unsafe { &*config };
-    if uninterrupted(|| recording::start_in_child(config, forked)).is_err() {
+    if uninterrupted(started).is_err() {
         stay_silent();
     }
-}
-
-/// A forked child has a recording: the one it inherited is not to be started any more.
-pub(crate) fn forget_inherited() {
-    INHERITED.store(ptr::null_mut(), Ordering::Release);
 }
 
 /// Nothing is recorded in this process any more.

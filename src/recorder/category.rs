@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use kymograph_protos::packet::Strings;
 use kymograph_protos::{Recorder, StrId};
 
-use crate::__private::COMPILED_IN;
+use super::{COMPILED_IN, PIPELINE};
+use crate::hooks::{DECIDE, START_IF_DUE};
 use crate::intern::INTERNER;
-use crate::recorder::{self, PIPELINE};
-use crate::recording;
 
 /// The category of everything that names no other.
 pub static APP: Category = Category::new("app");
@@ -110,7 +109,9 @@ impl Category {
         }
         // A recording that starts or ends meanwhile finds it in the list and knows better.
         let on = match self.id() {
-            StrId::NONE => recording::wants(self.name.as_bytes()).unwrap_or(false),
+            StrId::NONE => {
+                DECIDE.get().and_then(|decide| decide(self.name.as_bytes())).unwrap_or(false)
+            }
             id => PIPELINE.enabled(id),
         };
         let _ =
@@ -121,10 +122,10 @@ impl Category {
 
 /// Switches everything on or off that has the name `id`.
 pub(crate) fn set_enabled(id: StrId, on: bool) {
-    if id.is_none() || !recording::is_wanted() {
+    if id.is_none() || !START_IF_DUE.get().is_some_and(|start| start()) {
         return;
     }
-    recorder::set_enabled(id, on);
+    super::set_enabled(id, on);
     let name = INTERNER.text(id).bytes;
     each(|category| {
         if category.name.as_bytes() == name {

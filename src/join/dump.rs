@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use super::letter::Facts;
+use super::message::Metadata;
 use crate::error::Error;
 use crate::flight::Dump;
 
 /// The answer to who has asked for a dump.
-pub(super) fn write(result: Result<Dump, Error>) -> Facts {
+pub(crate) fn write(result: Result<Dump, Error>) -> Metadata {
     let fact = |key: &str, value: String| (key.to_owned(), value);
     match result {
         Err(error) => vec![fact("error", error.to_string())],
@@ -26,7 +26,7 @@ pub(super) fn write(result: Result<Dump, Error>) -> Facts {
 }
 
 /// The same, read again.
-pub(super) fn read(facts: &Facts) -> io::Result<Dump> {
+pub(crate) fn read(facts: &Metadata) -> io::Result<Dump> {
     let text = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
     let number = |key: &str| text(key).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     if let Some(error) = text("error") {
