@@ -17,7 +17,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Write as _;
 
 use super::sys::{CallbackRecord, Sdk};
-use crate::vendor::sample;
+use crate::device::sample;
 
 /// An argument: offset in the payload (0: there is none) and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

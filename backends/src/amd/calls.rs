@@ -18,8 +18,8 @@ use super::launches::{self, Asked};
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
 use super::{stream_ids, stream_names, streams};
 use crate::annotate::guarded;
-use crate::vendor::args::Args;
-use crate::vendor::sample;
+use crate::device::args::Args;
+use crate::device::sample;
 
 /// A function.
 #[derive(Debug)]
@@ -378,7 +378,7 @@ pub(crate) fn blocks(grid: [u32; 3], block: [u32; 3]) -> [u32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::notes::Busy;
+    use crate::device::notes::Busy;
 
     #[test]
     fn functions_have_names_though_another_thread_adds_some_too() {

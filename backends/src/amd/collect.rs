@@ -19,11 +19,11 @@ use super::library;
 use super::runtime;
 use super::sys::{Entry, Id, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
+use crate::device::remark;
+use crate::device::sample;
+use crate::device::thread::wait;
+use crate::device::worker::{self, Words, Worker};
 use crate::source::{Settings, Source};
-use crate::vendor::remark;
-use crate::vendor::sample;
-use crate::vendor::thread::wait;
-use crate::vendor::worker::{self, Words, Worker};
 
 /// The source.
 pub static AMD: Amd = Amd(());

@@ -31,7 +31,7 @@ use super::sys::{
     PHASE_ENTER, POLICY_LOSSLESS, SUCCESS, Sdk, Status, client_name_at, describe,
 };
 use crate::annotate::{guarded, roctx};
-use crate::vendor::remark;
+use crate::device::remark;
 
 /// Bytes of a buffer; the library makes two.
 const BUFFER_BYTES: usize = 4 << 20;

@@ -17,12 +17,12 @@ use super::launches::{self, Asked};
 use super::layout::{self, Form, Times, WORK};
 use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader, Sdk};
-use crate::vendor::args::Args;
-use crate::vendor::clock::boottime;
-use crate::vendor::present::{Doubt, Present};
-use crate::vendor::ranges::{Ids, Ranges};
-use crate::vendor::raw::Raw;
-use crate::vendor::sample;
+use crate::device::args::Args;
+use crate::device::clock::boottime;
+use crate::device::present::{Doubt, Present};
+use crate::device::ranges::{Ids, Ranges};
+use crate::device::raw::Raw;
+use crate::device::sample;
 
 /// Bytes of a record that are looked at, at most: more than any kind has that is read.
 const LARGEST: usize = 1024;

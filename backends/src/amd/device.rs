@@ -7,8 +7,8 @@ use kymograph_protos::device::Vendor;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{SUCCESS, Sdk, Status, agent};
-use crate::vendor::raw::Raw;
-use crate::vendor::sample;
+use crate::device::raw::Raw;
+use crate::device::sample;
 
 /// Agents at most.
 const MOST: usize = 1024;
@@ -236,7 +236,7 @@ mod tests {
     fn agent(size: u64, kind: u32, number: u32, visible: u32) -> Agent {
         let fields = [(0, size, 8), (8, u64::from(number) + 100, 8), (16, kind.into(), 4)];
         let more = [(288, number.into(), 4), (292, visible.into(), 4)];
-        let mut bytes = crate::vendor::raw::bytes(size as usize, &[&fields[..], &more].concat());
+        let mut bytes = crate::device::raw::bytes(size as usize, &[&fields[..], &more].concat());
         for (at, byte) in (0..).zip(bytes.iter_mut().skip(agent::UUID)) {
             *byte = 0x10 + at;
         }

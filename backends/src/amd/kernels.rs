@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use kymograph_protos::{Recorder, StrId};
 
 use super::sys::KernelSymbol;
-use crate::vendor::kernel::{Name, describe};
+use crate::device::kernel::{Name, describe};
 
 /// Kernels at most: a number that lies must not cost memory.
 const MOST: usize = 1 << 20;

@@ -5,8 +5,8 @@ use kymograph_protos::{ArgType, Extra, Kind, Record};
 
 use super::decode::Decoder;
 use super::layout::{self, Times};
-use crate::vendor::args::Args;
-use crate::vendor::raw::Raw;
+use crate::device::args::Args;
+use crate::device::raw::Raw;
 
 /// Allocations whose size is remembered.
 const MOST_ALLOCATIONS: usize = 1 << 16;

@@ -5,8 +5,8 @@ use std::mem;
 use std::time::Duration;
 
 use super::library::REGISTER;
+use crate::device::thread::without_signals;
 use crate::load::{Library, functions};
-use crate::vendor::thread::without_signals;
 
 /// How long devices may take to finish what they do when a recording stops.
 const SYNC_PATIENCE: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use kymograph_protos::{Kind, Record, Recorder, StrId};
 use super::keys::Keys;
 use super::launches::Asked;
 use super::stream_names;
-use crate::vendor::args::Args;
+use crate::device::args::Args;
 
 /// A stream that a call did not say.
 pub(crate) const UNKNOWN: u64 = u64::MAX;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::copies;
 use super::share;
 use crate::annotate::guarded;
-use crate::vendor::pool::{Bounds, Counts, Full, Pool};
-use crate::vendor::walk;
+use crate::device::pool::{Bounds, Counts, Full, Pool};
+use crate::device::walk;
 
 /// Some 5,000 kernels in a buffer. CUPTI recommends 1 to 10 MB.
 const BOUNDS: Bounds =

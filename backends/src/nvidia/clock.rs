@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::copies::Fit;
 use super::sys::TimestampCallback;
-use crate::vendor::clock::{self, compare, system};
-use crate::vendor::realtime::Realtime;
+use crate::device::clock::{self, compare, system};
+use crate::device::realtime::Realtime;
 
 /// Whether this version of CUPTI can be given a clock.
 pub(crate) fn can_be_chosen(version: u32) -> bool {

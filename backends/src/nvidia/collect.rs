@@ -26,10 +26,10 @@ use super::share;
 use super::subscription;
 use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
+use crate::device::remark;
+use crate::device::sample;
+use crate::device::worker::{Words, Worker};
 use crate::source::{Settings, Source};
-use crate::vendor::remark;
-use crate::vendor::sample;
-use crate::vendor::worker::{Words, Worker};
 
 /// The source.
 pub static NVIDIA: Nvidia = Nvidia(());

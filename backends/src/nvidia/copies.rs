@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use super::clock;
 use super::share::{self, real};
 use super::sys::{BufferCompleted, BufferRequested, SUCCESS, TimestampCallback, kind};
-use crate::vendor::clock::compare;
-use crate::vendor::raw::Raw;
+use crate::device::clock::compare;
+use crate::device::raw::Raw;
 
 /// The buffer that is being filled, when nobody is at it.
 static OPEN: AtomicPtr<Copy> = AtomicPtr::new(ptr::null_mut());

@@ -17,11 +17,11 @@ use super::places::Places;
 use super::sync;
 use super::sys::kind;
 use super::waits::Waits;
-use crate::vendor::args::{Args, MOST_ARGS};
-use crate::vendor::present::{Doubt, Present};
-use crate::vendor::ranges::{Ids, Ranges};
-use crate::vendor::raw::Raw;
-use crate::vendor::sample;
+use crate::device::args::{Args, MOST_ARGS};
+use crate::device::present::{Doubt, Present};
+use crate::device::ranges::{Ids, Ranges};
+use crate::device::raw::Raw;
+use crate::device::sample;
 
 /// External ids that wait for their activities.
 const MOST_EXTERNAL: usize = 1 << 16;

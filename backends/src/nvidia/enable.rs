@@ -13,7 +13,7 @@ use super::collect::describe;
 use super::kinds::Selection;
 use super::share;
 use super::sys::{Code, Cupti, SUCCESS, kind};
-use crate::vendor::remark;
+use crate::device::remark;
 
 /// Bit n: kind n waits for the driver.
 static WAITING: AtomicU64 = AtomicU64::new(0);

@@ -1,7 +1,7 @@
 //! What to record: Kineto's names of activities, CUPTI's kinds, and the calls of the API.
 
 use super::sys::kind;
-use crate::vendor::selection::wants;
+use crate::device::selection::wants;
 
 /// What is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

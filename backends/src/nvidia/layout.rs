@@ -7,7 +7,7 @@
 //! records of different sizes.
 
 use super::sys::{Cupti, kind};
-use crate::vendor::walk::stride;
+use crate::device::walk::stride;
 
 /// Sizes of records by kind, as the library walks them; 0: unknown.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ use super::library;
 use super::share;
 use super::subscription;
 use super::sys::{CAPTURE_MODE_RELAXED, Cupti, FLUSH_FORCED};
-use crate::vendor::thread::wait;
+use crate::device::thread::wait;
 
 /// CUPTI of CUDA 12.6.
 const SAFE_FROM: u32 = 24;

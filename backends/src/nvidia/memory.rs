@@ -7,8 +7,8 @@ use kymograph_protos::{ArgType, Extra, Kind, Record};
 
 use super::decode::Decoder;
 use super::names;
-use crate::vendor::args::Args;
-use crate::vendor::raw::Raw;
+use crate::device::args::Args;
+use crate::device::raw::Raw;
 
 /// Allocations that are remembered.
 const MOST: usize = 1 << 20;

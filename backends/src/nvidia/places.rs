@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sync::NO_STREAM;
-use crate::vendor::ranges::Ids;
-use crate::vendor::raw::Raw;
+use crate::device::ranges::Ids;
+use crate::device::raw::Raw;
 
 /// Of the tracks beside the queues.
 const TRACKS: Ids = Ids::of(*b"CT");

@@ -7,8 +7,8 @@ use super::callbacks;
 use super::collect::{describe, other_tool};
 use super::library;
 use super::sys::{Cupti, SUCCESS};
+use crate::device::finding::Finding;
 use crate::source::Settings;
-use crate::vendor::finding::Finding;
 
 /// Looks for the driver and CUPTI, initialises them and takes nothing that it does not
 /// give back.

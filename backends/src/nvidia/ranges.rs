@@ -7,8 +7,8 @@ use super::names;
 use super::places::Track;
 use super::sync::{Called, Deed};
 use super::waits::Wait;
-use crate::vendor::args::Args;
-use crate::vendor::raw::Raw;
+use crate::device::args::Args;
+use crate::device::raw::Raw;
 
 impl Decoder {
     /// CUpti_ActivityOverhead to 3.

@@ -23,12 +23,12 @@ use super::share;
 use super::subscription;
 use super::sync;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
+use crate::device::pool::{Counts, Full};
+use crate::device::remark::{self, counts, fact, note};
+use crate::device::thread::without_signals;
+use crate::device::walk;
+use crate::device::worker::{self, Worker};
 use crate::source::Settings;
-use crate::vendor::pool::{Counts, Full};
-use crate::vendor::remark::{self, counts, fact, note};
-use crate::vendor::thread::without_signals;
-use crate::vendor::walk;
-use crate::vendor::worker::{self, Worker};
 
 /// How often finished buffers are looked for.
 const NAP: Duration = Duration::from_millis(10);

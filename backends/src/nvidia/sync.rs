@@ -17,7 +17,7 @@ use crossbeam_queue::ArrayQueue;
 
 use super::share;
 use super::sys::{CallbackData, SUCCESS};
-use crate::vendor::clock;
+use crate::device::clock;
 
 /// Calls that wait to be read, which happens a hundred times a second.
 const MOST: usize = 1 << 14;

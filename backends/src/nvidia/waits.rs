@@ -13,7 +13,7 @@ use kymograph_protos::{ArgType, Extra, StrId};
 use super::keys::Keys;
 use super::names;
 use super::sync::{Called, Deed};
-use crate::vendor::args::Args;
+use crate::device::args::Args;
 
 /// Records of one event that are remembered.
 const MOST_RECORDS: usize = 64;

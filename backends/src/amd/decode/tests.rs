@@ -1,7 +1,7 @@
 use super::*;
 use crate::amd::replay::register;
-use crate::vendor::notes::Notes;
-use crate::vendor::raw::bytes;
+use crate::device::notes::Notes;
+use crate::device::raw::bytes;
 
 /// A record: size, and fields by offset, value and width.
 fn record(kind: u32, size: u64, fields: &[(usize, u64, usize)]) -> (RecordHeader, Vec<u8>) {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::vendor::notes::Notes;
-use crate::vendor::raw::bytes;
+use crate::device::notes::Notes;
+use crate::device::raw::bytes;
 
 fn decoder(version: u32) -> (&'static Notes, Decoder) {
     let notes = Notes::new();

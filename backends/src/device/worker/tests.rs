@@ -1,0 +1,72 @@
+//! A worker without a vendor.
+
+use std::sync::atomic::AtomicBool;
+
+use kymograph_protos::Kind;
+
+use super::*;
+use crate::device::notes::Notes;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const WORDS: Words =
+    Words { name: "Abacus", key: "abacus", thread: "test", late: "the beads did not come to rest" };
+
+fn serve(_session: (), worker: &Worker) {
+    while !worker.stopping() {
+        if let Some(ticket) = worker.wanted() {
+            worker.flushed(ticket);
+        }
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn it_flushes_and_ends_and_starts_again() {
+    static WORKER: Worker = Worker::new(WORDS);
+    let notes = Notes::new();
+    for _ in 0..3 {
+        WORKER.start(notes, || Ok(Some(())), serve);
+        assert!(WORKER.is_running() && !WORKER.is_idle());
+        WORKER.start(notes, || panic!("it runs"), serve);
+        assert!(WORKER.flush(PATIENCE) && WORKER.flush(PATIENCE));
+        assert!(WORKER.stop(PATIENCE) && WORKER.flush(Duration::ZERO));
+        assert!(WORKER.is_idle());
+    }
+    WORKER.kill();
+    assert!(WORKER.is_dead() && !WORKER.begin(notes));
+    assert_eq!(notes.others(Kind::Note), [""; 0]);
+}
+
+#[test]
+fn what_cannot_begin_is_said_and_may_be_tried_again() {
+    static WORKER: Worker = Worker::new(WORDS);
+    let notes = Notes::new();
+    WORKER.start(notes, || Err("a bead is missing".to_owned()), serve);
+    assert!(WORKER.is_idle() && !WORKER.is_dead());
+    assert_eq!(notes.others(Kind::Note), ["Abacus is not recorded: a bead is missing"]);
+    WORKER.start(notes, || Ok(None), serve);
+    assert!(WORKER.is_idle() && !WORKER.is_dead());
+    WORKER.start(notes, || panic!("in the middle"), serve);
+    assert!(WORKER.is_dead());
+    assert_eq!(notes.others(Kind::Note).len(), 2);
+}
+
+#[test]
+fn a_thread_that_does_not_end_is_said_once_and_counted() {
+    static WORKER: Worker = Worker::new(WORDS);
+    static HELD: AtomicBool = AtomicBool::new(true);
+    let notes = Notes::new();
+    let hold = |(), _: &Worker| {
+        wait(PATIENCE, || !HELD.load(Ordering::Acquire));
+    };
+    WORKER.start(notes, || Ok(Some(())), hold);
+    assert!(!WORKER.stop(Duration::ZERO));
+    assert_eq!((*notes.lost.lock().unwrap(), notes.others(Kind::Note).len()), (0, 0));
+    let moment = Duration::from_millis(1);
+    assert!(!WORKER.stop(moment) && !WORKER.stop(moment));
+    assert_eq!(*notes.lost.lock().unwrap(), 1);
+    let said = "Abacus is not recorded: the beads did not come to rest";
+    assert_eq!(notes.others(Kind::Note), [said]);
+    HELD.store(false, Ordering::Release);
+    assert!(WORKER.stop(PATIENCE));
+}
