@@ -35,9 +35,9 @@ pub struct Amd(());
 /// How often records are asked for that do not fill a buffer.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// How long the end of the library may be delayed.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a thread of the library waits for a pipeline that does not keep up, each time.
-const CROWDED_PATIENCE: Duration = Duration::from_millis(200);
+const BACKLOG_TIMEOUT: Duration = Duration::from_millis(200);
 /// Records that are decoded before anybody looks whether the pipeline keeps up.
 const BATCH: usize = 512;
 
@@ -89,18 +89,18 @@ impl Source for Amd {
         });
     }
 
-    fn flush(&self, patience: Duration) -> bool {
-        WORKER.flush(patience)
+    fn flush(&self, timeout: Duration) -> bool {
+        WORKER.flush(timeout)
     }
 
-    fn stop(&self, patience: Duration) -> bool {
+    fn stop(&self, timeout: Duration) -> bool {
         calls::disable();
-        let done = WORKER.stop(patience);
+        let done = WORKER.stop(timeout);
         if WORKER.is_dead() {
             return true;
         }
         // Asked only by who waits: it takes the loader's lock.
-        if !patience.is_zero() && wanted().is_some() && !SAID.load(Ordering::Relaxed) {
+        if !timeout.is_zero() && wanted().is_some() && !SAID.load(Ordering::Relaxed) {
             unseen().into_iter().for_each(refused);
         }
         if done {
@@ -350,8 +350,8 @@ pub(crate) unsafe extern "C" fn records(
             }
             worker::moves();
             // The library has a second buffer meanwhile, and no more: do not wait for long.
-            let patience = CROWDED_PATIENCE.saturating_sub(started.elapsed());
-            wait(patience, || !decoder.recorder().crowded());
+            let timeout = BACKLOG_TIMEOUT.saturating_sub(started.elapsed());
+            wait(timeout, || !decoder.recorder().crowded());
         }
     });
 }
@@ -388,7 +388,7 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
 /// touched again.
 pub(crate) fn finalized() {
     FINALIZING.store(true, Ordering::Release);
-    AMD.stop(EXIT_PATIENCE);
+    AMD.stop(EXIT_TIMEOUT);
     WORKER.kill();
 }
 

@@ -25,7 +25,7 @@ use crate::device::raw::Raw;
 use crate::device::sample;
 
 /// Bytes of a record that are looked at, at most: more than any kind has that is read.
-const LARGEST: usize = 1024;
+const MAX_RECORD_BYTES: usize = 1024;
 
 /// What was decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -137,7 +137,7 @@ pub(crate) struct Decoder {
 }
 
 /// Kinds and sizes of such records at most.
-const MOST_MISFITS: usize = 32;
+const MAX_MISFITS: usize = 32;
 
 /// How a kind of records is read: what it is called where it cannot be, and its sizes.
 #[derive(Clone, Copy)]
@@ -243,7 +243,7 @@ impl Decoder {
         // SAFETY: the caller's promise.
         let raw = unsafe {
             let size = header.payload.cast::<u64>().read_unaligned() as usize;
-            Raw::new(std::slice::from_raw_parts(header.payload, size.min(LARGEST)))
+            Raw::new(std::slice::from_raw_parts(header.payload, size.min(MAX_RECORD_BYTES)))
         };
         sample::record(self.recorder, "hip", header.kind, raw);
         let kind = Some(header.kind as c_int);
@@ -272,7 +272,7 @@ impl Decoder {
     fn misfit(&mut self, kind: &'static str, size: usize) {
         self.counts.broken += 1;
         self.recorder.lost(1);
-        let known = self.misfits.len() < MOST_MISFITS || self.misfits.contains_key(&(kind, size));
+        let known = self.misfits.len() < MAX_MISFITS || self.misfits.contains_key(&(kind, size));
         if known {
             *self.misfits.entry((kind, size)).or_default() += 1;
         }

@@ -3,17 +3,17 @@
 use kymograph_protos::{ArgType, Extra, StrId};
 
 /// Arguments of one record at most.
-pub(crate) const MOST_ARGS: usize = 40;
+pub(crate) const MAX_ARGS: usize = 40;
 
 /// The arguments of a record, on the stack.
 pub(crate) struct Args {
-    list: [Extra; MOST_ARGS],
+    list: [Extra; MAX_ARGS],
     len: usize,
 }
 
 impl Args {
     pub(crate) fn new() -> Args {
-        Args { list: [Extra::new(StrId::NONE, ArgType::None, 0); MOST_ARGS], len: 0 }
+        Args { list: [Extra::new(StrId::NONE, ArgType::None, 0); MAX_ARGS], len: 0 }
     }
 
     pub(crate) fn slot(&mut self, slots: [Extra; 2]) {

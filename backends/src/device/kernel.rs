@@ -10,7 +10,7 @@ use crate::load::Library;
 
 /// Longer names are shown as they are (as in Kineto): demangling them costs more than it
 /// says.
-const LONGEST: usize = 8192;
+const MAX_MANGLED_BYTES: usize = 8192;
 
 /// What a kernel is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -40,7 +40,7 @@ pub(crate) fn describe(mangled: &[u8], recorder: &dyn Recorder) -> Name {
 
 /// A C++ name without and with return type and parameters; none if it is not one.
 fn demangled(mangled: &[u8]) -> (Option<String>, Option<String>) {
-    if mangled.len() > LONGEST || !mangled.starts_with(b"_Z") {
+    if mangled.len() > MAX_MANGLED_BYTES || !mangled.starts_with(b"_Z") {
         return (None, None);
     }
     let Ok(symbol) = Symbol::new(mangled) else {

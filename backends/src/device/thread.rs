@@ -19,20 +19,20 @@ pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     }
 }
 
-/// How many times as long as its patience somebody waits who sees that things move.
-const LONGEST: u32 = 10;
+/// How many times as long as its timeout somebody waits who sees that things move.
+const MAX_TIMEOUTS: u32 = 10;
 
-/// As [`wait`], and goes on for as long as `moved` changes within `patience`, ten times as
+/// As [`wait`], and goes on for as long as `moved` changes within `timeout`, ten times as
 /// long at most: a slow machine is no reason to lose anything.
 pub(crate) fn wait_while_it_moves(
-    patience: Duration,
+    timeout: Duration,
     moved: impl Fn() -> u32,
     done: impl Fn() -> bool,
 ) -> bool {
-    let end = Instant::now() + patience * LONGEST;
+    let end = Instant::now() + timeout * MAX_TIMEOUTS;
     loop {
         let before = moved();
-        if wait(patience.min(end.saturating_duration_since(Instant::now())), &done) {
+        if wait(timeout.min(end.saturating_duration_since(Instant::now())), &done) {
             return true;
         }
         if moved() == before || Instant::now() >= end {
@@ -41,10 +41,10 @@ pub(crate) fn wait_while_it_moves(
     }
 }
 
-/// Waits until `done`, or for `patience`; returns whether it is done. Takes no lock: it may
+/// Waits until `done`, or for `timeout`; returns whether it is done. Takes no lock: it may
 /// run in a signal handler.
-pub(crate) fn wait(patience: Duration, done: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
+pub(crate) fn wait(timeout: Duration, done: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
     let mut pause = Duration::from_micros(50);
     while !done() {
         if Instant::now() >= deadline {

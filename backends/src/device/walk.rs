@@ -16,24 +16,24 @@ pub(crate) type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_i
 /// Records that are read before somebody looks whether the pipeline keeps up.
 const BATCH: u32 = 512;
 /// Bytes that a record may have.
-const LARGEST: usize = 1024;
+const MAX_RECORD_BYTES: usize = 1024;
 
 /// The distance of two records of a kind; none if the library does not know it, or says
 /// something that cannot be.
 pub(crate) fn stride(next: Next, kind: u32) -> Option<usize> {
     // The kind stands wherever the second record may begin.
-    let mut buffer = [u64::from(kind); LARGEST * 2 / 8];
+    let mut buffer = [u64::from(kind); MAX_RECORD_BYTES * 2 / 8];
     let start = buffer.as_mut_ptr().cast::<u8>();
     let mut record = ptr::null_mut();
     for _ in 0..2 {
         // SAFETY: the buffer is aligned, readable and as long as said; the library reads
         // the kind and returns pointers into it.
-        if unsafe { next(start, LARGEST * 2, &mut record) } != 0 {
+        if unsafe { next(start, MAX_RECORD_BYTES * 2, &mut record) } != 0 {
             return None;
         }
     }
     let stride = (record as usize).checked_sub(start as usize)?;
-    (8..=LARGEST).contains(&stride).then_some(stride)
+    (8..=MAX_RECORD_BYTES).contains(&stride).then_some(stride)
 }
 
 /// How many records are in a buffer.

@@ -225,27 +225,27 @@ impl Worker {
             && self.pid.load(Ordering::Relaxed) == std::process::id()
     }
 
-    /// Lets the thread push what is finished. Returns whether it did within `patience`.
-    pub(crate) fn flush(&self, patience: Duration) -> bool {
+    /// Lets the thread push what is finished. Returns whether it did within `timeout`.
+    pub(crate) fn flush(&self, timeout: Duration) -> bool {
         if !self.is_running() {
             return true;
         }
         let ticket = self.wanted.fetch_add(1, Ordering::AcqRel) + 1;
         self.wake();
-        wait(patience, || self.done.load(Ordering::Acquire) >= ticket || !self.is_running())
+        wait(timeout, || self.done.load(Ordering::Acquire) >= ticket || !self.is_running())
     }
 
-    /// Ends the thread. Returns whether it has ended within `patience`, or later if it was at
+    /// Ends the thread. Returns whether it has ended within `timeout`, or later if it was at
     /// work all the time; if not, that is said, once.
-    pub(crate) fn stop(&self, patience: Duration) -> bool {
+    pub(crate) fn stop(&self, timeout: Duration) -> bool {
         if !self.is_running() {
             return true;
         }
         self.stop.store(true, Ordering::Release);
         self.wake();
         let moved = || MOVED.load(Ordering::Relaxed);
-        let done = wait_while_it_moves(patience, moved, || !self.is_running());
-        if !done && !patience.is_zero() && !self.said.swap(true, Ordering::Relaxed) {
+        let done = wait_while_it_moves(timeout, moved, || !self.is_running());
+        if !done && !timeout.is_zero() && !self.said.swap(true, Ordering::Relaxed) {
             // How much is missing, nobody can know.
             self.recorder().into_iter().for_each(|recorder| recorder.lost(1));
             self.not_recorded(self.words.late);

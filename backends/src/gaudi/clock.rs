@@ -8,7 +8,7 @@ use super::sys::{SUCCESS, Synapse};
 use crate::device::clock::{self, Both};
 
 /// Difference of rates beyond which a clock was set, in millionths.
-const MOST_DRIFT: u64 = 1_000;
+const MAX_DRIFT: u64 = 1_000;
 /// How exactly two clocks can be compared at best, in nanoseconds. What is less than that is
 /// noise, and stretches nothing.
 const NOISE: u64 = 10_000;
@@ -42,7 +42,7 @@ impl Clock {
         let ours = stop.ours.saturating_sub(start.ours);
         let drift = ours.wrapping_sub(theirs) as i64;
         let noise = NOISE + 2 * (start.width + stop.width);
-        let jumped = drift.unsigned_abs() > theirs / 1_000_000 * MOST_DRIFT + noise;
+        let jumped = drift.unsigned_abs() > theirs / 1_000_000 * MAX_DRIFT + noise;
         let believed = !jumped && drift.unsigned_abs() > noise;
         let drift = if believed { drift as f64 / theirs as f64 } else { 0.0 };
         Clock { start, drift, jumped }

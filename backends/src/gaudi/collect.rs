@@ -43,7 +43,7 @@ static WHAT: AtomicI32 = AtomicI32::new(TRACE_ALL);
 
 /// How long the end of the process, or of a device, may be delayed: the whole trace is
 /// fetched then.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Switches Synapse's profiler on.
 const PROFILE: &CStr = c"HABANA_PROFILE";
@@ -80,7 +80,7 @@ pub(crate) fn take_running() -> Vec<Running> {
 /// Says that the program is about to give a device back, or all of them: takes their traces
 /// before.
 pub fn released(device: Option<u32>) {
-    WORKER.stop(END_PATIENCE);
+    WORKER.stop(END_TIMEOUT);
     let gone = device.map_or(u64::MAX, |device| 1 << (device % 64));
     DEVICES.fetch_and(!gone, Ordering::AcqRel);
 }
@@ -113,12 +113,12 @@ impl Source for Gaudi {
         WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 
-    fn flush(&self, patience: Duration) -> bool {
-        WORKER.flush(patience)
+    fn flush(&self, timeout: Duration) -> bool {
+        WORKER.flush(timeout)
     }
 
-    fn stop(&self, patience: Duration) -> bool {
-        WORKER.stop(patience)
+    fn stop(&self, timeout: Duration) -> bool {
+        WORKER.stop(timeout)
     }
 }
 
@@ -270,6 +270,6 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     guarded((), || {
-        WORKER.stop(END_PATIENCE);
+        WORKER.stop(END_TIMEOUT);
     });
 }

@@ -11,7 +11,7 @@ use kymograph_protos::device::Stage;
 use super::layout::{Event, Trace};
 
 /// Types and engines of a trace at most: a number that lies must not cost memory.
-const MOST: usize = 1 << 16;
+const MAX_ENGINES: usize = 1 << 16;
 
 /// Numbers of types below this are small.
 const SMALL: u32 = 256;
@@ -49,7 +49,7 @@ impl Engines {
     fn add(&mut self, event: &Event<'_>) {
         let (ty, index) = event.engine();
         let name = event.named();
-        if self.types.len() + self.engines.len() >= MOST || name.is_empty() {
+        if self.types.len() + self.engines.len() >= MAX_ENGINES || name.is_empty() {
             return;
         }
         let is_type = index == 0 && (name.starts_with(b"*") || !self.types.contains_key(&ty));

@@ -19,9 +19,9 @@ use crate::device::worker::{self, Worker};
 /// How often somebody looks whether the recording stops.
 const NAP: Duration = Duration::from_millis(10);
 /// How long a pipeline that does not keep up is waited for.
-const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of a trace at most: a number that lies must not end the process.
-const LARGEST: usize = 8 << 30;
+const MAX_TRACE_BYTES: usize = 8 << 30;
 
 /// A device that is being profiled.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ impl Session {
         let result =
             unsafe { get(what, device, FORMAT_TEF, ptr::null_mut(), &mut size, &mut count) };
         check("synProfilerGetTrace", result)?;
-        if size > LARGEST {
+        if size > MAX_TRACE_BYTES {
             return Err(format!("synProfilerGetTrace wants {size} bytes"));
         }
         let room = size;
@@ -159,5 +159,5 @@ pub(crate) fn check(what: &str, result: c_int) -> Result<(), String> {
 /// Waits for the pipeline rather than lose records: the whole trace is at hand.
 fn keep_pace(recorder: &dyn Recorder) {
     worker::moves();
-    wait(CROWDED_PATIENCE, || !recorder.crowded());
+    wait(BACKLOG_TIMEOUT, || !recorder.crowded());
 }

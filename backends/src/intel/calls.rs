@@ -25,7 +25,7 @@ use crate::device::raw::Raw;
 /// Upper bits of our ids of ranges and tracks ("XP"): other sources number theirs too.
 pub(super) const OURS: Ids = Ids::of(*b"XP");
 /// Threads whose tracks are remembered.
-const MOST_THREADS: usize = 1 << 16;
+const MAX_THREADS: usize = 1 << 16;
 
 /// Calls that were read and not written yet, and what is known of calls.
 #[derive(Debug, Default)]
@@ -228,7 +228,7 @@ impl Decoder {
     /// A slice on the track of calls of a thread.
     fn on_thread(&mut self, thread: u32, site: StrId, times: (u64, u64), mut args: Args) {
         let track = OURS.id(thread.into());
-        if self.calls.threads.len() < MOST_THREADS && self.calls.threads.insert(thread) {
+        if self.calls.threads.len() < MAX_THREADS && self.calls.threads.insert(thread) {
             let head = Record {
                 other: track,
                 arg: THREAD_TRACK | u64::from(thread),

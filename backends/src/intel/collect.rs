@@ -42,7 +42,7 @@ static WORKER: Worker = Worker::new(Words {
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 /// How long the end of the process may be delayed.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Says that this process uses Level Zero: it has just initialised it.
 pub fn initialised() {
@@ -73,12 +73,12 @@ impl Source for Intel {
         WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 
-    fn flush(&self, patience: Duration) -> bool {
-        WORKER.flush(patience)
+    fn flush(&self, timeout: Duration) -> bool {
+        WORKER.flush(timeout)
     }
 
-    fn stop(&self, patience: Duration) -> bool {
-        WORKER.stop(patience)
+    fn stop(&self, timeout: Duration) -> bool {
+        WORKER.stop(timeout)
     }
 }
 
@@ -221,7 +221,7 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     guarded((), || {
-        WORKER.stop(EXIT_PATIENCE);
+        WORKER.stop(EXIT_TIMEOUT);
     });
 }
 

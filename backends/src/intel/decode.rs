@@ -22,7 +22,7 @@ use crate::device::realtime::Realtime;
 use crate::device::sample;
 
 /// External ids that wait for their activities.
-const MOST_EXTERNAL: usize = 1 << 16;
+const MAX_EXTERNAL: usize = 1 << 16;
 
 /// What was decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -139,7 +139,7 @@ impl Decoder {
                 kind::COMMUNICATION => self.collective(raw),
                 kind::OVERHEAD => self.overhead(raw),
                 kind::EXTERNAL_CORRELATION => {
-                    if self.external.len() >= MOST_EXTERNAL {
+                    if self.external.len() >= MAX_EXTERNAL {
                         self.external.clear();
                     }
                     self.external.insert(raw.u32(4), raw.u64(8));

@@ -19,7 +19,7 @@ use crate::load::Library;
 
 const LOADER: &CStr = c"libze_loader.so.1";
 /// Drivers, devices of a driver and parts of a device at most.
-const MOST: usize = 64;
+const MAX_HANDLES: usize = 64;
 
 /// A GPU, or a part of one (a tile), which PTI names by the same kind of UUID.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ fn handles(
         ZE_SUCCESS => {}
         error => return Err(error),
     }
-    let mut all = vec![ptr::null_mut(); (count as usize).min(MOST)];
+    let mut all = vec![ptr::null_mut(); (count as usize).min(MAX_HANDLES)];
     count = all.len() as u32;
     if count == 0 {
         return Ok(all);

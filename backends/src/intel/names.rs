@@ -8,7 +8,7 @@ use kymograph_protos::{Recorder, StrId};
 use crate::device::kernel;
 
 /// Texts that are remembered by address.
-const MOST: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Ids of texts by address. The address alone is not enough: another text may be there
 /// later.
@@ -37,7 +37,7 @@ impl Texts {
             return *id;
         }
         let id = show(bytes, recorder);
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_NAMES {
             self.0.clear();
         }
         if !id.is_none() {

@@ -26,7 +26,7 @@ const NAP: Duration = Duration::from_millis(10);
 /// `FlushBuffers`): each may lose a record that is being written.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long a pipeline that does not keep up is waited for.
-const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A recording of this source.
 pub(crate) struct Session {
@@ -179,5 +179,5 @@ impl Session {
 /// bounded, too.
 fn keep_pace(recorder: &dyn Recorder) {
     worker::moves();
-    wait(CROWDED_PATIENCE, || !recorder.crowded());
+    wait(BACKLOG_TIMEOUT, || !recorder.crowded());
 }

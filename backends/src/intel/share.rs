@@ -29,7 +29,7 @@ type Callbacks = (BufferRequested, BufferCompleted);
 /// What a buffer must have room for at least: the largest record (a copy between devices).
 const LEAST: usize = 192;
 /// How long the other's flush waits for a buffer that is being filled.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 static CALLBACKS: Mutex<Option<Callbacks>> = Mutex::new(None);
 /// The other's buffer that is being filled. It is nobody's while somebody fills it: no lock is
@@ -181,7 +181,7 @@ pub unsafe fn flush_all(real: *mut c_void) -> Code {
         return result;
     }
     let since = Instant::now();
-    while FILLING.load(Ordering::Acquire) > 0 && since.elapsed() < PATIENCE {
+    while FILLING.load(Ordering::Acquire) > 0 && since.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_micros(50));
     }
     let open_one = lock(&OPEN).take();

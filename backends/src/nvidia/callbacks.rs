@@ -88,7 +88,7 @@ static ERRORS: AtomicU64 = AtomicU64::new(0);
 static FIRST_ERROR: OnceLock<(c_int, String)> = OnceLock::new();
 
 /// Numbers of functions that are tried: there were 845 in CUDA 13.1.
-const MOST_CALLS: u32 = 2048;
+const MAX_CALLS: u32 = 2048;
 
 thread_local! {
     /// The correlation id of the runtime call that this thread is in, or was in last.
@@ -123,7 +123,7 @@ fn domain(
 ) -> Domain {
     let category = recorder.intern_patiently(StrId::NONE, category);
     let mut calls = vec![Call::NONE];
-    for id in 1..MOST_CALLS {
+    for id in 1..MAX_CALLS {
         let mut name: *const c_char = ptr::null();
         // SAFETY: stores a pointer to a static C string.
         let result = unsafe { (cupti.callback_name)(number, id, &mut name) };

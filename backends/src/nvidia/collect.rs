@@ -55,7 +55,7 @@ static PREPARED: AtomicBool = AtomicBool::new(false);
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// How long the end of the process may be delayed.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Says that the driver initialises in this process and called us
 /// (`CUDA_INJECTION64_PATH`): it will be there, though it cannot be asked yet. `start` is
@@ -77,15 +77,15 @@ impl Source for Nvidia {
         WORKER.start(recorder, || begin(recorder, settings), Session::run);
     }
 
-    fn flush(&self, patience: Duration) -> bool {
-        WORKER.flush(patience)
+    fn flush(&self, timeout: Duration) -> bool {
+        WORKER.flush(timeout)
     }
 
-    fn stop(&self, patience: Duration) -> bool {
+    fn stop(&self, timeout: Duration) -> bool {
         if WORKER.is_running() {
             callbacks::disable();
         }
-        WORKER.stop(patience)
+        WORKER.stop(timeout)
     }
 }
 
@@ -177,7 +177,7 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     guarded((), || {
-        NVIDIA.stop(EXIT_PATIENCE);
+        NVIDIA.stop(EXIT_TIMEOUT);
     });
 }
 

@@ -26,7 +26,7 @@ static COPYING: AtomicU32 = AtomicU32::new(0);
 static COPIED: AtomicU64 = AtomicU64::new(0);
 
 /// How long the other's flush waits for threads that are still copying.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How many records the other got.
 pub(crate) fn copied() -> u64 {
@@ -46,7 +46,7 @@ pub(crate) fn open() {
 /// Gives the other what it has got so far.
 pub(crate) fn complete() {
     let since = Instant::now();
-    while COPYING.load(Ordering::Acquire) > 0 && since.elapsed() < PATIENCE {
+    while COPYING.load(Ordering::Acquire) > 0 && since.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_micros(50));
     }
     if let Some(mut copy) = take() {

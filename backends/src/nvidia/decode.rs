@@ -17,14 +17,14 @@ use super::places::Places;
 use super::sync;
 use super::sys::kind;
 use super::waits::Waits;
-use crate::device::args::{Args, MOST_ARGS};
+use crate::device::args::{Args, MAX_ARGS};
 use crate::device::present::{Doubt, Present};
 use crate::device::ranges::{Ids, Ranges};
 use crate::device::raw::Raw;
 use crate::device::sample;
 
 /// External ids that wait for their activities.
-const MOST_EXTERNAL: usize = 1 << 16;
+const MAX_EXTERNAL: usize = 1 << 16;
 
 /// What was decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -141,7 +141,7 @@ impl Decoder {
                 self.priorities.insert((raw.u32(4), raw.u32(8)), raw.u32(12));
             }
             kind::EXTERNAL_CORRELATION => {
-                if self.external.len() >= MOST_EXTERNAL {
+                if self.external.len() >= MAX_EXTERNAL {
                     self.external.clear();
                 }
                 self.external.insert(raw.u32(16), raw.u64(8));
@@ -371,10 +371,10 @@ impl Decoder {
             tag: NANOS,
             ..Record::default()
         };
-        match self.external.get(&placed.correlation).filter(|_| args.extras().len() < MOST_ARGS) {
+        match self.external.get(&placed.correlation).filter(|_| args.extras().len() < MAX_ARGS) {
             None => self.recorder.push_named(head, args.extras(), name),
             Some(id) => {
-                let mut all = [Extra::new(StrId::NONE, ArgType::None, 0); MOST_ARGS];
+                let mut all = [Extra::new(StrId::NONE, ArgType::None, 0); MAX_ARGS];
                 let len = args.extras().len();
                 all[..len].copy_from_slice(args.extras());
                 all[len] = Extra::new(self.keys.external, ArgType::U64, *id);

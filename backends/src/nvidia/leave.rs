@@ -33,7 +33,7 @@ const GOING: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(STAYING);
 
 /// How long a recording that starts waits for a CUPTI that is just going.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Ends our subscription, and CUPTI with it if that can be.
 pub(crate) fn ask(cupti: &Cupti, version: u32, subscriber: *mut c_void) {
@@ -49,7 +49,7 @@ pub(crate) fn ask(cupti: &Cupti, version: u32, subscriber: *mut c_void) {
 pub(crate) fn stay() {
     let asked = STATE.compare_exchange(ASKED, STAYING, Ordering::AcqRel, Ordering::Acquire);
     if asked == Err(GOING) {
-        wait(PATIENCE, || STATE.load(Ordering::Acquire) != GOING);
+        wait(TIMEOUT, || STATE.load(Ordering::Acquire) != GOING);
     }
 }
 

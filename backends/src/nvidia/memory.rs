@@ -11,7 +11,7 @@ use crate::device::args::Args;
 use crate::device::raw::Raw;
 
 /// Allocations that are remembered.
-const MOST: usize = 1 << 20;
+const MAX_ALLOCATIONS: usize = 1 << 20;
 
 /// What is allocated, as far as it was seen: a release of what came before the recording
 /// takes nothing away.
@@ -25,7 +25,7 @@ impl Allocated {
     /// What the device has now, if that has changed.
     fn count(&mut self, device: u32, address: u64, bytes: Option<u64>) -> Option<(u32, u64)> {
         let (device, sum) = match bytes {
-            Some(_) if self.by_address.len() >= MOST => return None,
+            Some(_) if self.by_address.len() >= MAX_ALLOCATIONS => return None,
             Some(bytes) => {
                 self.by_address.insert(address, (device, bytes));
                 let sum = self.by_device.entry(device).or_default();

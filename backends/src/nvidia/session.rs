@@ -35,9 +35,9 @@ const NAP: Duration = Duration::from_millis(10);
 /// How often CUPTI is asked for buffers that are not full.
 const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// How long devices may take to finish what they do when a recording stops.
-const SYNC_PATIENCE: Duration = Duration::from_secs(1);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a stop waits for a pipeline that does not keep up.
-const CROWDED_PATIENCE: Duration = Duration::from_secs(1);
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Flushes without a record, though work was asked for, that mean that records go
 /// elsewhere.
 const SILENCE: u32 = 8;
@@ -263,7 +263,7 @@ impl Session {
         };
         let builder = std::thread::Builder::new().name("kymograph-sync".into());
         if without_signals(|| builder.spawn(body)).is_ok() {
-            let _ = receiver.recv_timeout(SYNC_PATIENCE);
+            let _ = receiver.recv_timeout(SYNC_TIMEOUT);
         }
     }
 
@@ -327,7 +327,7 @@ fn keep_pace(recorder: &dyn Recorder, worker: &Worker) {
     worker::moves();
     let since = Instant::now();
     while recorder.crowded() {
-        if worker.stopping() && since.elapsed() > CROWDED_PATIENCE {
+        if worker.stopping() && since.elapsed() > BACKLOG_TIMEOUT {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));

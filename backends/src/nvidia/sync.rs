@@ -20,7 +20,7 @@ use super::sys::{CallbackData, SUCCESS};
 use crate::device::clock;
 
 /// Calls that wait to be read, which happens a hundred times a second.
-const MOST: usize = 1 << 14;
+const MAX_QUEUED: usize = 1 << 14;
 
 /// No stream, or one that CUPTI does not know.
 pub(crate) const NO_STREAM: u32 = u32::MAX;
@@ -93,7 +93,7 @@ pub(crate) fn function(name: &str) -> Option<Function> {
 
 /// Makes room, and forgets what came after an earlier recording.
 pub(crate) fn begin() {
-    QUEUE.get_or_init(|| ArrayQueue::new(MOST));
+    QUEUE.get_or_init(|| ArrayQueue::new(MAX_QUEUED));
     while take().is_some() {}
     lost();
 }
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((over(6, 7, 0), over(8, 8, 400)), (None, None));
         left(8, 0);
         assert_eq!(take(), None, "its beginning was not seen");
-        for correlation in 1..=MOST as u32 + 3 {
+        for correlation in 1..=MAX_QUEUED as u32 + 3 {
             enter(u64::from(correlation) | 1 << 40);
             left(correlation, 0);
         }

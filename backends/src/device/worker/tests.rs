@@ -7,7 +7,7 @@ use kymograph_protos::Kind;
 use super::*;
 use crate::device::notes::Notes;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const WORDS: Words =
     Words { name: "Abacus", key: "abacus", thread: "test", late: "the beads did not come to rest" };
 
@@ -28,8 +28,8 @@ fn it_flushes_and_ends_and_starts_again() {
         WORKER.start(notes, || Ok(Some(())), serve);
         assert!(WORKER.is_running() && !WORKER.is_idle());
         WORKER.start(notes, || panic!("it runs"), serve);
-        assert!(WORKER.flush(PATIENCE) && WORKER.flush(PATIENCE));
-        assert!(WORKER.stop(PATIENCE) && WORKER.flush(Duration::ZERO));
+        assert!(WORKER.flush(TIMEOUT) && WORKER.flush(TIMEOUT));
+        assert!(WORKER.stop(TIMEOUT) && WORKER.flush(Duration::ZERO));
         assert!(WORKER.is_idle());
     }
     WORKER.kill();
@@ -57,7 +57,7 @@ fn a_thread_that_does_not_end_is_said_once_and_counted() {
     static HELD: AtomicBool = AtomicBool::new(true);
     let notes = Notes::new();
     let hold = |(), _: &Worker| {
-        wait(PATIENCE, || !HELD.load(Ordering::Acquire));
+        wait(TIMEOUT, || !HELD.load(Ordering::Acquire));
     };
     WORKER.start(notes, || Ok(Some(())), hold);
     assert!(!WORKER.stop(Duration::ZERO));
@@ -68,5 +68,5 @@ fn a_thread_that_does_not_end_is_said_once_and_counted() {
     let said = "Abacus is not recorded: the beads did not come to rest";
     assert_eq!(notes.others(Kind::Note), [said]);
     HELD.store(false, Ordering::Release);
-    assert!(WORKER.stop(PATIENCE));
+    assert!(WORKER.stop(TIMEOUT));
 }
