@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `selection` | `ACTIVITY_TYPES` |
-//! | `raw`, `args`, `keys`, `kernel`, `ranges` | from a vendor's record to ours |
+//! | `raw`, `fields`, `args`, `keys`, `kernel`, `ranges` | from a vendor's record to ours |
 //! | `clock`, `realtime`, `present` | a vendor's clock and ours |
 //! | `pool`, `walk` | buffers that a vendor fills, and the records in them |
 //! | `remark` | what a backend says about the recording |
@@ -13,6 +13,7 @@
 
 pub(crate) mod args;
 pub(crate) mod clock;
+pub(crate) mod fields;
 pub mod finding;
 pub(crate) mod kernel;
 pub(crate) mod keys;

@@ -1,5 +1,9 @@
 //! Records of a vendor's, read at offsets.
 
+/// Three numbers in a row: how vendors write grids and blocks.
+#[allow(non_camel_case_types, reason = "named as the method that reads it is")]
+pub(crate) type u32x3 = [u32; 3];
+
 /// One record: its bytes, as many as it has. What lies beyond them is 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw<'a>(&'a [u8]);
@@ -28,6 +32,10 @@ impl<'a> Raw<'a> {
 
     pub(crate) fn u64(self, at: usize) -> u64 {
         self.array(at).map_or(0, u64::from_ne_bytes)
+    }
+
+    pub(crate) fn u32x3(self, at: usize) -> u32x3 {
+        [self.u32(at), self.u32(at + 4), self.u32(at + 8)]
     }
 
     /// Bytes of the record.

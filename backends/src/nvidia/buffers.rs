@@ -7,10 +7,12 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::copies;
-use super::share;
+use super::library;
+use super::other;
+use super::state::STATE;
 use crate::annotate::guarded;
 use crate::device::pool::{Bounds, Counts, Full, Pool};
 use crate::device::walk;
@@ -22,7 +24,6 @@ const BOUNDS: Bounds =
 const MAY_REFUSE: u32 = 28;
 
 static POOL: OnceLock<Pool> = OnceLock::new();
-static VERSION: AtomicU32 = AtomicU32::new(0);
 
 /// What happened so far.
 pub(crate) fn counts() -> Counts {
@@ -31,7 +32,7 @@ pub(crate) fn counts() -> Counts {
 
 /// Gets ready to serve this version of CUPTI.
 pub(crate) fn prepare(version: u32) {
-    VERSION.store(version, Ordering::Relaxed);
+    STATE.setup.may_refuse.store(version >= MAY_REFUSE, Ordering::Relaxed);
     // The first requests come inside the program's first launches.
     POOL.get_or_init(|| Pool::new(BOUNDS)).warm(4);
 }
@@ -62,11 +63,11 @@ pub(crate) unsafe extern "C" fn requested(
 }
 
 fn provide() -> Option<(*mut u8, usize)> {
-    share::request().or_else(|| {
+    other::request().or_else(|| {
         let pool = POOL.get()?;
-        let scratch = || match VERSION.load(Ordering::Relaxed) {
-            MAY_REFUSE.. => None,
-            _ => pool.take_scratch(),
+        let scratch = || match STATE.setup.may_refuse.load(Ordering::Relaxed) {
+            true => None,
+            false => pool.take_scratch(),
         };
         pool.take().or_else(scratch)
     })
@@ -84,7 +85,7 @@ pub(crate) unsafe extern "C" fn completed(
         let Some(pool) = POOL.get() else { return };
         if !pool.accept(buffer, size) {
             // The other user of CUPTI may have asked for it before us.
-            if buffer.is_null() || !share::complete(context, stream, buffer, size, valid) {
+            if buffer.is_null() || !other::complete(context, stream, buffer, size, valid) {
                 pool.refuse(buffer);
             }
             return;
@@ -94,7 +95,7 @@ pub(crate) unsafe extern "C" fn completed(
         unsafe { copies::deliver(context, stream, full.start, full.used) };
         let count = |full: &Full| {
             // SAFETY: CUPTI wrote them.
-            share::real().map_or(0, |cupti| unsafe { walk::count(cupti.next_record, full) })
+            library::present().map_or(0, |cupti| unsafe { walk::count(cupti.next_record, full) })
         };
         pool.put(full, size, count);
     });

@@ -6,9 +6,9 @@
 //!
 //! After a recording CUPTI leaves, if nobody else uses it ([`super::leave`]).
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kymograph_protos::Recorder;
@@ -20,11 +20,13 @@ use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
-use super::library::{self, Found};
+use super::library::{self, Found, check};
+use super::other;
+use super::relay;
 use super::session::Session;
-use super::share;
+use super::state::STATE;
 use super::subscription;
-use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
+use super::sys::{ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
 use crate::device::remark;
 use crate::device::sample;
@@ -45,15 +47,6 @@ static WORKER: Worker = Worker::new(Words {
     late: "CUPTI did not hand over its last records in time; let the program wait for its \
            devices before it ends",
 });
-/// Whether the driver called us while it initialised.
-static INJECTED: AtomicBool = AtomicBool::new(false);
-/// Whether it is still waiting for us to return.
-static INITIALISES: AtomicBool = AtomicBool::new(false);
-/// Whether CUPTI is prepared.
-static PREPARED: AtomicBool = AtomicBool::new(false);
-/// Whether we have recorded before.
-static BEGUN: AtomicBool = AtomicBool::new(false);
-
 /// How long the end of the process may be delayed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -61,10 +54,10 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// (`CUDA_INJECTION64_PATH`): it will be there, though it cannot be asked yet. `start` is
 /// what is started for it.
 pub fn injected(start: impl FnOnce()) {
-    INJECTED.store(true, Ordering::Relaxed);
-    INITIALISES.store(true, Ordering::Relaxed);
+    STATE.setup.injected.store(true, Ordering::Relaxed);
+    STATE.setup.initialises.store(true, Ordering::Relaxed);
     start();
-    INITIALISES.store(false, Ordering::Relaxed);
+    STATE.setup.initialises.store(false, Ordering::Relaxed);
 }
 
 impl Source for Nvidia {
@@ -96,7 +89,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         return Ok(None);
     }
     let Some(cuda) = library::driver(false) else { return Ok(None) };
-    if !INJECTED.load(Ordering::Relaxed) {
+    if !STATE.setup.injected.load(Ordering::Relaxed) {
         let mut count = 0;
         // SAFETY: stores a number; says so if the driver is not initialised.
         if unsafe { (cuda.device_count)(&mut count) } != 0 {
@@ -120,18 +113,25 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     }
     check(cupti, "cuptiSubscribe", result)?;
     callbacks::learn(cupti, recorder);
-    share::registering();
+    other::registering();
     // SAFETY: the functions live for ever.
     let result = unsafe { (cupti.register_callbacks)(buffers::requested, buffers::completed) };
     let registered = check(cupti, "cuptiActivityRegisterCallbacks", result);
     if let Err(why) = registered {
-        subscription::give_up(subscriber);
+        relay::give_up(subscriber);
         return Err(why);
     }
     let sizes = Sizes::learn(cupti, found.version);
-    let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
-    enable::all(cupti, recorder, selection, INITIALISES.load(Ordering::Relaxed));
-    let from_birth = INJECTED.load(Ordering::Relaxed) && !BEGUN.swap(true, Ordering::Relaxed);
+    let clock = other::their_clock().map_or_else(Clock::own, Clock::foreign);
+    enable::all(
+        cupti,
+        recorder,
+        selection,
+        STATE.setup.initialises.load(Ordering::Relaxed),
+        callbacks::noise,
+    );
+    let from_birth = STATE.setup.injected.load(Ordering::Relaxed)
+        && !STATE.setup.begun.swap(true, Ordering::Relaxed);
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
         let key = format!("cuda.{}.calls_not_watched", std::process::id());
@@ -140,14 +140,9 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
 }
 
-/// CUPTI was finalised: it has to be prepared anew.
-pub(crate) fn gone() {
-    PREPARED.store(false, Ordering::Release);
-}
-
 /// What is set once in a process, before any kind is enabled.
 fn prepare(found: &Found) {
-    if !PREPARED.swap(true, Ordering::AcqRel) {
+    if !STATE.setup.prepared.swap(true, Ordering::AcqRel) {
         let cupti = &found.cupti;
         // Not "zeroed buffers", which would save a memset: it is said for the process, and
         // buffers of another user of CUPTI would not be zeroed.
@@ -155,7 +150,7 @@ fn prepare(found: &Found) {
         // Never again, and not at all if another user has: records of a session whose clock
         // was set anew have wrong times.
         if clock::can_be_chosen(found.version)
-            && share::their_clock().is_none()
+            && other::their_clock().is_none()
             && let Some(register) = cupti.register_timestamp
         {
             // SAFETY: the function lives for ever.
@@ -179,27 +174,6 @@ extern "C" fn at_exit() {
     guarded((), || {
         NVIDIA.stop(EXIT_TIMEOUT);
     });
-}
-
-pub(crate) fn check(cupti: &Cupti, what: &str, result: sys::Code) -> Result<(), String> {
-    match result {
-        SUCCESS => Ok(()),
-        _ => Err(format!("{what}: {}", describe(cupti, result))),
-    }
-}
-
-/// An error of CUPTI's in words.
-pub(crate) fn describe(cupti: &Cupti, result: sys::Code) -> String {
-    let mut text: *const c_char = ptr::null();
-    if let Some(string) = cupti.result_string {
-        // SAFETY: stores a pointer to a static C string, or leaves it.
-        unsafe { string(result, &mut text) };
-    }
-    if text.is_null() {
-        return format!("error {result}");
-    }
-    // SAFETY: as above.
-    format!("{} ({result})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
 }
 
 /// Who else may have subscribed, by the libraries in the process.

@@ -5,11 +5,11 @@
 //! configured; then the configured one; then the one that belongs to the CUDA runtime in
 //! the process or, failing that, to the driver's version.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::sys::{Cuda, Cupti, SUCCESS};
+use super::sys::{Code, Cuda, Cupti, SUCCESS};
 use crate::load::Library;
 
 /// Sonames of the versions that are understood, newest first.
@@ -188,4 +188,26 @@ fn in_toolkit(root: &Path) -> Vec<PathBuf> {
         "targets/x86_64-linux/lib"
     };
     [target, "extras/CUPTI/lib64"].map(|part| root.join(part)).into()
+}
+
+/// Whether a call of CUPTI succeeded, or which one failed and why.
+pub(crate) fn check(cupti: &Cupti, what: &str, result: Code) -> Result<(), String> {
+    match result {
+        SUCCESS => Ok(()),
+        _ => Err(format!("{what}: {}", describe(cupti, result))),
+    }
+}
+
+/// An error of CUPTI's in words.
+pub(crate) fn describe(cupti: &Cupti, result: Code) -> String {
+    let mut text: *const c_char = std::ptr::null();
+    if let Some(string) = cupti.result_string {
+        // SAFETY: stores a pointer to a static C string, or leaves it.
+        unsafe { string(result, &mut text) };
+    }
+    if text.is_null() {
+        return format!("error {result}");
+    }
+    // SAFETY: as above.
+    format!("{} ({result})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
 }

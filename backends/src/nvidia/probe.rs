@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::ptr;
 
 use super::callbacks;
-use super::collect::{describe, other_tool};
-use super::library;
+use super::collect::other_tool;
+use super::library::{self, describe};
 use super::sys::{Cupti, SUCCESS};
 use crate::device::finding::Finding;
 use crate::source::Settings;

@@ -15,14 +15,14 @@ use super::decode::Decoder;
 use super::device;
 use super::direct;
 use super::enable;
-use super::kinds::Selection;
+use super::kinds::{Selection, kind};
 use super::layout::Sizes;
 use super::leave;
 use super::library::{self, Found};
-use super::share;
-use super::subscription;
+use super::other;
+use super::relay;
 use super::sync;
-use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
+use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS};
 use crate::device::pool::{Counts, Full};
 use crate::device::remark::{self, counts, fact, note};
 use crate::device::thread::without_signals;
@@ -154,8 +154,13 @@ impl Session {
         self.sampler.iter_mut().for_each(Sampler::hurry);
         self.sample();
         match self.leaves {
-            true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
-            false => subscription::give_up(self.subscriber),
+            true => leave::ask(
+                &self.found.cupti,
+                self.found.version,
+                self.subscriber,
+                callbacks::watch_ends,
+            ),
+            false => relay::give_up(self.subscriber),
         }
         self.state(started);
     }
@@ -169,7 +174,7 @@ impl Session {
 
     fn disable(&self, which: impl Fn(u32) -> bool) {
         for kind in self.selection.kinds().filter(|kind| which(*kind)) {
-            if share::disabled(kind) {
+            if other::disabled(kind) {
                 // SAFETY: a number.
                 unsafe { (self.found.cupti.disable)(kind) };
             }
