@@ -19,7 +19,7 @@ use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader, Sdk};
 use crate::device::args::Args;
 use crate::device::clock::boottime;
-use crate::device::present::{Doubt, Present};
+use crate::device::present::Present;
 use crate::device::ranges::{Ids, Ranges};
 use crate::device::raw::Raw;
 use crate::device::sample;
@@ -39,10 +39,6 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     /// Kernels that no code object registered.
     pub(crate) unnamed: u64,
-    /// Activities without times, or that end before they begin.
-    pub(crate) timeless: u64,
-    /// Activities that end later than they were read.
-    pub(crate) future: u64,
     /// Records that are laid out in no way that is known, by the size that they say.
     pub(crate) broken: u64,
     /// Records of kinds that nobody asked for.
@@ -114,7 +110,7 @@ pub(crate) struct Decoder {
     pub(super) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
-    present: Present,
+    pub(crate) present: Present,
     /// Whose clock it is.
     pub(crate) sdk: Option<Sdk>,
     pub(super) agents: Agents,
@@ -466,17 +462,8 @@ impl Decoder {
     pub(super) fn has_times(&mut self, start: u64, end: u64) -> bool {
         let (sdk, nanos) = (self.sdk, |clock: &Clock, time| clock.nanos(time));
         let look = |clock: &mut Clock| sdk.into_iter().for_each(|sdk| clock.look(&sdk));
-        let times = self.present.times((start, end), &mut self.clock, nanos, look);
-        times.map_err(|doubt| self.lost(doubt)).is_ok()
-    }
-
-    #[cold]
-    fn lost(&mut self, doubt: Doubt) {
-        match doubt {
-            Doubt::None => self.counts.timeless += 1,
-            Doubt::Future => self.counts.future += 1,
-        }
-        self.recorder.lost(1);
+        let (clock, recorder) = (&mut self.clock, self.recorder);
+        self.present.times((start, end), clock, nanos, look, recorder).is_some()
     }
 }
 

@@ -49,6 +49,33 @@ pub(crate) unsafe fn count(next: Next, full: &Full) -> u64 {
     count
 }
 
+/// Hands each record of a buffer to `each`, with its kind, until that returns false. A record is
+/// as long as the way to the next: no size has to be known.
+///
+/// # Safety
+/// As for [`count`].
+pub(crate) unsafe fn pieces(next: Next, full: &Full, mut each: impl FnMut(u32, &[u8]) -> bool) {
+    let mut record: *mut u8 = ptr::null_mut();
+    let mut before: *mut u8 = ptr::null_mut();
+    loop {
+        // SAFETY: the caller's promise.
+        let found = unsafe { next(full.start, full.used, &mut record) } == 0;
+        let end = if found { record.addr() } else { full.start.addr() + full.used };
+        if !before.is_null() {
+            let len = end.saturating_sub(before.addr());
+            // SAFETY: `len` bytes of the buffer.
+            let bytes = unsafe { std::slice::from_raw_parts(before, len) };
+            if !each(Raw::new(bytes).u32(0), bytes) {
+                return;
+            }
+        }
+        if !found {
+            return;
+        }
+        before = record;
+    }
+}
+
 /// Reads all records of a buffer. Returns false if a rest of it could not be read: how many
 /// records that are, nobody knows. `size` gives the bytes of a kind's records, 0 of one that
 /// is not read; `end` is what the library returns at the end of a buffer; `pace` waits, now

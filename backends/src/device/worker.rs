@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use kymograph_protos::Recorder;
 
+use super::error::Result;
 use super::remark;
 use super::thread::{wait, wait_while_it_moves, without_signals};
 use crate::annotate::guarded;
@@ -94,7 +95,7 @@ impl Worker {
     pub(crate) fn start<S: Send + 'static>(
         &'static self,
         recorder: &'static dyn Recorder,
-        begin: impl FnOnce() -> Result<Option<S>, String>,
+        begin: impl FnOnce() -> Result<Option<S>>,
         run: fn(S, &Worker),
     ) {
         if !self.begin(recorder) {
@@ -106,7 +107,7 @@ impl Worker {
             }
             Some(Ok(None)) => self.cancel(),
             Some(Err(why)) => {
-                self.not_recorded(&why);
+                self.not_recorded(&why.to_string());
                 self.cancel();
             }
             // Nobody knows how far it came.

@@ -13,6 +13,8 @@ use super::library;
 use super::session::{Running, Session, check, prefix};
 use super::sys::{SUCCESS, Synapse, TRACE_ALL, TRACE_DEVICE, TRACE_HOST};
 use crate::annotate::guarded;
+use crate::device::error::{Error, Result};
+use crate::device::reader;
 use crate::device::remark::{fact, note};
 use crate::device::sample;
 use crate::device::selection::wants;
@@ -68,7 +70,7 @@ pub fn acquired(device: u32) {
     if let Some(Ok(synapse)) = library::synapse(false)
         && let Err(why) = profile(recorder, synapse, device, WHAT.load(Ordering::Acquire))
     {
-        refuse(recorder, &why);
+        refuse(recorder, &why.to_string());
     }
 }
 
@@ -110,7 +112,7 @@ impl Source for Gaudi {
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
         sample::keep(settings.samples);
-        WORKER.start(recorder, || begin(recorder, settings), Session::run);
+        WORKER.start(recorder, || begin(recorder, settings), reader::run);
     }
 
     fn flush(&self, timeout: Duration) -> bool {
@@ -123,7 +125,7 @@ impl Source for Gaudi {
 }
 
 /// Starts the profiler. `None` if there is nothing to record here at the moment.
-fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
+fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>> {
     let Some(what) = selection(&settings.activity_types) else { return Ok(None) };
     let devices = DEVICES.load(Ordering::Acquire);
     if devices == 0 {
@@ -135,7 +137,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         return Err("HABANA_PROFILE was not set when the device was opened; set \
                     HABANA_PROFILE=profile_api_light before the program starts, as kymo record \
                     does"
-            .to_owned());
+            .into());
     }
     WORKER.watch_process(in_child, Some(at_exit));
     WHAT.store(what, Ordering::Release);
@@ -144,9 +146,10 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         all.map(|device| profile(recorder, synapse, device, what)).partition(Result::is_ok);
     let refused: Vec<_> = refused.into_iter().filter_map(Result::err).collect();
     if started.is_empty() {
-        return Err(refused.join("; "));
+        let all: Vec<_> = refused.iter().map(Error::to_string).collect();
+        return Err(all.join("; ").into());
     }
-    refused.iter().for_each(|why| refuse(recorder, why));
+    refused.iter().for_each(|why| refuse(recorder, &why.to_string()));
     Ok(Some(Session::new(recorder, synapse, settings.all_args)))
 }
 
@@ -166,17 +169,13 @@ fn selection(list: &str) -> Option<c_int> {
 }
 
 /// Starts the profiler of one device.
-fn profile(
-    recorder: &dyn Recorder,
-    synapse: &Synapse,
-    device: u32,
-    what: c_int,
-) -> Result<(), String> {
+fn profile(recorder: &dyn Recorder, synapse: &Synapse, device: u32, what: c_int) -> Result<()> {
     let start = || {
         // It may do without, or have got some before.
         let memory = provide_memory(synapse, device);
-        let start = clock::compare(synapse).ok_or("synProfilerGetCurrentTimeNS does not work");
-        let started = start.map_err(str::to_owned).and_then(|start| {
+        let start = clock::compare(synapse);
+        let start = start.ok_or(Error::from("synProfilerGetCurrentTimeNS does not work"));
+        let started = start.and_then(|start| {
             // SAFETY: numbers.
             check("synProfilerStart", unsafe { (synapse.start)(what, device) })?;
             Ok(Running { device, what, start })
@@ -188,10 +187,10 @@ fn profile(
                 fact(recorder, &format!("{}.limit", prefix()), &text);
                 Ok(running)
             }
-            (Err(memory), Err(why)) => Err(format!("{memory} ({why})")),
+            (Err(memory), Err(why)) => Err(format!("{memory} ({why})").into()),
         }
     };
-    let running = start().map_err(|why: String| format!("device {device}: {why}"))?;
+    let running = start().map_err(|why: Error| why.on_device(device))?;
     state(recorder, synapse, device);
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(running);
     Ok(())
@@ -205,7 +204,7 @@ fn refuse(recorder: &dyn Recorder, why: &str) {
 
 /// The profiler's records lie in the device's memory, which somebody has to give it: once, as
 /// it keeps it.
-fn provide_memory(synapse: &Synapse, device: u32) -> Result<(), String> {
+fn provide_memory(synapse: &Synapse, device: u32) -> Result<()> {
     static PROVIDED: AtomicU64 = AtomicU64::new(0);
     let (Some(required), Some(give), Some(malloc)) =
         (synapse.required_memory, synapse.user_buffer, synapse.malloc)
@@ -223,12 +222,13 @@ fn provide_memory(synapse: &Synapse, device: u32) -> Result<(), String> {
     }
     // SAFETY: numbers, of which the last is stored: an address on the device.
     let got = check("synDeviceMalloc", unsafe { malloc(device, bytes.into(), 0, 0, &mut buffer) });
-    got.map_err(|why| {
+    got.map_err(|why| -> Error {
         format!(
             "{why}: the profiler needs {} MiB of the device's memory, which the program has taken; \
              record from its start on, or have it leave so much free",
             bytes.div_ceil(1 << 20)
         )
+        .into()
     })?;
     let buffer = std::ptr::without_provenance_mut(buffer as usize);
     // SAFETY: an address on the device, which it may use from now on.

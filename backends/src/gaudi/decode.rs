@@ -41,9 +41,6 @@ pub(crate) struct Counts {
     pub(crate) noise: u64,
     /// Events of a letter that is not understood.
     pub(crate) skipped: u64,
-    pub(crate) timeless: u64,
-    /// What ends later than it was read.
-    pub(crate) future: u64,
     /// Activities that may be of several launches, and have no arrow.
     pub(crate) ambiguous: u64,
     /// Beginnings without an end, and ends without a beginning.
@@ -55,7 +52,7 @@ pub(crate) struct Counts {
 pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
-    present: Present,
+    pub(crate) present: Present,
     keys: Keys,
     all_args: bool,
     queues: HashMap<(u32, u32, u32), u32>,
@@ -211,16 +208,11 @@ impl Decoder {
         event: u32,
         times: (Option<u64>, Option<u64>),
     ) {
-        let (Some(start @ 1..), Some(end)) = times else { return self.timeless() };
-        if end < start {
-            return self.timeless();
-        }
-        let (start, end) = (reading.clock.nanos(start), reading.clock.nanos(end));
-        if !self.present.is_over(end) {
-            self.counts.future += 1;
-            self.recorder.lost(1);
-            return;
-        }
+        // What is missing is as good as 0.
+        let times = (times.0.unwrap_or(0), times.1.unwrap_or(0));
+        let nanos = |clock: &Clock, time| clock.nanos(time);
+        let times = self.present.times(times, &mut reading.clock, nanos, |_| {}, self.recorder);
+        let Some((start, end)) = times else { return };
         let finished = Finished { event, start, end };
         match host {
             true => self.call(reading, &finished),
@@ -241,11 +233,6 @@ impl Decoder {
             reading.arrows.work(recipe, stream, node, finished.start, number);
         }
         reading.work.push(finished);
-    }
-
-    fn timeless(&mut self) {
-        self.counts.timeless += 1;
-        self.recorder.lost(1);
     }
 
     /// Something that Synapse did on the host.

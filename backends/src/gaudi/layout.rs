@@ -25,6 +25,7 @@
 //! release on), so the unit is told by what comes near the profiler's own clock.
 
 use super::float80::scaled;
+use crate::device::error::Result;
 use crate::device::raw::Raw;
 
 /// A layout of events.
@@ -89,7 +90,7 @@ pub(crate) enum Extra<'a> {
 
 impl<'a> Trace<'a> {
     /// A buffer with `count` events, or why it is none.
-    pub(crate) fn new(bytes: &'a [u8], count: usize) -> Result<Trace<'a>, String> {
+    pub(crate) fn new(bytes: &'a [u8], count: usize) -> Result<Trace<'a>> {
         let address = bytes.as_ptr().addr();
         let candidates =
             [Layout::New, Layout::Old].map(|layout| Trace { bytes, address, layout, count });
@@ -105,6 +106,7 @@ impl<'a> Trace<'a> {
                      all there: this release of Synapse is not known",
                 bytes.len()
             )
+            .into()
         })
     }
 

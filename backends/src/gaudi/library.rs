@@ -4,13 +4,14 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use super::sys::Synapse;
+use crate::device::error::{Error, Result};
 use crate::load::Library;
 
 const NAME: &CStr = c"libSynapse.so";
 
 /// Synapse, or the function that it lacks. `None` if the process does not have it (and may
 /// not have it: `load`).
-pub(crate) fn synapse(load: bool) -> Option<Result<&'static Synapse, String>> {
+pub(crate) fn synapse(load: bool) -> Option<Result<&'static Synapse>> {
     static FOUND: OnceLock<Synapse> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return Some(Ok(found));
@@ -18,6 +19,6 @@ pub(crate) fn synapse(load: bool) -> Option<Result<&'static Synapse, String>> {
     let library = if load { Library::load(NAME) } else { Library::present(NAME) }?;
     Some(match Synapse::find(library) {
         Ok(found) => Ok(FOUND.get_or_init(|| found)),
-        Err(missing) => Err(format!("libSynapse.so has no {}", missing.to_string_lossy())),
+        Err(function) => Err(Error::missing("libSynapse.so", function)),
     })
 }

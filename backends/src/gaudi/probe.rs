@@ -14,7 +14,7 @@ pub fn probe(_settings: &Settings, say: &mut dyn FnMut(Finding)) {
         }
         Some(Err(why)) => {
             let advice = "this release cannot be recorded: install a newer SynapseAI";
-            return say(Finding::bad("Synapse", why, advice));
+            return say(Finding::bad("Synapse", why.to_string(), advice));
         }
         Some(Ok(synapse)) => synapse,
     };

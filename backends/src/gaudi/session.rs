@@ -12,12 +12,11 @@ use super::decode::Decoder;
 use super::layout::{Trace, unit};
 use super::sys::{FORMAT_TEF, SUCCESS, Synapse};
 use crate::device::clock::Both;
+use crate::device::error::{Error, Result};
+use crate::device::reader::{Reader, Round, keep_pace};
 use crate::device::remark::{counts, fact, note, number};
-use crate::device::thread::wait;
-use crate::device::worker::{self, Worker};
+use crate::device::worker::Worker;
 
-/// How often somebody looks whether the recording stops.
-const NAP: Duration = Duration::from_millis(10);
 /// How long a pipeline that does not keep up is waited for.
 const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of a trace at most: a number that lies must not end the process.
@@ -39,38 +38,38 @@ pub(crate) struct Session {
     decoder: Decoder,
 }
 
-impl Session {
-    pub(crate) fn new(
-        recorder: &'static dyn Recorder,
-        synapse: &'static Synapse,
-        all_args: bool,
-    ) -> Session {
-        Session { recorder, synapse, decoder: Decoder::new(recorder, all_args, keep_pace) }
-    }
+impl Reader for Session {
+    const NAP: Duration = Duration::from_millis(10);
+    /// Nothing can be had before the end.
+    const FLUSH_EVERY: Duration = Duration::MAX;
 
-    /// Until the recording stops.
-    pub(crate) fn run(mut self, worker: &Worker) {
-        while !worker.stopping() {
-            if let Some(ticket) = worker.wanted() {
-                // There is nothing before the end.
-                worker.flushed(ticket);
-            }
-            std::thread::park_timeout(NAP);
-        }
+    fn round(&mut self, _worker: &Worker, _round: Round) {}
+
+    fn end(mut self, _worker: &Worker) {
         let started = Instant::now();
         for running in take_running() {
             if let Err(why) = self.finish(running) {
                 // How much is missing, nobody can know.
                 self.recorder.lost(1);
-                let text = format!("device {}: {why}", running.device);
+                let text = why.on_device(running.device).to_string();
                 note(self.recorder, &format!("Gaudi: {text}"));
                 fact(self.recorder, &format!("{}.error", prefix()), &text);
             }
         }
         self.state(started);
     }
+}
 
-    fn finish(&mut self, running: Running) -> Result<(), String> {
+impl Session {
+    pub(crate) fn new(
+        recorder: &'static dyn Recorder,
+        synapse: &'static Synapse,
+        all_args: bool,
+    ) -> Session {
+        Session { recorder, synapse, decoder: Decoder::new(recorder, all_args, pace) }
+    }
+
+    fn finish(&mut self, running: Running) -> Result<()> {
         let Running { device, what, start } = running;
         if let Some(synchronize) = self.synapse.synchronize {
             // SAFETY: a number. What the device still does belongs to the recording.
@@ -102,7 +101,7 @@ impl Session {
     }
 
     /// The trace of a device: asked for its size first.
-    fn fetch(&self, what: c_int, device: u32) -> Result<(Vec<u128>, usize, usize), String> {
+    fn fetch(&self, what: c_int, device: u32) -> Result<(Vec<u128>, usize, usize)> {
         let (mut size, mut count) = (0, 0);
         let get = self.synapse.trace;
         // SAFETY: stores two numbers.
@@ -110,7 +109,7 @@ impl Session {
             unsafe { get(what, device, FORMAT_TEF, ptr::null_mut(), &mut size, &mut count) };
         check("synProfilerGetTrace", result)?;
         if size > MAX_TRACE_BYTES {
-            return Err(format!("synProfilerGetTrace wants {size} bytes"));
+            return Err(format!("synProfilerGetTrace wants {size} bytes").into());
         }
         let room = size;
         // Aligned to 16 bytes, as `long double` is; zero where nothing is written.
@@ -138,8 +137,8 @@ impl Session {
             ("arrows_ambiguous", decoded.ambiguous),
             ("names_lost", self.decoder.unnamed),
             ("lost.of_unknown_kind", decoded.skipped),
-            ("lost.without_times", decoded.timeless),
-            ("lost.in_the_future", decoded.future),
+            ("lost.without_times", self.decoder.present.timeless),
+            ("lost.in_the_future", self.decoder.present.future),
             ("lost.unfinished", decoded.unfinished),
             ("lost.unbegun", decoded.unbegun),
             ("stop_us", stopping.elapsed().as_micros() as u64),
@@ -152,12 +151,14 @@ pub(crate) fn prefix() -> String {
     format!("hpu.{}", std::process::id())
 }
 
-pub(crate) fn check(what: &str, result: c_int) -> Result<(), String> {
-    if result == SUCCESS { Ok(()) } else { Err(format!("{what}: synStatus {result}")) }
+pub(crate) fn check(function: &'static str, result: c_int) -> Result<()> {
+    if result == SUCCESS {
+        Ok(())
+    } else {
+        Err(Error::call(function, format!("synStatus {result}")))
+    }
 }
 
-/// Waits for the pipeline rather than lose records: the whole trace is at hand.
-fn keep_pace(recorder: &dyn Recorder) {
-    worker::moves();
-    wait(BACKLOG_TIMEOUT, || !recorder.crowded());
+fn pace(recorder: &dyn Recorder) {
+    keep_pace(recorder, BACKLOG_TIMEOUT, || false);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kymograph_protos::Recorder;
 
-use super::buffers;
+use super::buffers::{self, BUFFERS};
 use super::decode::Decoder;
 use super::layout::Sizes;
 use super::levelzero;
@@ -19,6 +19,8 @@ use super::sys::{
     NOT_IMPLEMENTED, Pti, SUCCESS, Version, kind,
 };
 use crate::annotate::guarded;
+use crate::device::error::{Error, Result};
+use crate::device::reader;
 use crate::device::realtime::Realtime;
 use crate::device::remark::fact;
 use crate::device::sample;
@@ -70,7 +72,7 @@ impl Source for Intel {
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
         sample::keep(settings.samples);
-        WORKER.start(recorder, || begin(recorder, settings), Session::run);
+        WORKER.start(recorder, || begin(recorder, settings), reader::run);
     }
 
     fn flush(&self, timeout: Duration) -> bool {
@@ -83,7 +85,7 @@ impl Source for Intel {
 }
 
 /// Sets PTI up. `None` if there is nothing to record here at the moment.
-fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
+fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>> {
     let selection = Selection::parse(&settings.activity_types);
     if selection.is_empty() {
         return Ok(None);
@@ -109,19 +111,20 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
                     "libpti.so beside {} cannot be loaded: it needs libxptifw.so (pip install \
                      intel-cmplr-lib-rt) and a libze_loader.so.1 of 1.9 or later",
                     found.path.as_deref().unwrap_or("libpti_view.so".as_ref()).display()
-                ));
+                )
+                .into());
             }
             _ => {}
         }
     }
     WORKER.watch_process(in_child, Some(at_exit));
-    buffers::prepare(pti);
+    BUFFERS.prepare(pti.next_record, 0);
     let sizes = Sizes::learn(pti);
     share::reading(true);
     register(pti)?;
     let selection = enable(recorder, pti, selection);
     if selection.is_empty() {
-        return Err("PTI refused to record anything".to_owned());
+        return Err("PTI refused to record anything".into());
     }
     state_versions(recorder, found);
     for (index, device) in (0..).zip(&devices) {
@@ -136,7 +139,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
 }
 
 /// Sets our callbacks, once: from then on the program's own are served by us.
-fn register(pti: &Pti) -> Result<(), String> {
+fn register(pti: &Pti) -> Result<()> {
     if !share::registering() {
         return Ok(());
     }
@@ -150,7 +153,7 @@ fn register(pti: &Pti) -> Result<(), String> {
         SUCCESS => Ok(()),
         error => {
             share::not_registered();
-            Err(format!("ptiViewSetCallbacks: {}", describe(pti, error)))
+            Err(Error::call("ptiViewSetCallbacks", describe(pti, error)))
         }
     }
 }

@@ -15,7 +15,7 @@ use super::levelzero::{self, Device};
 use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
 use crate::device::args::Args;
-use crate::device::present::{Doubt, Present};
+use crate::device::present::Present;
 use crate::device::ranges::Ranges;
 use crate::device::raw::Raw;
 use crate::device::realtime::Realtime;
@@ -34,10 +34,6 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     pub(crate) collectives: u64,
     pub(crate) overheads: u64,
-    /// Activities whose times make no sense.
-    pub(crate) timeless: u64,
-    /// Activities that end later than they were read.
-    pub(crate) future: u64,
     /// Records of kinds that nobody asked us to read.
     pub(crate) skipped: u64,
 }
@@ -47,7 +43,7 @@ pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Realtime,
-    present: Present,
+    pub(crate) present: Present,
     pub(super) keys: Keys,
     pub(super) texts: Texts,
     pub(super) all_args: bool,
@@ -304,18 +300,8 @@ impl Decoder {
     /// The times of an activity, if it has some that can be. What has none is counted: a made-up
     /// time would be worse.
     pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let times =
-            self.present.times((start, end), &mut self.clock, Realtime::nanos, Realtime::look);
-        times.map_err(|doubt| self.lost(doubt)).ok()
-    }
-
-    #[cold]
-    fn lost(&mut self, doubt: Doubt) {
-        match doubt {
-            Doubt::None => self.counts.timeless += 1,
-            Doubt::Future => self.counts.future += 1,
-        }
-        self.recorder.lost(1);
+        let (clock, recorder) = (&mut self.clock, self.recorder);
+        self.present.times((start, end), clock, Realtime::nanos, Realtime::look, recorder)
     }
 
     /// Where an activity ran.

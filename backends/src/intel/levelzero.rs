@@ -15,6 +15,7 @@ use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 use super::sys::{
     DeviceProperties, LevelZero, ZE_DEVICE_GPU, ZE_DEVICE_PROPERTIES, ZE_SUCCESS, ZE_UNINITIALISED,
 };
+use crate::device::error::Result;
 use crate::load::Library;
 
 const LOADER: &CStr = c"libze_loader.so.1";
@@ -46,11 +47,12 @@ pub(crate) fn loader(load: bool) -> Option<&'static LevelZero> {
 pub const UNINITIALISED: c_int = ZE_UNINITIALISED;
 
 /// The GPUs of this process in the order of Level Zero, or what PTI would abort for.
-pub(crate) fn devices(zero: &LevelZero) -> Result<Vec<Device>, String> {
+pub(crate) fn devices(zero: &LevelZero) -> Result<Vec<Device>> {
     // SAFETY: 0: all kinds of drivers, as SYCL and PTI ask for.
     let result = unsafe { (zero.init)(0) };
     if result != ZE_SUCCESS {
-        return Err(format!("Level Zero has no driver that works here (zeInit: {result:#x})"));
+        let why = format!("Level Zero has no driver that works here (zeInit: {result:#x})");
+        return Err(why.into());
     }
     let drivers = handles(|count, to| {
         // SAFETY: a count and as many places.
@@ -81,7 +83,7 @@ pub(crate) fn devices(zero: &LevelZero) -> Result<Vec<Device>, String> {
         }
     }
     if devices.is_empty() {
-        return Err("Level Zero has no GPU here".to_owned());
+        return Err("Level Zero has no GPU here".into());
     }
     Ok(devices)
 }
@@ -89,7 +91,7 @@ pub(crate) fn devices(zero: &LevelZero) -> Result<Vec<Device>, String> {
 /// What a function of Level Zero lists: it is asked how many there are, then for them.
 fn handles(
     mut list: impl FnMut(*mut u32, *mut *mut c_void) -> i32,
-) -> Result<Vec<*mut c_void>, i32> {
+) -> std::result::Result<Vec<*mut c_void>, i32> {
     let mut count = 0;
     match list(&mut count, ptr::null_mut()) {
         ZE_SUCCESS => {}

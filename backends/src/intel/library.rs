@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::sys::{Pti, Version};
+use crate::device::error::{Error, Result};
 use crate::load::Library;
 
 /// Sonames of the versions that are understood, newest first.
@@ -42,7 +43,7 @@ pub(crate) fn uses_sycl() -> bool {
 
 /// PTI, or why there is none. What was found stays. Asks it nothing but its version, which
 /// works without a device.
-pub(crate) fn pti(configured: Option<&Path>) -> Result<&'static Found, String> {
+pub(crate) fn pti(configured: Option<&Path>) -> Result<&'static Found> {
     static FOUND: OnceLock<Found> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return Ok(found);
@@ -50,22 +51,23 @@ pub(crate) fn pti(configured: Option<&Path>) -> Result<&'static Found, String> {
     let (library, shared) = search(configured)?;
     let path = library.path();
     let shown = path.as_deref().unwrap_or(Path::new("libpti_view")).display().to_string();
-    let version = version(library).ok_or_else(|| format!("{shown} has no ptiVersion"))?;
+    let version = version(library).ok_or_else(|| Error::missing(&*shown, c"ptiVersion"))?;
     let Version { major, minor, patch } = version;
     if version < OLDEST {
         return Err(format!(
             "{shown} is PTI {major}.{minor}.{patch}; 0.12 is the oldest one \
                             that can be used: pip install -U intel-pti"
-        ));
+        )
+        .into());
     }
     if major > NEWEST_MAJOR {
         return Err(format!(
             "{shown} is PTI {major}.{minor}.{patch}, which is not known yet: \
                             install intel-pti 1"
-        ));
+        )
+        .into());
     }
-    let pti = Pti::find(library)
-        .map_err(|missing| format!("{shown} has no {}", missing.to_string_lossy()))?;
+    let pti = Pti::find(library).map_err(|function| Error::missing(shown, function))?;
     Ok(FOUND.get_or_init(|| Found { pti, version, path, shared }))
 }
 
@@ -81,7 +83,7 @@ fn version(library: Library) -> Option<Version> {
 }
 
 /// The library, and whether the process had it.
-fn search(configured: Option<&Path>) -> Result<(Library, bool), String> {
+fn search(configured: Option<&Path>) -> Result<(Library, bool)> {
     if let Some(library) = SONAMES.iter().find_map(|name| Library::present(name)) {
         return Ok((library, true));
     }
@@ -89,7 +91,7 @@ fn search(configured: Option<&Path>) -> Result<(Library, bool), String> {
         let found = if path.is_dir() { in_folder(path) } else { Library::load_path(path) };
         return found
             .map(|library| (library, false))
-            .ok_or_else(|| format!("PTI_PATH={}: no libpti_view.so there", path.display()));
+            .ok_or_else(|| format!("PTI_PATH={}: no libpti_view.so there", path.display()).into());
     }
     let beside = SYCL.iter().find_map(|name| Library::present(name)?.path());
     let folder = beside.as_deref().and_then(Path::parent).and_then(in_folder);
@@ -99,7 +101,7 @@ fn search(configured: Option<&Path>) -> Result<(Library, bool), String> {
         .ok_or_else(|| {
             "no libpti_view.so.1 or .0 found: pip install intel-pti, or set PTI_PATH to its \
              folder"
-                .to_owned()
+                .into()
         })
 }
 

@@ -22,14 +22,14 @@ pub fn probe(settings: &Settings, say: &mut dyn FnMut(Finding)) {
         }
         Err(why) => {
             let advice = "no Intel GPU will be seen; /dev/dri/renderD* must be readable for that";
-            Finding::absent("Level Zero", why, advice)
+            Finding::absent("Level Zero", why.to_string(), advice)
         }
     });
     let found = match library::pti(settings.pti_path.as_deref()) {
         Ok(found) => found,
         Err(why) => {
             let advice = "programs that bring their own (PyTorch does) are recorded all the same";
-            return say(Finding::absent("Intel PTI", why, advice));
+            return say(Finding::absent("Intel PTI", why.to_string(), advice));
         }
     };
     let Version { major, minor, patch } = found.version;

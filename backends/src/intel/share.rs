@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use super::sys::{BAD_ARGUMENT, BufferCompleted, BufferRequested, Code, SUCCESS};
 use crate::device::pool::Full;
-use crate::device::walk::Next;
+use crate::device::walk::{self, Next};
 
 /// The other's buffer callbacks.
 type Callbacks = (BufferRequested, BufferCompleted);
@@ -277,27 +277,9 @@ impl Theirs {
     /// # Safety
     /// As for [`deliver`].
     unsafe fn fill(&mut self, next: Next, full: &Full, wanted: u32) {
-        let mut record: *mut u8 = ptr::null_mut();
-        let mut before: *mut u8 = ptr::null_mut();
-        loop {
-            // SAFETY: the caller's promise.
-            let found = unsafe { next(full.start, full.used, &mut record) } == SUCCESS;
-            // A record is as long as the way to the next: no size has to be known.
-            let end = if found { record.addr() } else { full.start.addr() + full.used };
-            if !before.is_null() {
-                let len = end.saturating_sub(before.addr());
-                // SAFETY: `len` bytes of the buffer, of which the first say the kind.
-                let (bytes, kind) = unsafe {
-                    (std::slice::from_raw_parts(before, len), before.cast::<u32>().read_unaligned())
-                };
-                if wanted & bit(kind) != 0 && !self.add(bytes) {
-                    return;
-                }
-            }
-            if !found {
-                return;
-            }
-            before = record;
+        // SAFETY: the caller's promise.
+        unsafe {
+            walk::pieces(next, full, |kind, bytes| wanted & bit(kind) == 0 || self.add(bytes));
         }
     }
 

@@ -124,7 +124,7 @@ fn times_that_were_lost_are_counted() {
     record[112..120].fill(0);
     decode(&mut decoder, &[record, bytes(48, &[(0, 1, 4)])]);
     assert_eq!((work(notes).len(), *notes.lost.lock().unwrap()), (0, 2));
-    assert_eq!(decoder.counts.timeless, 2);
+    assert_eq!(decoder.present.timeless, 2);
 }
 
 fn call(kind: u64, group: u64, times: (u64, u64), correlation: u64) -> Vec<u8> {

@@ -28,6 +28,8 @@ use super::state::STATE;
 use super::subscription;
 use super::sys::{ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
+use crate::device::error::Result;
+use crate::device::reader;
 use crate::device::remark;
 use crate::device::sample;
 use crate::device::worker::{Words, Worker};
@@ -67,7 +69,7 @@ impl Source for Nvidia {
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
         sample::keep(settings.samples);
-        WORKER.start(recorder, || begin(recorder, settings), Session::run);
+        WORKER.start(recorder, || begin(recorder, settings), reader::run);
     }
 
     fn flush(&self, timeout: Duration) -> bool {
@@ -83,7 +85,7 @@ impl Source for Nvidia {
 }
 
 /// Sets CUPTI up. `None` if there is nothing to record here at the moment.
-fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
+fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>> {
     let selection = Selection::parse(&settings.activity_types);
     if selection.is_empty() {
         return Ok(None);
@@ -107,9 +109,9 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
         let who = other_tool().unwrap_or("another tool");
-        return Err(format!(
-            "{who} uses CUPTI in this process, which serves one tool; record without it"
-        ));
+        let why =
+            format!("{who} uses CUPTI in this process, which serves one tool; record without it");
+        return Err(why.into());
     }
     check(cupti, "cuptiSubscribe", result)?;
     callbacks::learn(cupti, recorder);
@@ -146,7 +148,7 @@ fn prepare(found: &Found) {
         let cupti = &found.cupti;
         // Not "zeroed buffers", which would save a memset: it is said for the process, and
         // buffers of another user of CUPTI would not be zeroed.
-        buffers::prepare(found.version);
+        buffers::prepare(cupti.next_record, found.version);
         // Never again, and not at all if another user has: records of a session whose clock
         // was set anew have wrong times.
         if clock::can_be_chosen(found.version)

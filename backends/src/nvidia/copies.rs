@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 
 use super::clock::{Fit, both};
 use super::kinds::layout;
-use super::library::present as real;
 use super::other;
 use super::state::STATE;
-use super::sys::{BufferCompleted, BufferRequested, SUCCESS};
+use super::sys::{BufferCompleted, BufferRequested};
+use crate::device::pool::Full;
 use crate::device::raw::Raw;
+use crate::device::walk::{self, Next};
 
 /// The buffer that is being filled, when nobody is at it.
 static OPEN: AtomicPtr<Copy> = AtomicPtr::new(ptr::null_mut());
@@ -72,8 +73,8 @@ fn put_back(copy: Box<Copy>) {
 /// Copies what the other wants of a buffer of ours into buffers of its own.
 ///
 /// # Safety
-/// The buffer has `valid` bytes of records that CUPTI wrote, and nobody writes to it.
-pub(crate) unsafe fn deliver(context: *mut c_void, stream: u32, buffer: *mut u8, valid: usize) {
+/// CUPTI wrote the buffer, and does not write to it now.
+pub(crate) unsafe fn deliver(context: *mut c_void, stream: u32, next: Next, full: &Full) {
     let wanted = other::delivered();
     if wanted == 0 {
         return;
@@ -82,7 +83,7 @@ pub(crate) unsafe fn deliver(context: *mut c_void, stream: u32, buffer: *mut u8,
     if let Some(mut copy) = take().or_else(Copy::new) {
         (copy.context, copy.stream) = (context as usize, stream);
         // SAFETY: the caller's promise.
-        unsafe { copy.fill(buffer, valid, wanted) };
+        unsafe { copy.fill(next, full, wanted) };
         if !copy.to.is_null() {
             put_back(copy);
         }
@@ -118,30 +119,12 @@ impl Copy {
 
     /// # Safety
     /// As for [`deliver`].
-    unsafe fn fill(&mut self, buffer: *mut u8, valid: usize, wanted: u64) {
-        let Some(real) = real() else { return };
+    unsafe fn fill(&mut self, next: Next, full: &Full, wanted: u64) {
         let fit = fit();
-        let mut record: *mut u8 = ptr::null_mut();
-        let mut before: *mut u8 = ptr::null_mut();
-        loop {
-            // SAFETY: the caller's promise.
-            let found = unsafe { (real.next_record)(buffer, valid, &mut record) } == SUCCESS;
-            // A record is as long as the way to the next: no size has to be known.
-            let end = if found { record as usize } else { buffer as usize + valid };
-            if !before.is_null() {
-                let len = end.saturating_sub(before as usize);
-                // SAFETY: `len` bytes of the buffer.
-                let bytes = unsafe { std::slice::from_raw_parts(before, len) };
-                let kind = Raw::new(bytes).u32(0);
-                if wanted & other::bit(kind) != 0 && !self.add(bytes, fit.as_ref()) {
-                    return;
-                }
-            }
-            if !found {
-                return;
-            }
-            before = record;
-        }
+        let mut piece =
+            |kind, bytes: &[u8]| wanted & other::bit(kind) == 0 || self.add(bytes, fit.as_ref());
+        // SAFETY: the caller's promise.
+        unsafe { walk::pieces(next, full, &mut piece) };
     }
 
     /// Returns false if the other gives no buffer that it fits into.

@@ -21,7 +21,7 @@ use super::places::Places;
 use super::sync;
 use super::waits::Waits;
 use crate::device::args::{Args, MAX_ARGS};
-use crate::device::present::{Doubt, Present};
+use crate::device::present::Present;
 use crate::device::ranges::{Ids, Ranges};
 use crate::device::raw::Raw;
 use crate::device::sample;
@@ -39,10 +39,6 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     /// Kernels whose launch was not watched: no slice has an arrow to them.
     pub(crate) uncalled: u64,
-    /// Activities whose times CUPTI lost.
-    pub(crate) timeless: u64,
-    /// Activities that end later than they were read.
-    pub(crate) future: u64,
     /// Records that nobody asked us to read: what others enabled.
     pub(crate) skipped: u64,
 }
@@ -52,7 +48,7 @@ pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
-    present: Present,
+    pub(crate) present: Present,
     pub(crate) devices: Vec<Limits>,
     pub(super) keys: Keys,
     all_args: bool,
@@ -377,17 +373,8 @@ impl Decoder {
     /// forced flush takes records of work that still runs): counted, since a made-up time would
     /// be worse.
     pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let times = self.present.times((start, end), &mut self.clock, Clock::nanos, Clock::look);
-        times.map_err(|doubt| self.lost(doubt)).ok()
-    }
-
-    #[cold]
-    fn lost(&mut self, doubt: Doubt) {
-        match doubt {
-            Doubt::None => self.counts.timeless += 1,
-            Doubt::Future => self.counts.future += 1,
-        }
-        self.recorder.lost(1);
+        let (clock, recorder) = (&mut self.clock, self.recorder);
+        self.present.times((start, end), clock, Clock::nanos, Clock::look, recorder)
     }
 }
 

@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::buffers;
+use super::buffers::BUFFERS;
 use super::library;
 use super::other;
 use super::relay;
@@ -98,9 +98,7 @@ fn go() {
                 other::gone();
                 STATE.setup.prepared.store(false, Ordering::Release);
                 // What came after the recording.
-                while let Some(full) = buffers::take_full() {
-                    buffers::recycle(full);
-                }
+                BUFFERS.discard();
             }
         }
     }

@@ -58,7 +58,7 @@ fn activities(settings: &Settings, say: &mut dyn FnMut(Finding)) {
         }
         Err(why) => {
             let advice = "programs that bring their own (PyTorch does) are recorded all the same";
-            say(Finding::absent("CUPTI", why, advice));
+            say(Finding::absent("CUPTI", why.to_string(), advice));
         }
     }
 }

@@ -6,17 +6,23 @@ use kymograph_protos::Kind;
 
 use super::*;
 use crate::device::notes::Notes;
+use crate::device::reader::{self, Reader, Round};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 const WORDS: Words =
     Words { name: "Abacus", key: "abacus", thread: "test", late: "the beads did not come to rest" };
 
-fn serve(_session: (), worker: &Worker) {
-    while !worker.stopping() {
-        if let Some(ticket) = worker.wanted() {
-            worker.flushed(ticket);
-        }
-        std::thread::park_timeout(Duration::from_millis(1));
+/// Counts nothing, round by round.
+impl Reader for () {
+    const NAP: Duration = Duration::from_millis(1);
+    const FLUSH_EVERY: Duration = Duration::MAX;
+
+    fn round(&mut self, _worker: &Worker, round: Round) {
+        assert_eq!(round.due, round.asked, "time alone is no reason");
+    }
+
+    fn end(self, worker: &Worker) {
+        assert!(worker.stopping());
     }
 }
 
@@ -25,9 +31,9 @@ fn it_flushes_and_ends_and_starts_again() {
     static WORKER: Worker = Worker::new(WORDS);
     let notes = Notes::new();
     for _ in 0..3 {
-        WORKER.start(notes, || Ok(Some(())), serve);
+        WORKER.start(notes, || Ok(Some(())), reader::run);
         assert!(WORKER.is_running() && !WORKER.is_idle());
-        WORKER.start(notes, || panic!("it runs"), serve);
+        WORKER.start(notes, || panic!("it runs"), reader::run::<()>);
         assert!(WORKER.flush(TIMEOUT) && WORKER.flush(TIMEOUT));
         assert!(WORKER.stop(TIMEOUT) && WORKER.flush(Duration::ZERO));
         assert!(WORKER.is_idle());
@@ -41,12 +47,12 @@ fn it_flushes_and_ends_and_starts_again() {
 fn what_cannot_begin_is_said_and_may_be_tried_again() {
     static WORKER: Worker = Worker::new(WORDS);
     let notes = Notes::new();
-    WORKER.start(notes, || Err("a bead is missing".to_owned()), serve);
+    WORKER.start(notes, || Err("a bead is missing".into()), reader::run::<()>);
     assert!(WORKER.is_idle() && !WORKER.is_dead());
     assert_eq!(notes.others(Kind::Note), ["Abacus is not recorded: a bead is missing"]);
-    WORKER.start(notes, || Ok(None), serve);
+    WORKER.start(notes, || Ok(None), reader::run::<()>);
     assert!(WORKER.is_idle() && !WORKER.is_dead());
-    WORKER.start(notes, || panic!("in the middle"), serve);
+    WORKER.start(notes, || panic!("in the middle"), reader::run::<()>);
     assert!(WORKER.is_dead());
     assert_eq!(notes.others(Kind::Note).len(), 2);
 }
