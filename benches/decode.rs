@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kymograph::{Config, Recording};
-use kymograph_backends::{amd, hpu, xpu};
+use kymograph_backends::{amd, gaudi, intel};
 use kymograph_protos::{Extra, Record, Recorder, StrId};
 use measure::cores;
 use measure::turns::{best, median};
@@ -69,7 +69,7 @@ macro_rules! replays {
     };
 }
 
-replays! { amd hpu xpu }
+replays! { amd gaudi intel }
 
 /// Makes a buffer of so many records that begin at a time.
 type Make = fn(&'static dyn Recorder, usize, u64) -> Box<dyn Replay>;
@@ -79,9 +79,9 @@ const VENDORS: [(&str, Make); 3] = [
     ("Intel GPU", |recorder, count, _| {
         // PTI's clock is the system's; what is read is over.
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() - 3_600;
-        Box::new(xpu::replay::Replay::new(recorder, count, now * 1_000_000_000))
+        Box::new(intel::replay::Replay::new(recorder, count, now * 1_000_000_000))
     }),
-    ("Gaudi", |recorder, count, now| Box::new(hpu::replay::Replay::new(recorder, count, now))),
+    ("Gaudi", |recorder, count, now| Box::new(gaudi::replay::Replay::new(recorder, count, now))),
 ];
 
 /// A sink that counts.

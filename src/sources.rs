@@ -5,16 +5,16 @@ mod children;
 use std::time::{Duration, Instant};
 
 use kymograph_backends::amd::AMD;
-use kymograph_backends::hpu::HPU;
+use kymograph_backends::gaudi::GAUDI;
+use kymograph_backends::intel::INTEL;
 use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
-use kymograph_backends::xpu::XPU;
 
 use crate::config::Config;
 use crate::recorder::PIPELINE;
 pub use children::{Membership, take_part};
 
-static SOURCES: [&dyn Source; 4] = [&NVIDIA, &AMD, &XPU, &HPU];
+static SOURCES: [&dyn Source; 4] = [&NVIDIA, &AMD, &INTEL, &GAUDI];
 
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.

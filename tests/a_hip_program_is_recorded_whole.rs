@@ -1,6 +1,6 @@
 //! `kymo record` on a program that uses HIP: the trace holds what the program's script says,
 //! call by call and kernel by kernel, whatever the version of rocprofiler-sdk. The libraries
-//! are fakes (`backends/fakes/rocm`), since there is no GPU here.
+//! are fakes (`backends/fakes/amd`), since there is no GPU here.
 
 mod rocm;
 

@@ -1,5 +1,5 @@
 //! What `kymo record` takes down of a program that uses HIP, as its options say. The libraries are
-//! fakes (`backends/fakes/rocm`), since there is no GPU here.
+//! fakes (`backends/fakes/amd`), since there is no GPU here.
 
 mod rocm;
 

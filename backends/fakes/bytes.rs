@@ -5,17 +5,17 @@
 use std::ffi::c_char;
 
 /// Bytes of the largest record of any kind.
-const MOST: usize = 320;
+const MAX_BYTES: usize = 320;
 
 pub(crate) struct Record {
-    bytes: [u8; MOST],
+    bytes: [u8; MAX_BYTES],
     size: usize,
 }
 
 impl Record {
     /// Of a kind whose records have so many bytes.
     pub(crate) fn sized(kind: u32, size: usize) -> Record {
-        let mut record = Record { bytes: [0; MOST], size };
+        let mut record = Record { bytes: [0; MAX_BYTES], size };
         record.u32(0, kind);
         record
     }
@@ -29,7 +29,7 @@ impl Record {
 
     /// Of a kind that no version knows.
     pub(crate) fn unknown(kind: u32, size: usize) -> Record {
-        let mut record = Record { bytes: [0xA5; MOST], size };
+        let mut record = Record { bytes: [0xA5; MAX_BYTES], size };
         record.u32(0, kind);
         record
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Answers of a round that are counted at most.
-const MOST: u64 = 0xff;
+const MAX_SOURCES: u64 = 0xff;
 /// How long who reads may stand still before it is looked for.
 const STILL: Duration = Duration::from_secs(5);
 
@@ -39,7 +39,7 @@ impl Flushes {
     pub fn is_done(&self, round: u64) -> bool {
         let word = self.round.load(Ordering::Acquire);
         let running = u64::from(self.running.load(Ordering::Acquire));
-        word >> 8 != round || word & MOST >= running.min(MOST)
+        word >> 8 != round || word & MAX_SOURCES >= running.min(MAX_SOURCES)
     }
 
     /// Who reads: has all sources push what they have, and end, for good.
@@ -85,7 +85,9 @@ impl Flushes {
 
     /// A source: everything is pushed that was finished before this round was read.
     pub(crate) fn answer(&self, round: u64) {
-        let one_more = |word: u64| (word >> 8 == round && word & MOST < MOST).then_some(word + 1);
+        let one_more = |word: u64| {
+            (word >> 8 == round && word & MAX_SOURCES < MAX_SOURCES).then_some(word + 1)
+        };
         let _ = self.round.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more);
     }
 

@@ -5,14 +5,14 @@
 
 pub mod amd;
 pub mod annotate;
+pub mod device;
 pub mod environment;
 pub mod flushes;
-pub mod hpu;
+pub mod gaudi;
+pub mod intel;
 #[doc(hidden)]
 pub mod layouts;
 mod load;
 pub mod nvidia;
 pub mod source;
 pub mod torch;
-pub mod vendor;
-pub mod xpu;

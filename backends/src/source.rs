@@ -18,12 +18,12 @@ pub trait Source: Sync {
     /// Does nothing if it records already.
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings);
 
-    /// Pushes everything that is finished. Returns whether that was done within `patience`.
-    fn flush(&self, patience: Duration) -> bool;
+    /// Pushes everything that is finished. Returns whether that was done within `timeout`.
+    fn flush(&self, timeout: Duration) -> bool;
 
     /// Stops recording: everything that happened so far is pushed, then nothing more.
-    /// Returns whether that was done within `patience`; it goes on if not, so ask again.
-    fn stop(&self, patience: Duration) -> bool;
+    /// Returns whether that was done within `timeout`; it goes on if not, so ask again.
+    fn stop(&self, timeout: Duration) -> bool;
 }
 
 /// What a user chose that concerns sources.

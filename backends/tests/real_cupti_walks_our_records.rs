@@ -7,7 +7,7 @@
 
 #[allow(dead_code)]
 mod real;
-#[path = "../fakes/libcupti/sizes.rs"]
+#[path = "../fakes/nvidia/libcupti/sizes.rs"]
 #[allow(dead_code)]
 mod sizes;
 

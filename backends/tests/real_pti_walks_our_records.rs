@@ -6,7 +6,7 @@
 //! a device.
 
 mod real;
-#[path = "../fakes/libpti/sizes.rs"]
+#[path = "../fakes/intel/libpti/sizes.rs"]
 #[allow(dead_code)]
 mod sizes;
 
@@ -26,7 +26,7 @@ const VERSIONS: [(&str, (u32, u32)); 2] = [("1.1.0", (1, 1)), ("1.2.0", (1, 2))]
 const LIBRARY: &str = "KYMO_TEST_REAL_PTI";
 const QUESTION: &str = "KYMO_TEST_REAL_PTI_QUESTION";
 
-/// The functions that we use (`backends/src/xpu/sys.rs`).
+/// The functions that we use (`backends/src/intel/sys.rs`).
 const FUNCTIONS: [&CStr; 13] = [
     c"ptiVersion",
     c"ptiViewSetCallbacks",

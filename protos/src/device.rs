@@ -92,7 +92,7 @@ pub enum Vendor {
     /// Level Zero and SYCL.
     Intel = 2,
     /// Synapse.
-    Habana = 3,
+    Gaudi = 3,
 }
 
 /// Bits of a number that are the backend's own.
@@ -125,7 +125,7 @@ impl Vendor {
             0 => Vendor::Nvidia,
             1 => Vendor::Amd,
             2 => Vendor::Intel,
-            _ => Vendor::Habana,
+            _ => Vendor::Gaudi,
         }
     }
 

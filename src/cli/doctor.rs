@@ -6,7 +6,7 @@ use super::{Refusal, library, print, probe, selftest};
 use clap::Args;
 use kymograph::Config;
 use kymograph::control::{Place, dynolog};
-use kymograph_backends::vendor::finding::{Finding, State};
+use kymograph_backends::device::finding::{Finding, State};
 use std::ffi::CStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -7,9 +7,9 @@
 use super::{Refusal, library};
 use clap::Args;
 use kymograph::Config;
+use kymograph_backends::device::finding::Finding;
 use kymograph_backends::source::Settings;
-use kymograph_backends::vendor::finding::Finding;
-use kymograph_backends::{amd, hpu, nvidia, torch, xpu};
+use kymograph_backends::{amd, gaudi, intel, nvidia, torch};
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::path::Path;
@@ -22,8 +22,8 @@ type Look = fn(&Settings, &mut dyn FnMut(Finding));
 pub(super) const BACKENDS: [(&str, Look); 5] = [
     ("CUDA", nvidia::probe),
     ("HIP", amd::probe),
-    ("Intel GPU", xpu::probe),
-    ("Gaudi", hpu::probe),
+    ("Intel GPU", intel::probe),
+    ("Gaudi", gaudi::probe),
     ("PyTorch", torch::probe),
 ];
 

@@ -17,7 +17,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::{mem, ptr};
 
-use kymograph_backends::xpu;
+use kymograph_backends::intel;
 
 use super::behind;
 use crate::config::Config;
@@ -41,7 +41,7 @@ pub(super) fn prepare(config: &Config) {
         if value().is_some_and(|value| value.ends_with(&[b",", own.to_bytes()].concat())) {
             libc::unsetenv(SUBSCRIBERS.as_ptr());
         }
-        if !xpu::before_main(&sources::settings(config)) {
+        if !intel::before_main(&sources::settings(config)) {
             return;
         }
         let pti = value().filter(|value| !value.contains(&b','));
@@ -69,8 +69,8 @@ fn own_path() -> Option<CString> {
 /// The program uses Level Zero: starts the recording, if one is wanted.
 fn noticed() {
     // PTI itself initialises Level Zero while it is started.
-    if xpu::is_idle() && super::WANTED.get().is_some() {
-        xpu::initialised();
+    if intel::is_idle() && super::WANTED.get().is_some() {
+        intel::initialised();
         if super::start() {
             recording::start_sources();
         }
@@ -84,7 +84,7 @@ const LOADER: &CStr = c"libze_loader.so.1";
 /// of a loader that finds no driver.
 fn pass_on(name: &CStr, call: impl FnOnce(*mut c_void) -> c_int) -> c_int {
     let real = guard(ptr::null_mut(), || behind::definition(name, LOADER));
-    let result = if real.is_null() { xpu::UNINITIALISED } else { call(real) };
+    let result = if real.is_null() { intel::UNINITIALISED } else { call(real) };
     guard((), || {
         if result == 0 {
             noticed();

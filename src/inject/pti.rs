@@ -1,10 +1,10 @@
-//! What the program itself calls of PTI: see `kymograph_backends::xpu::share`.
+//! What the program itself calls of PTI: see `kymograph_backends::intel::share`.
 #![allow(non_snake_case, reason = "named as in PTI")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 
-use kymograph_backends::xpu::{BufferCompleted, BufferRequested, share};
+use kymograph_backends::intel::{BufferCompleted, BufferRequested, share};
 
 use super::behind;
 use crate::guard::guard;

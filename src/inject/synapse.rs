@@ -5,7 +5,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::{mem, ptr};
 
-use kymograph_backends::hpu;
+use kymograph_backends::gaudi;
 
 use super::behind;
 use crate::guard::guard;
@@ -27,8 +27,8 @@ fn acquired(result: c_int, device: *const u32) -> c_int {
         if let (0, Some(device)) = (result, unsafe { device.as_ref() })
             && is_wanted()
         {
-            hpu::acquired(*device);
-            if hpu::is_idle() && super::start() {
+            gaudi::acquired(*device);
+            if gaudi::is_idle() && super::start() {
                 recording::start_sources();
             }
         }
@@ -40,7 +40,7 @@ fn acquired(result: c_int, device: *const u32) -> c_int {
 fn released(device: Option<u32>) {
     guard((), || {
         if is_wanted() {
-            hpu::released(device);
+            gaudi::released(device);
         }
     });
 }
@@ -63,7 +63,7 @@ macro_rules! real {
 pub extern "C" fn synInitialize() -> c_int {
     guard((), || {
         if is_wanted() {
-            hpu::opening();
+            gaudi::opening();
         }
     });
     real!(c"synInitialize"())

@@ -23,11 +23,11 @@
 //! - `--exit N` ends it with that status, which is 0 otherwise, also without CUDA.
 
 mod client;
-mod hpu;
+mod gaudi;
+mod intel;
 mod nvtx;
 mod pti;
 mod roctx;
-mod xpu;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Read as _;
@@ -99,9 +99,9 @@ impl Interface {
         match self {
             Interface::Cuda => cuda(),
             Interface::Hip => hip(),
-            Interface::LevelZero => xpu::start(false),
-            Interface::Sycl => xpu::start(true),
-            Interface::Synapse => hpu::start(),
+            Interface::LevelZero => intel::start(false),
+            Interface::Sycl => intel::start(true),
+            Interface::Synapse => gaudi::start(),
         }
     }
 }
@@ -156,7 +156,7 @@ fn main() {
         }
     }
     if arguments.release {
-        hpu::release();
+        gaudi::release();
     }
     if arguments.hold {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());

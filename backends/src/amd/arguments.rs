@@ -17,7 +17,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Write as _;
 
 use super::sys::{CallbackRecord, Sdk};
-use crate::vendor::sample;
+use crate::device::sample;
 
 /// An argument: offset in the payload (0: there is none) and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) struct Places {
 }
 
 /// Bytes that the payload of a call may have.
-const LARGEST: usize = 4096;
+const MAX_ARGUMENTS: usize = 4096;
 /// Where a payload has its first argument.
 const ARGUMENTS: usize = 8;
 /// A stream (`ihipStream_t*`): what is called so and is another type is where one is stored.
@@ -92,7 +92,7 @@ impl Places {
         let Some(arguments) = sdk.arguments else { return (Places::default(), None) };
         // SAFETY: a payload begins with its size.
         let size = unsafe { payload.cast::<u64>().read_unaligned() } as usize;
-        let (size, seen) = (size.min(LARGEST), sample::is_on().then(String::new));
+        let (size, seen) = (size.min(MAX_ARGUMENTS), sample::is_on().then(String::new));
         let mut learner = Learner { first: None, size, places: Places::default(), seen };
         // No argument is dereferenced (0): pointers to results point to nothing yet.
         // SAFETY: the caller's promise; called back within the call.

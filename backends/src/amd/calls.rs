@@ -18,8 +18,8 @@ use super::launches::{self, Asked};
 use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
 use super::{stream_ids, stream_names, streams};
 use crate::annotate::guarded;
-use crate::vendor::args::Args;
-use crate::vendor::sample;
+use crate::device::args::Args;
+use crate::device::sample;
 
 /// A function.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ const MARK: u64 = 0x4b59_4d4f;
 /// `hipMemcpyKind` (driver_types.h), and at the end what has no name.
 const COPY_KINDS: [&str; 6] = ["HtoH", "HtoD", "DtoH", "DtoD", "Default", "<unknown>"];
 /// Operations of a kind at most.
-const MOST_CALLS: usize = 1 << 14;
+const MAX_CALLS: usize = 1 << 14;
 
 static CALLS: OnceLock<Calls> = OnceLock::new();
 /// Whether calls begin slices at the moment. Those that did end them in any case.
@@ -117,7 +117,7 @@ fn domain(
     let mut calls: Vec<Call> = Vec::new();
     for (operation, name) in operations {
         let at = *operation as usize;
-        if at >= MOST_CALLS {
+        if at >= MAX_CALLS {
             continue;
         }
         while calls.len() <= at {
@@ -378,7 +378,7 @@ pub(crate) fn blocks(grid: [u32; 3], block: [u32; 3]) -> [u32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vendor::notes::Busy;
+    use crate::device::notes::Busy;
 
     #[test]
     fn functions_have_names_though_another_thread_adds_some_too() {

@@ -5,7 +5,7 @@
 //! the two clocks differ by at the moment.
 
 use super::sys::{SUCCESS, Sdk};
-use crate::vendor::clock::{boottime, compare};
+use crate::device::clock::{boottime, compare};
 
 /// Differences smaller than this are noise of reading two clocks.
 const NOISE_NANOS: u64 = 20_000;

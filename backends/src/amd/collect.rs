@@ -19,11 +19,12 @@ use super::library;
 use super::runtime;
 use super::sys::{Entry, Id, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
+use crate::device::error::{Error, Result};
+use crate::device::reader::{self, Reader, Round, keep_pace};
+use crate::device::remark;
+use crate::device::sample;
+use crate::device::worker::{self, Words, Worker};
 use crate::source::{Settings, Source};
-use crate::vendor::remark;
-use crate::vendor::sample;
-use crate::vendor::thread::wait;
-use crate::vendor::worker::{self, Words, Worker};
 
 /// The source.
 pub static AMD: Amd = Amd(());
@@ -32,10 +33,8 @@ pub static AMD: Amd = Amd(());
 #[derive(Debug)]
 pub struct Amd(());
 
-/// How often records are asked for that do not fill a buffer.
-const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// How long the end of the library may be delayed.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a thread of the library waits for a pipeline that does not keep up, each time.
 const BACKLOG_TIMEOUT: Duration = Duration::from_millis(200);
 /// Records that are decoded before anybody looks whether the pipeline keeps up.
@@ -82,25 +81,25 @@ impl Source for Amd {
                 Some(_) => go_on(),
                 None => {
                     if let Err(why) = configure_now() {
-                        refused(&why);
+                        refused(&why.to_string());
                     }
                 }
             }
         });
     }
 
-    fn flush(&self, patience: Duration) -> bool {
-        WORKER.flush(patience)
+    fn flush(&self, timeout: Duration) -> bool {
+        WORKER.flush(timeout)
     }
 
-    fn stop(&self, patience: Duration) -> bool {
+    fn stop(&self, timeout: Duration) -> bool {
         calls::disable();
-        let done = WORKER.stop(patience);
+        let done = WORKER.stop(timeout);
         if WORKER.is_dead() {
             return true;
         }
         // Asked only by who waits: it takes the loader's lock.
-        if !patience.is_zero() && wanted().is_some() && !SAID.load(Ordering::Relaxed) {
+        if !timeout.is_zero() && wanted().is_some() && !SAID.load(Ordering::Relaxed) {
             unseen().into_iter().for_each(refused);
         }
         if done {
@@ -153,13 +152,13 @@ fn unseen() -> Option<&'static str> {
 
 /// Configures the library for a program that did not have us configured when it started:
 /// where HIP was not used yet, or the library can do it later.
-fn configure_now() -> Result<(), String> {
+fn configure_now() -> Result<()> {
     const SYMBOL: &std::ffi::CStr = c"rocprofiler_configure";
     // SAFETY: a C string; null stands for all that the process shares.
     let exported = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, SYMBOL.as_ptr()) }.is_null();
     let there = library::present();
     if let Some(why) = configure::failure() {
-        return Err(why.to_owned());
+        return Err(why.into());
     }
     if configure::is_configured() {
         return Ok(());
@@ -175,10 +174,7 @@ fn configure_now() -> Result<(), String> {
     let entry = match Entry::find(found) {
         Ok(entry) => entry,
         Err(_) if exported => return Ok(()),
-        Err(missing) => {
-            let path = library::shown_path(found);
-            return Err(format!("{path} has no {}", missing.to_string_lossy()));
-        }
+        Err(function) => return Err(Error::missing(library::shown_path(found), function)),
     };
     let mut state: c_int = 0;
     // SAFETY: stores a number: 0 not yet, 1 done, -1 at it.
@@ -196,7 +192,8 @@ fn configure_now() -> Result<(), String> {
              configured after that; start recording before the first call of HIP, run the \
              program under `kymo record`, or use ROCm 7.13 or later",
             library::shown(version)
-        ));
+        )
+        .into());
     }
     IN_DOUBT.store(registered.is_none() && !late, Ordering::Relaxed);
     // SAFETY: a function of the right type that lives for ever.
@@ -207,7 +204,8 @@ fn configure_now() -> Result<(), String> {
              rocprofiler-sdk {} first",
             describe(error, entry.status_string),
             library::shown(version)
-        )),
+        )
+        .into()),
     }
 }
 
@@ -243,9 +241,8 @@ pub(crate) fn go_on() {
         refused(&format!("rocprofiler_start_context: {why}"));
         return;
     }
-    let before = Before::now();
-    let body = move |worker: &Worker| work(worker, setup, recorder, before);
-    if !WORKER.run(body) {
+    let session = Session { setup, recorder, before: Before::now(), used: false };
+    if !WORKER.run(move |worker| reader::run(session, worker)) {
         calls::disable();
         // SAFETY: a context of ours.
         unsafe { (setup.sdk.stop_context)(setup.context) };
@@ -268,35 +265,45 @@ impl Before {
     }
 }
 
-fn work(worker: &Worker, setup: &'static Setup, recorder: &'static dyn Recorder, before: Before) {
-    let mut used = false;
-    while !worker.stopping() {
-        let wanted = worker.wanted();
+/// A recording of this source.
+struct Session {
+    setup: &'static Setup,
+    recorder: &'static dyn Recorder,
+    before: Before,
+    /// Whether HIP was used.
+    used: bool,
+}
+
+impl Reader for Session {
+    const NAP: Duration = Duration::from_millis(250);
+    const FLUSH_EVERY: Duration = Self::NAP;
+
+    fn round(&mut self, _worker: &Worker, round: Round) {
         let active = calls::active();
-        used |= active;
-        if wanted.is_some() || active {
-            flush(setup);
+        self.used |= active;
+        if round.asked || active {
+            flush(self.setup);
         }
-        if let Some(ticket) = wanted {
-            worker.flushed(ticket);
-        }
-        std::thread::park_timeout(FLUSH_EVERY);
     }
-    let started = Instant::now();
-    calls::disable();
-    if (used || calls::active()) && !FINALIZING.load(Ordering::Acquire) {
-        runtime::synchronise();
+
+    fn end(self, _worker: &Worker) {
+        let Session { setup, recorder, before, used } = self;
+        let started = Instant::now();
+        calls::disable();
+        if (used || calls::active()) && !FINALIZING.load(Ordering::Acquire) {
+            runtime::synchronise();
+            worker::moves();
+        }
+        // First no more records, then those that there are: the other way round, what ends in
+        // between would be lost.
+        // SAFETY: a context of ours.
+        unsafe { (setup.sdk.stop_context)(setup.context) };
         worker::moves();
-    }
-    // First no more records, then those that there are: the other way round, what ends in
-    // between would be lost.
-    // SAFETY: a context of ours.
-    unsafe { (setup.sdk.stop_context)(setup.context) };
-    worker::moves();
-    flush(setup);
-    if let Some(mut decoder) = lock(&DECODER).take() {
-        decoder.describe_devices();
-        state(recorder, &decoder, before, started);
+        flush(setup);
+        if let Some(mut decoder) = lock(&DECODER).take() {
+            decoder.describe_devices();
+            state(recorder, &decoder, before, started);
+        }
     }
 }
 
@@ -348,10 +355,9 @@ pub(crate) unsafe extern "C" fn records(
                     unsafe { decoder.record(header) };
                 }
             }
-            worker::moves();
             // The library has a second buffer meanwhile, and no more: do not wait for long.
-            let patience = BACKLOG_TIMEOUT.saturating_sub(started.elapsed());
-            wait(patience, || !decoder.recorder().backlogged());
+            let timeout = BACKLOG_TIMEOUT.saturating_sub(started.elapsed());
+            keep_pace(decoder.recorder(), timeout, || false);
         }
     });
 }
@@ -370,8 +376,8 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("kernels_unnamed", counts.unnamed),
         ("records_skipped", counts.skipped),
         ("lost.dropped_by_rocprofiler", now.dropped - before.dropped),
-        ("lost.without_times", counts.timeless),
-        ("lost.in_the_future", counts.future),
+        ("lost.without_times", decoder.present.timeless),
+        ("lost.in_the_future", decoder.present.future),
         ("lost.broken", counts.broken),
         ("buffers", now.buffers - before.buffers),
         ("clock_jumps", decoder.clock.jumps),
@@ -388,7 +394,7 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
 /// touched again.
 pub(crate) fn finalized() {
     FINALIZING.store(true, Ordering::Release);
-    AMD.stop(EXIT_PATIENCE);
+    AMD.stop(EXIT_TIMEOUT);
     WORKER.kill();
 }
 

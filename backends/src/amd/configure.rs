@@ -31,7 +31,8 @@ use super::sys::{
     PHASE_ENTER, POLICY_LOSSLESS, SUCCESS, Sdk, Status, client_name_at, describe,
 };
 use crate::annotate::{guarded, roctx};
-use crate::vendor::remark;
+use crate::device::error::{Error, Result};
+use crate::device::remark;
 
 /// Bytes of a buffer; the library makes two.
 const BUFFER_BYTES: usize = 4 << 20;
@@ -149,7 +150,7 @@ unsafe extern "C" fn initialize(finalizer: *const c_void, _data: *mut c_void) ->
                 0
             }
             Err(why) => {
-                fail(why);
+                fail(why.to_string());
                 -1
             }
         }
@@ -170,18 +171,17 @@ fn set_up(
     finalizer: *const c_void,
     selection: Selection,
     recorder: &'static dyn Recorder,
-) -> Result<Setup, String> {
+) -> Result<Setup> {
     let version = VERSION.load(Ordering::Acquire);
     let library = library::of_function(finalizer).or_else(library::present);
     let library = library.ok_or("the rocprofiler-sdk that called is not to be found")?;
     let path = library::shown_path(library);
-    let sdk = Sdk::find(library)
-        .map_err(|missing| format!("{path} has no {}", missing.to_string_lossy()))?;
+    let sdk = Sdk::find(library).map_err(|function| Error::missing(&*path, function))?;
     let check = Check { sdk: &sdk, recorder };
     let agents = Agents::learn(&sdk)
         .map_err(|error| check.failed("rocprofiler_query_available_agents", error))?;
     if agents.count() == 0 {
-        return Err("rocprofiler-sdk sees no AMD GPU: may this user open /dev/kfd?".to_owned());
+        return Err("rocprofiler-sdk sees no AMD GPU: may this user open /dev/kfd?".into());
     }
     let kinds = Kinds::learn(&sdk);
     watch_kernels(&check, &kinds)?;
@@ -199,7 +199,7 @@ fn set_up(
 }
 
 /// Kernels are told of when their code objects are loaded.
-fn watch_kernels(check: &Check<'_>, kinds: &Kinds) -> Result<(), String> {
+fn watch_kernels(check: &Check<'_>, kinds: &Kinds) -> Result<()> {
     let context = check.context()?;
     let operations = [KERNEL_SYMBOL as c_int];
     let recorder: &'static dyn Recorder = check.recorder;
@@ -248,7 +248,7 @@ fn watch_calls(check: &Check<'_>, kinds: &Kinds, context: Id, version: u32, sele
 }
 
 /// Records of device work, on a thread of the library that serves only us.
-fn watch_work(check: &Check<'_>, context: Id, numbers: Numbers) -> Result<Option<Id>, String> {
+fn watch_work(check: &Check<'_>, context: Id, numbers: Numbers) -> Result<Option<Id>> {
     if numbers.all().next().is_none() {
         return Ok(None);
     }
@@ -298,11 +298,11 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn failed(&self, what: &str, error: Status) -> String {
-        format!("{what}: {}", describe(error, self.sdk.status_string))
+    fn failed(&self, function: &'static str, error: Status) -> Error {
+        Error::call(function, describe(error, self.sdk.status_string))
     }
 
-    fn context(&self) -> Result<Id, String> {
+    fn context(&self) -> Result<Id> {
         // Must be 0 before (context.h, since 1.0).
         let mut context: Id = 0;
         // SAFETY: stores an id.

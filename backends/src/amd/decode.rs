@@ -17,15 +17,15 @@ use super::launches::{self, Asked};
 use super::layout::{self, Form, Times, WORK};
 use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader, Sdk};
-use crate::vendor::args::Args;
-use crate::vendor::clock::boottime;
-use crate::vendor::present::{Doubt, Present};
-use crate::vendor::ranges::{Ids, Ranges};
-use crate::vendor::raw::Raw;
-use crate::vendor::sample;
+use crate::device::args::Args;
+use crate::device::clock::boottime;
+use crate::device::present::Present;
+use crate::device::ranges::{Ids, Ranges};
+use crate::device::raw::Raw;
+use crate::device::sample;
 
 /// Bytes of a record that are looked at, at most: more than any kind has that is read.
-const LARGEST: usize = 1024;
+const MAX_RECORD_BYTES: usize = 1024;
 
 /// What was decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,10 +39,6 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     /// Kernels that no code object registered.
     pub(crate) unnamed: u64,
-    /// Activities without times, or that end before they begin.
-    pub(crate) timeless: u64,
-    /// Activities that end later than they were read.
-    pub(crate) future: u64,
     /// Records that are laid out in no way that is known, by the size that they say.
     pub(crate) broken: u64,
     /// Records of kinds that nobody asked for.
@@ -114,7 +110,7 @@ pub(crate) struct Decoder {
     pub(super) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
-    present: Present,
+    pub(crate) present: Present,
     /// Whose clock it is.
     pub(crate) sdk: Option<Sdk>,
     pub(super) agents: Agents,
@@ -137,7 +133,7 @@ pub(crate) struct Decoder {
 }
 
 /// Kinds and sizes of such records at most.
-const MOST_MISFITS: usize = 32;
+const MAX_MISFITS: usize = 32;
 
 /// How a kind of records is read: what it is called where it cannot be, and its sizes.
 #[derive(Clone, Copy)]
@@ -243,7 +239,7 @@ impl Decoder {
         // SAFETY: the caller's promise.
         let raw = unsafe {
             let size = header.payload.cast::<u64>().read_unaligned() as usize;
-            Raw::new(std::slice::from_raw_parts(header.payload, size.min(LARGEST)))
+            Raw::new(std::slice::from_raw_parts(header.payload, size.min(MAX_RECORD_BYTES)))
         };
         sample::record(self.recorder, "hip", header.kind, raw);
         let kind = Some(header.kind as c_int);
@@ -272,7 +268,7 @@ impl Decoder {
     fn misfit(&mut self, kind: &'static str, size: usize) {
         self.counts.broken += 1;
         self.recorder.lost(1);
-        let known = self.misfits.len() < MOST_MISFITS || self.misfits.contains_key(&(kind, size));
+        let known = self.misfits.len() < MAX_MISFITS || self.misfits.contains_key(&(kind, size));
         if known {
             *self.misfits.entry((kind, size)).or_default() += 1;
         }
@@ -466,17 +462,8 @@ impl Decoder {
     pub(super) fn has_times(&mut self, start: u64, end: u64) -> bool {
         let (sdk, nanos) = (self.sdk, |clock: &Clock, time| clock.nanos(time));
         let look = |clock: &mut Clock| sdk.into_iter().for_each(|sdk| clock.look(&sdk));
-        let times = self.present.times((start, end), &mut self.clock, nanos, look);
-        times.map_err(|doubt| self.lost(doubt)).is_ok()
-    }
-
-    #[cold]
-    fn lost(&mut self, doubt: Doubt) {
-        match doubt {
-            Doubt::None => self.counts.timeless += 1,
-            Doubt::Future => self.counts.future += 1,
-        }
-        self.recorder.lost(1);
+        let (clock, recorder) = (&mut self.clock, self.recorder);
+        self.present.times((start, end), clock, nanos, look, recorder).is_some()
     }
 }
 

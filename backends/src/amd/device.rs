@@ -7,13 +7,13 @@ use kymograph_protos::device::Vendor;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{SUCCESS, Sdk, Status, agent};
-use crate::vendor::raw::Raw;
-use crate::vendor::sample;
+use crate::device::raw::Raw;
+use crate::device::sample;
 
 /// Agents at most.
-const MOST: usize = 1024;
+const MAX_AGENTS: usize = 1024;
 /// Bytes of an agent that are looked at, at most.
-const LARGEST: usize = 1024;
+const MAX_AGENT_BYTES: usize = 1024;
 
 /// An agent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -129,7 +129,7 @@ impl Agent {
         // SAFETY: the caller's promise: it begins with its size.
         let raw = unsafe {
             let size = at.add(agent::SIZE).cast::<u64>().read_unaligned() as usize;
-            Raw::new(std::slice::from_raw_parts(at, size.min(LARGEST)))
+            Raw::new(std::slice::from_raw_parts(at, size.min(MAX_AGENT_BYTES)))
         };
         let gfx = raw.u32(agent::GFX_TARGET_VERSION);
         let location = raw.u32(agent::LOCATION_ID);
@@ -176,12 +176,12 @@ unsafe fn text(text: *const c_char) -> String {
 /// # Safety
 /// `raw` is an agent as the library passed it.
 unsafe fn memory(raw: Raw<'_>) -> u64 {
-    const MOST_BANKS: usize = 64;
+    const MAX_BANKS: usize = 64;
     let at = raw.u64(agent::MEM_BANKS) as usize as *const u8;
     if at.is_null() {
         return 0;
     }
-    let count = (raw.u32(agent::MEM_BANKS_COUNT) as usize).min(MOST_BANKS);
+    let count = (raw.u32(agent::MEM_BANKS_COUNT) as usize).min(MAX_BANKS);
     let size = |bank: usize| {
         // SAFETY: the caller's promise: an array of that many banks.
         unsafe { at.add(bank * agent::MEM_BANK_BYTES + agent::MEM_BANK_SIZE).cast::<u64>().read() }
@@ -213,7 +213,7 @@ unsafe extern "C" fn note(
     // SAFETY: the caller's promise; nobody else uses the list meanwhile.
     unsafe {
         let list = &mut *list.cast::<Vec<Agent>>();
-        let agents = std::slice::from_raw_parts(agents, count.min(MOST));
+        let agents = std::slice::from_raw_parts(agents, count.min(MAX_AGENTS));
         list.extend(agents.iter().filter(|at| !at.is_null()).map(|at| Agent::read(*at)));
     }
     SUCCESS
@@ -236,7 +236,7 @@ mod tests {
     fn agent(size: u64, kind: u32, number: u32, visible: u32) -> Agent {
         let fields = [(0, size, 8), (8, u64::from(number) + 100, 8), (16, kind.into(), 4)];
         let more = [(288, number.into(), 4), (292, visible.into(), 4)];
-        let mut bytes = crate::vendor::raw::bytes(size as usize, &[&fields[..], &more].concat());
+        let mut bytes = crate::device::raw::bytes(size as usize, &[&fields[..], &more].concat());
         for (at, byte) in (0..).zip(bytes.iter_mut().skip(agent::UUID)) {
             *byte = 0x10 + at;
         }

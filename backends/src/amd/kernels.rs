@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use kymograph_protos::{Recorder, StrId};
 
 use super::sys::KernelSymbol;
-use crate::vendor::kernel::{Name, describe};
+use crate::device::kernel::{Name, describe};
 
 /// Kernels at most: a number that lies must not cost memory.
-const MOST: usize = 1 << 20;
+const MAX_KERNELS: usize = 1 << 20;
 
 /// A kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +54,7 @@ pub(crate) unsafe fn register(symbol: *const KernelSymbol, recorder: &dyn Record
     };
     let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
     let kernels = kernels.get_or_insert_default();
-    if kernels.len() < MOST {
+    if kernels.len() < MAX_KERNELS {
         kernels.insert(symbol.kernel, kernel);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::sys::{SUCCESS, Sdk, Status};
-use crate::vendor::selection::wants;
+use crate::device::selection::wants;
 
 /// What is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -31,7 +31,7 @@ type Verbs = (u32, Box<[Option<Verb>]>);
 static VERBS: [OnceLock<Verbs>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
 
 /// Operations of the kind at most.
-const MOST: usize = 1 << 10;
+const MAX_OPERATIONS: usize = 1 << 10;
 /// Where a payload has its first argument: after its size (marker/api_args.h).
 const ARGUMENT: usize = 8;
 /// Its result is the last 8 bytes (`rocprofiler_marker_api_retval_t`).
@@ -41,7 +41,9 @@ const RESULT: usize = 8;
 pub(crate) fn learn(version: u32, kind: usize, operations: &[(c_int, String)]) -> Vec<c_int> {
     let (_, verbs) = VERBS[kind].get_or_init(|| {
         let mut verbs = Vec::new();
-        for (operation, name) in operations.iter().filter(|(number, _)| (*number as usize) < MOST) {
+        for (operation, name) in
+            operations.iter().filter(|(number, _)| (*number as usize) < MAX_OPERATIONS)
+        {
             let at = *operation as usize;
             verbs.resize(verbs.len().max(at + 1), None);
             verbs[at] = verb(name);

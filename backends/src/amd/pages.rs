@@ -5,8 +5,8 @@ use kymograph_protos::{ArgType, Extra};
 
 use super::decode::Decoder;
 use super::layout::{self, WORK};
-use crate::vendor::args::Args;
-use crate::vendor::raw::Raw;
+use crate::device::args::Args;
+use crate::device::raw::Raw;
 
 /// What a migration was made for (`rocprofiler_kfd_page_migrate_operation_t`).
 const MIGRATIONS: [&str; 4] = [

@@ -3,8 +3,8 @@
 use super::device::Agents;
 use super::library;
 use super::sys::{Entry, OLDEST, Sdk, describe};
+use crate::device::finding::Finding;
 use crate::source::Settings;
-use crate::vendor::finding::Finding;
 
 const GPU: &str = "AMD GPU";
 const SDK: &str = "rocprofiler-sdk";

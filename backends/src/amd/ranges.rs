@@ -5,11 +5,11 @@ use kymograph_protos::{ArgType, Extra, Kind, Record};
 
 use super::decode::Decoder;
 use super::layout::{self, Times};
-use crate::vendor::args::Args;
-use crate::vendor::raw::Raw;
+use crate::device::args::Args;
+use crate::device::raw::Raw;
 
 /// Allocations whose size is remembered.
-const MOST_ALLOCATIONS: usize = 1 << 16;
+const MAX_ALLOCATIONS: usize = 1 << 16;
 
 impl Decoder {
     /// A launch of a graph: its kernels have records of their own.
@@ -54,7 +54,7 @@ impl Decoder {
         // rocprofiler_memory_allocation_operation_t: 1 and 2 allocate, 3 and 4 release.
         let (name, bytes) = match raw.u32(12) {
             1 | 2 => {
-                if self.allocated.len() < MOST_ALLOCATIONS {
+                if self.allocated.len() < MAX_ALLOCATIONS {
                     self.allocated.insert(address, said);
                 }
                 ("HIP memory allocated", said as i64)

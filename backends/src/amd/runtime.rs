@@ -5,11 +5,11 @@ use std::mem;
 use std::time::Duration;
 
 use super::library::REGISTER;
+use crate::device::thread::without_signals;
 use crate::load::{Library, functions};
-use crate::vendor::thread::without_signals;
 
 /// How long devices may take to finish what they do when a recording stops.
-const SYNC_PATIENCE: Duration = Duration::from_secs(1);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(1);
 /// `hipStreamCaptureModeRelaxed`.
 const CAPTURE_MODE_RELAXED: c_int = 2;
 
@@ -79,7 +79,7 @@ pub(crate) fn synchronise() {
     };
     let builder = std::thread::Builder::new().name("kymograph-sync".into());
     if without_signals(|| builder.spawn(body)).is_ok() {
-        let _ = receiver.recv_timeout(SYNC_PATIENCE);
+        let _ = receiver.recv_timeout(SYNC_TIMEOUT);
     }
 }
 

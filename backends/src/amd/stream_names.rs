@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Names at most, and bytes of one.
-const MOST: usize = 1 << 12;
-const LONGEST: usize = 256;
+const MAX_NAMES: usize = 1 << 12;
+const MAX_NAME_BYTES: usize = 256;
 
 /// Whether there are any: usually there are none.
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -22,9 +22,9 @@ fn with<R>(f: impl FnOnce(&mut [HashMap<u64, String>; 2]) -> R) -> R {
 
 /// A stream gets a name.
 pub(crate) fn name(handle: u64, name: &[u8]) {
-    let name = String::from_utf8_lossy(&name[..name.len().min(LONGEST)]).into_owned();
+    let name = String::from_utf8_lossy(&name[..name.len().min(MAX_NAME_BYTES)]).into_owned();
     with(|[by_handle, _]| {
-        if !name.is_empty() && (by_handle.len() < MOST || by_handle.contains_key(&handle)) {
+        if !name.is_empty() && (by_handle.len() < MAX_NAMES || by_handle.contains_key(&handle)) {
             by_handle.insert(handle, name);
             ANY.store(true, Ordering::Release);
         }
@@ -37,7 +37,7 @@ pub(crate) fn seen(handle: u64, key: u64) {
     if ANY.load(Ordering::Acquire) {
         with(|[by_handle, by_key]| {
             if let Some(name) = by_handle.get(&handle)
-                && by_key.len() < MOST
+                && by_key.len() < MAX_NAMES
                 && by_key.get(&key) != Some(name)
             {
                 by_key.insert(key, name.clone());

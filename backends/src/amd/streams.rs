@@ -12,7 +12,7 @@ use kymograph_protos::{Kind, Record, Recorder, StrId};
 use super::keys::Keys;
 use super::launches::Asked;
 use super::stream_names;
-use crate::vendor::args::Args;
+use crate::device::args::Args;
 
 /// A stream that a call did not say.
 pub(crate) const UNKNOWN: u64 = u64::MAX;
@@ -38,7 +38,7 @@ pub(crate) fn key(numbered: Option<u64>, handle: Option<u64>, own: bool, thread:
     }
 }
 /// Streams and queues that are told apart at most: handles that lie must not cost memory.
-const MOST: usize = 1 << 14;
+const MAX_STREAMS: usize = 1 << 14;
 
 /// Where an activity is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -97,7 +97,7 @@ impl Streams {
         if let Some(number) = self.numbers.get(&(device, handle)) {
             return *number;
         }
-        if self.numbers.len() >= MOST {
+        if self.numbers.len() >= MAX_STREAMS {
             self.numbers.clear();
         }
         let count = self.counts.entry(device).or_default();
@@ -110,7 +110,7 @@ impl Streams {
     }
 
     fn serve(&mut self, queue: u64, stream: u32) {
-        let full = self.served.len() >= MOST;
+        let full = self.served.len() >= MAX_STREAMS;
         match self.served.get_mut(&queue) {
             Some(Served::One(known)) if *known == stream => {}
             Some(served) => *served = Served::Several,
@@ -135,7 +135,7 @@ impl Streams {
         {
             return number;
         }
-        if self.queues.len() >= MOST && !self.queues.contains_key(&key) {
+        if self.queues.len() >= MAX_STREAMS && !self.queues.contains_key(&key) {
             return 0;
         }
         let next = self.queues.len() as u32;

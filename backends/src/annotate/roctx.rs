@@ -23,7 +23,7 @@ use super::text::Text;
 static REPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Ranges at most that are open and that we know by the library's ids.
-const MOST_RANGES: usize = 1 << 16;
+const MAX_RANGES: usize = 1 << 16;
 
 /// Our ids of ranges by the library's.
 static RANGES: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
@@ -85,7 +85,7 @@ pub fn name_range(theirs: u64, ours: u64) {
     }
     memory::locked(&RANGES, |ranges| {
         let ranges = ranges.get_or_insert_default();
-        if ranges.len() < MOST_RANGES && ranges.try_reserve(1).is_ok() {
+        if ranges.len() < MAX_RANGES && ranges.try_reserve(1).is_ok() {
             ranges.insert(theirs, ours);
         }
     });

@@ -1,7 +1,7 @@
 //! Synapse's.
 
 use super::Table;
-use crate::hpu::layout as hpu;
+use crate::gaudi::layout as hpu;
 
 pub(super) fn add(table: &mut Table) {
     let fields = [

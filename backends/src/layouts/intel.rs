@@ -1,10 +1,10 @@
 //! PTI's.
 
 use super::{ANY, Fields, Table};
-use crate::xpu::layout as xpu;
-use crate::xpu::names;
-use crate::xpu::sys;
-use crate::xpu::sys::kind as pti;
+use crate::intel::layout;
+use crate::intel::names;
+use crate::intel::sys;
+use crate::intel::sys::kind as pti;
 
 pub(super) fn add(table: &mut Table) {
     let mut of = |name: &str, least, fields: Fields<'_>| {
@@ -21,7 +21,11 @@ pub(super) fn add(table: &mut Table) {
 type Add<'a> = &'a mut dyn FnMut(&str, usize, Fields<'_>);
 
 /// What records of work have in common.
-fn common(fields: xpu::Fields, id: &'static str, uuid: &'static str) -> Vec<(&'static str, usize)> {
+fn common(
+    fields: layout::Fields,
+    id: &'static str,
+    uuid: &'static str,
+) -> Vec<(&'static str, usize)> {
     vec![
         ("_queue_handle", fields.queue),
         ("_context_handle", fields.context),
@@ -38,18 +42,18 @@ fn common(fields: xpu::Fields, id: &'static str, uuid: &'static str) -> Vec<(&'s
 }
 
 fn work(of: Add<'_>) {
-    let mut kernel = common(xpu::KERNEL, "_kernel_id", "_device_uuid");
+    let mut kernel = common(layout::KERNEL, "_kernel_id", "_device_uuid");
     kernel.extend([("_source_file_name", 32), ("_source_line_number", 40)]);
     kernel.extend([("_sycl_task_begin_timestamp", 128), ("_sycl_enqk_begin_timestamp", 136)]);
     kernel.extend([("_sycl_node_id", 144), ("_sycl_invocation_id", 160)]);
     of("kernel", 168, &kernel);
-    let mut copy = common(xpu::COPY, "_mem_op_id", "_device_uuid");
+    let mut copy = common(layout::COPY, "_mem_op_id", "_device_uuid");
     copy.extend([("_memcpy_type", 4), ("_mem_src", 8), ("_mem_dst", 12), ("_bytes", 120)]);
     of("memory_copy", 136, &copy);
-    let mut peer = common(xpu::PEER_COPY, "_mem_op_id", "_src_uuid");
-    peer.extend([("_dst_uuid", xpu::PEER_COPY.uuid + 16), ("_bytes", 152)]);
+    let mut peer = common(layout::PEER_COPY, "_mem_op_id", "_src_uuid");
+    peer.extend([("_dst_uuid", layout::PEER_COPY.uuid + 16), ("_bytes", 152)]);
     of("memory_copy_p2p", 168, &peer);
-    let mut fill = common(xpu::FILL, "_mem_op_id", "_device_uuid");
+    let mut fill = common(layout::FILL, "_mem_op_id", "_device_uuid");
     fill.extend([("_mem_type", 4), ("_bytes", 112), ("_value_for_set", 120)]);
     of("memory_fill", 136, &fill);
     of("external_correlation", 24, &[("_correlation_id", 4), ("_external_id", 8)]);

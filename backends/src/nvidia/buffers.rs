@@ -1,4 +1,4 @@
-//! The buffers that CUPTI fills: a [`Pool`], and its two callbacks.
+//! The buffers that CUPTI fills, and its two callbacks.
 //!
 //! **At the bound.** From CUDA 12.9 Update 1 on, CUPTI may be refused a buffer and counts
 //! what it then drops. Older versions crash if they are refused one: they get a scratch
@@ -6,14 +6,15 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::copies;
-use super::share;
+use super::other;
+use super::state::STATE;
 use crate::annotate::guarded;
-use crate::vendor::pool::{Bounds, Counts, Full, Pool};
-use crate::vendor::walk;
+use crate::device::buffers::Buffers;
+use crate::device::pool::{Bounds, Full};
+use crate::device::walk::Next;
 
 /// Some 5,000 kernels in a buffer. CUPTI recommends 1 to 10 MB.
 const BOUNDS: Bounds =
@@ -21,29 +22,14 @@ const BOUNDS: Bounds =
 /// From this version on a request may be refused.
 const MAY_REFUSE: u32 = 28;
 
-static POOL: OnceLock<Pool> = OnceLock::new();
-static VERSION: AtomicU32 = AtomicU32::new(0);
-
-/// What happened so far.
-pub(crate) fn counts() -> Counts {
-    POOL.get().map_or_else(Counts::default, Pool::counts)
-}
+/// See the module.
+pub(crate) static BUFFERS: Buffers = Buffers::new(BOUNDS);
 
 /// Gets ready to serve this version of CUPTI.
-pub(crate) fn prepare(version: u32) {
-    VERSION.store(version, Ordering::Relaxed);
+pub(crate) fn prepare(next: Next, version: u32) {
+    STATE.setup.may_refuse.store(version >= MAY_REFUSE, Ordering::Relaxed);
     // The first requests come inside the program's first launches.
-    POOL.get_or_init(|| Pool::new(BOUNDS)).warm(4);
-}
-
-/// A buffer that was filled.
-pub(crate) fn take_full() -> Option<Full> {
-    POOL.get()?.take_full()
-}
-
-/// Gives a buffer back when its records were read.
-pub(crate) fn recycle(full: Full) {
-    POOL.get().into_iter().for_each(|pool| pool.recycle(full));
+    BUFFERS.prepare(next, 4);
 }
 
 /// CUPTI wants a buffer.
@@ -62,14 +48,8 @@ pub(crate) unsafe extern "C" fn requested(
 }
 
 fn provide() -> Option<(*mut u8, usize)> {
-    share::request().or_else(|| {
-        let pool = POOL.get()?;
-        let scratch = || match VERSION.load(Ordering::Relaxed) {
-            MAY_REFUSE.. => None,
-            _ => pool.take_scratch(),
-        };
-        pool.take().or_else(scratch)
-    })
+    let may_refuse = STATE.setup.may_refuse.load(Ordering::Relaxed);
+    other::request().or_else(|| BUFFERS.provide(may_refuse))
 }
 
 /// CUPTI gives a buffer back.
@@ -81,22 +61,12 @@ pub(crate) unsafe extern "C" fn completed(
     valid: usize,
 ) {
     guarded((), || {
-        let Some(pool) = POOL.get() else { return };
-        if !pool.accept(buffer, size) {
-            // The other user of CUPTI may have asked for it before us.
-            if buffer.is_null() || !share::complete(context, stream, buffer, size, valid) {
-                pool.refuse(buffer);
-            }
-            return;
-        }
-        let full = Full { start: buffer, used: valid.min(size) };
         // SAFETY: CUPTI is done with the buffer, and it is in no queue.
-        unsafe { copies::deliver(context, stream, full.start, full.used) };
-        let count = |full: &Full| {
-            // SAFETY: CUPTI wrote them.
-            share::real().map_or(0, |cupti| unsafe { walk::count(cupti.next_record, full) })
-        };
-        pool.put(full, size, count);
+        let deliver = |next, full: &Full| unsafe { copies::deliver(context, stream, next, full) };
+        // The other user of CUPTI may have asked for it before us.
+        let theirs = || other::complete(context, stream, buffer, size, valid);
+        // SAFETY: as above.
+        unsafe { BUFFERS.complete((buffer, size, valid), deliver, theirs) };
     });
 }
 
@@ -107,7 +77,11 @@ mod tests {
     /// One test: the pool is the process's.
     #[test]
     fn buffers_go_round_and_end_at_the_bound() {
-        prepare(26);
+        /// There are no records.
+        unsafe extern "C" fn next(_: *mut u8, _: usize, _: *mut *mut u8) -> std::ffi::c_int {
+            12
+        }
+        prepare(next, 26);
         let request = || {
             let (mut start, mut size, mut records) = (ptr::null_mut(), 0, 7);
             // SAFETY: three places to write to.
@@ -120,7 +94,7 @@ mod tests {
         // Versions that must not be refused get a little, the others nothing.
         let (scratch, size) = request();
         assert!(!scratch.is_null() && size == BOUNDS.scratch_bytes);
-        prepare(28);
+        prepare(next, 28);
         assert_eq!(request(), (ptr::null_mut(), 0));
         let give = |start, size, valid| {
             // SAFETY: a buffer that was handed out, or one that must not be touched.
@@ -128,17 +102,17 @@ mod tests {
         };
         let mut theirs = [1_u8; 64];
         give(theirs.as_mut_ptr(), BOUNDS.bytes, 64);
-        assert_eq!(counts().foreign, 1);
-        assert!(take_full().is_none());
+        assert_eq!(BUFFERS.counts().foreign, 1);
+        assert!(BUFFERS.take_full().is_none());
         give(all[0].0, BOUNDS.bytes, 40);
-        let full = take_full().unwrap();
+        let full = BUFFERS.take_full().unwrap();
         assert_eq!((full.start, full.used), (all[0].0, 40));
-        recycle(full);
+        BUFFERS.recycle(full);
         let (again, size) = request();
         assert_eq!((again, size), (all[0].0, BOUNDS.bytes));
         give(scratch, BOUNDS.scratch_bytes, 16);
-        assert!(take_full().is_none());
-        prepare(26);
+        assert!(BUFFERS.take_full().is_none());
+        prepare(next, 26);
         assert_eq!(request(), (scratch, BOUNDS.scratch_bytes));
     }
 }

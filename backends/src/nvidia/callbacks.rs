@@ -13,17 +13,19 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
 use super::direct;
 use super::enable;
-use super::kinds;
+use super::functions;
+use super::kinds::Selection;
 use super::leave;
 use super::names;
-use super::subscription;
+use super::relay;
+use super::state::STATE;
 use super::sync;
 use super::sys::{
     API_ENTER, CallbackData, Cupti, DOMAIN_DRIVER, DOMAIN_RESOURCE, DOMAIN_RUNTIME, DOMAIN_STATE,
@@ -65,7 +67,7 @@ struct Domain {
     /// Written into the invocation's own word while its slice is open. Domains differ,
     /// should a runtime call and its driver call share the word as they share the id.
     mark: u64,
-    /// Of `ENABLED`.
+    /// Of `STATE.calls.enabled`.
     bit: u64,
 }
 
@@ -76,19 +78,8 @@ struct Calls {
 }
 
 static CALLS: OnceLock<Calls> = OnceLock::new();
-/// Whether calls begin slices at the moment. Those that did end them in any case.
-static ON: AtomicBool = AtomicBool::new(false);
-/// Whether any work was asked for since somebody last looked.
-static LAUNCHED: AtomicBool = AtomicBool::new(false);
-/// Contexts that were made while we looked.
-static CONTEXTS: [AtomicPtr<c_void>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
-static CONTEXT_SEEN: AtomicBool = AtomicBool::new(false);
-/// Errors that CUPTI reported about itself, and the first of them.
-static ERRORS: AtomicU64 = AtomicU64::new(0);
-static FIRST_ERROR: OnceLock<(c_int, String)> = OnceLock::new();
-
 /// Numbers of functions that are tried: there were 845 in CUDA 13.1.
-const MOST_CALLS: u32 = 2048;
+const MAX_CALLS: u32 = 2048;
 
 thread_local! {
     /// The correlation id of the runtime call that this thread is in, or was in last.
@@ -102,12 +93,18 @@ pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn Recorder) {
         runtime: Domain {
             mark: 0x4b59_4d52 << 32,
             bit: RUNTIME,
-            ..domain(cupti, recorder, DOMAIN_RUNTIME, b"cuda_runtime", kinds::runtime_call_matters)
+            ..domain(
+                cupti,
+                recorder,
+                DOMAIN_RUNTIME,
+                b"cuda_runtime",
+                functions::runtime_call_matters,
+            )
         },
         driver: Domain {
             mark: 0x4b59_4d44 << 32,
             bit: DRIVER,
-            ..domain(cupti, recorder, DOMAIN_DRIVER, b"cuda_driver", kinds::driver_call_matters)
+            ..domain(cupti, recorder, DOMAIN_DRIVER, b"cuda_driver", functions::driver_call_matters)
         },
     });
     let launches = calls.driver.calls.iter().zip(0..).filter(|(call, _)| call.deferred);
@@ -123,7 +120,7 @@ fn domain(
 ) -> Domain {
     let category = recorder.intern_patiently(StrId::NONE, category);
     let mut calls = vec![Call::NONE];
-    for id in 1..MOST_CALLS {
+    for id in 1..MAX_CALLS {
         let mut name: *const c_char = ptr::null();
         // SAFETY: stores a pointer to a static C string.
         let result = unsafe { (cupti.callback_name)(number, id, &mut name) };
@@ -132,12 +129,12 @@ fn domain(
             // SAFETY: as above.
             let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
             let name = names::call(&name);
-            call.gives = kinds::gives_kernels(name);
-            call.deferred = kinds::launches_kernels(name);
+            call.gives = functions::gives_kernels(name);
+            call.deferred = functions::launches_kernels(name);
             call.waits = sync::function(name);
             if matters(name) {
                 call.site = recorder.intern_patiently(category, name.as_bytes());
-                call.launches = kinds::may_launch(name);
+                call.launches = functions::may_launch(name);
             }
         }
         calls.push(call);
@@ -147,8 +144,7 @@ fn domain(
     Domain { category, calls: calls.into(), mark: 0, bit: 0 }
 }
 
-/// What was enabled, as bits.
-static ENABLED: AtomicU64 = AtomicU64::new(0);
+/// What was enabled.
 const RUNTIME: u64 = 1;
 const DRIVER: u64 = 2;
 /// Calls of either that wait.
@@ -158,7 +154,7 @@ const ANYTHING: u64 = 8;
 /// Whether a callback is one that we asked for.
 pub(crate) fn is_ours(domain: c_int, id: u32) -> bool {
     let Some(calls) = CALLS.get() else { return false };
-    let enabled = ENABLED.load(Ordering::Acquire);
+    let enabled = STATE.calls.enabled.load(Ordering::Acquire);
     let known = |domain: &Domain, bit| {
         let call = domain.calls.get(id as usize);
         call.is_some_and(|call| call.is_watched(enabled & bit != 0, enabled & WAITS != 0))
@@ -173,7 +169,7 @@ pub(crate) fn is_ours(domain: c_int, id: u32) -> bool {
 
 /// Enables what we asked for once more: somebody else disabled a whole domain.
 pub(crate) fn enable_again(cupti: &Cupti, subscriber: *mut c_void) {
-    match ENABLED.load(Ordering::Acquire) {
+    match STATE.calls.enabled.load(Ordering::Acquire) {
         0 => {}
         enabled => {
             ask(cupti, subscriber, enabled);
@@ -186,7 +182,7 @@ pub(crate) fn enable_again(cupti: &Cupti, subscriber: *mut c_void) {
 pub(crate) fn enable(
     cupti: &Cupti,
     subscriber: *mut c_void,
-    selection: kinds::Selection,
+    selection: Selection,
     from_birth: bool,
 ) -> u32 {
     direct::begin(from_birth && selection.runtime && selection.driver);
@@ -195,9 +191,9 @@ pub(crate) fn enable(
         [(selection.runtime, RUNTIME), (selection.driver, DRIVER), (selection.waits, WAITS)];
     let wanted = wanted.iter().filter(|(wanted, _)| *wanted).map(|(_, bit)| bit);
     let enabled = wanted.fold(ANYTHING, |bits, bit| bits | bit);
-    ENABLED.store(enabled, Ordering::Release);
+    STATE.calls.enabled.store(enabled, Ordering::Release);
     let refused = ask(cupti, subscriber, enabled);
-    ON.store(true, Ordering::Release);
+    STATE.calls.on.store(true, Ordering::Release);
     refused
 }
 
@@ -228,12 +224,12 @@ fn ask(cupti: &Cupti, subscriber: *mut c_void, enabled: u64) -> u32 {
 /// Has us called when calls end, whatever was recorded.
 pub(crate) fn watch_ends(cupti: &Cupti, subscriber: *mut c_void) {
     let enabled = RUNTIME | DRIVER | ANYTHING;
-    ENABLED.store(enabled, Ordering::Release);
+    STATE.calls.enabled.store(enabled, Ordering::Release);
     ask(cupti, subscriber, enabled);
 }
 
 /// Calls `each` with the functions of the runtime API that are not worth a record.
-pub(crate) fn noise(each: impl FnMut(u32)) {
+pub(crate) fn noise(each: &mut dyn FnMut(u32)) {
     if let Some(calls) = CALLS.get() {
         let known = calls.runtime.calls.iter().enumerate().skip(1);
         known.filter(|(_, call)| call.site.is_none()).map(|(id, _)| id as u32).for_each(each);
@@ -242,27 +238,32 @@ pub(crate) fn noise(each: impl FnMut(u32)) {
 
 /// No more slices begin.
 pub(crate) fn disable() {
-    ON.store(false, Ordering::Release);
+    STATE.calls.on.store(false, Ordering::Release);
 }
 
 /// Whether any work was asked for since this was last asked.
 pub(crate) fn launched() -> bool {
-    LAUNCHED.swap(false, Ordering::Relaxed)
+    STATE.calls.launched.swap(false, Ordering::Relaxed)
 }
 
 /// Whether a context was made.
 pub(crate) fn context_seen() -> bool {
-    CONTEXT_SEEN.load(Ordering::Relaxed)
+    STATE.calls.context_seen.load(Ordering::Relaxed)
 }
 
 /// The contexts that were made and not destroyed while we looked.
 pub(crate) fn contexts() -> impl Iterator<Item = *mut c_void> {
-    CONTEXTS.iter().map(|c| c.load(Ordering::Acquire)).filter(|context| !context.is_null())
+    STATE
+        .calls
+        .contexts
+        .iter()
+        .map(|c| c.load(Ordering::Acquire))
+        .filter(|context| !context.is_null())
 }
 
 /// How many errors CUPTI reported about itself, and the first.
 pub(crate) fn errors() -> (u64, Option<&'static (c_int, String)>) {
-    (ERRORS.load(Ordering::Relaxed), FIRST_ERROR.get())
+    (STATE.calls.errors.load(Ordering::Relaxed), STATE.calls.first_error.get())
 }
 
 /// What CUPTI calls.
@@ -274,7 +275,7 @@ pub(crate) unsafe extern "C" fn callback(
 ) {
     guarded((), || {
         // SAFETY: passed on from CUPTI.
-        unsafe { subscription::pass_on(domain, id, data) };
+        unsafe { relay::pass_on(domain, id, data) };
         let Some(calls) = CALLS.get() else { return };
         // SAFETY: CUPTI passes the struct that belongs to the domain, valid for the call
         // (cupti_callbacks.h: `CUpti_CallbackFunc`).
@@ -317,7 +318,7 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     if data.site != API_ENTER {
         // Not after the recording: CUPTI, which is asked for streams, may have left just now.
         if let Some(function) = call.waits
-            && ON.load(Ordering::Relaxed)
+            && STATE.calls.on.load(Ordering::Relaxed)
         {
             // SAFETY: the caller's promise.
             unsafe { sync::exit(function, mark, data) };
@@ -347,10 +348,10 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     if call.launches {
         direct::asks(correlation);
     }
-    if !ON.load(Ordering::Relaxed) {
+    if !STATE.calls.on.load(Ordering::Relaxed) {
         return;
     }
-    let enabled = ENABLED.load(Ordering::Relaxed);
+    let enabled = STATE.calls.enabled.load(Ordering::Relaxed);
     if call.waits.is_some() && enabled & WAITS != 0 {
         sync::enter(mark);
     }
@@ -358,8 +359,8 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
         return;
     }
     let (tag, arg) = if call.launches {
-        if !LAUNCHED.load(Ordering::Relaxed) {
-            LAUNCHED.store(true, Ordering::Relaxed);
+        if !STATE.calls.launched.load(Ordering::Relaxed) {
+            STATE.calls.launched.store(true, Ordering::Relaxed);
         }
         (ArgType::Launch as u8 | OPERATOR, u64::from(correlation))
     } else {
@@ -385,7 +386,7 @@ unsafe fn resource(id: u32, data: *const ResourceData) {
     let context = unsafe { (*data).context };
     let (from, to) = match id {
         RESOURCE_CONTEXT_CREATED => {
-            CONTEXT_SEEN.store(true, Ordering::Relaxed);
+            STATE.calls.context_seen.store(true, Ordering::Relaxed);
             (ptr::null_mut(), context)
         }
         RESOURCE_CONTEXT_DESTROY_STARTING => (context, ptr::null_mut()),
@@ -394,7 +395,7 @@ unsafe fn resource(id: u32, data: *const ResourceData) {
     let swap = |place: &AtomicPtr<c_void>| {
         place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     };
-    let _ = CONTEXTS.iter().any(swap);
+    let _ = STATE.calls.contexts.iter().any(swap);
 }
 
 /// CUPTI says that something of it does not work (cupti_callbacks.h: `CUpti_StateData`).
@@ -403,7 +404,7 @@ unsafe fn resource(id: u32, data: *const ResourceData) {
 /// `data` is what CUPTI passed.
 #[cold]
 unsafe fn state(data: *const StateData) {
-    ERRORS.fetch_add(1, Ordering::Relaxed);
+    STATE.calls.errors.fetch_add(1, Ordering::Relaxed);
     // SAFETY: the caller's promise; the message is null or a C string.
     unsafe {
         let message = (*data).message;
@@ -411,6 +412,6 @@ unsafe fn state(data: *const StateData) {
             true => String::new(),
             false => CStr::from_ptr(message).to_string_lossy().into_owned(),
         };
-        let _ = FIRST_ERROR.set(((*data).result, text));
+        let _ = STATE.calls.first_error.set(((*data).result, text));
     }
 }

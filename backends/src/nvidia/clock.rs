@@ -8,29 +8,26 @@
 //! (release notes of 13.1): there, and in all versions that cannot be told apart from
 //! those, the default stays.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use super::copies::Fit;
+use super::state::STATE;
 use super::sys::TimestampCallback;
-use crate::vendor::clock::{self, compare, system};
-use crate::vendor::realtime::Realtime;
+use crate::device::clock::{self, compare, system};
+use crate::device::realtime::Realtime;
 
 /// Whether this version of CUPTI can be given a clock.
 pub(crate) fn can_be_chosen(version: u32) -> bool {
     !(24..130_100).contains(&version)
 }
 
-/// Whether CUPTI was given it.
-static CHOSEN: AtomicBool = AtomicBool::new(false);
-
 /// CUPTI was given `CLOCK_BOOTTIME`.
 pub(crate) fn choose() {
-    CHOSEN.store(true, Ordering::Release);
+    STATE.setup.clock_chosen.store(true, Ordering::Release);
 }
 
 /// CUPTI's clock.
 pub(crate) fn cupti() -> u64 {
-    system(match CHOSEN.load(Ordering::Acquire) {
+    system(match STATE.setup.clock_chosen.load(Ordering::Acquire) {
         true => libc::CLOCK_BOOTTIME,
         false => libc::CLOCK_REALTIME,
     })
@@ -39,6 +36,35 @@ pub(crate) fn cupti() -> u64 {
 /// The clock that CUPTI gets. Takes no lock; runs on any thread, at any time, for ever.
 pub(crate) unsafe extern "C" fn boottime() -> u64 {
     clock::boottime()
+}
+
+/// The same moment on CUPTI's clock and on another.
+pub(crate) fn both(theirs: TimestampCallback) -> (u64, u64) {
+    // SAFETY: a clock, which may be asked at any time.
+    let both = compare(8, cupti, || Some(unsafe { theirs() })).unwrap_or_default();
+    (both.ours, both.theirs)
+}
+
+/// From CUPTI's clock to the other's: a line through two moments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fit {
+    from: (u64, u64),
+    rate: f64,
+}
+
+impl Fit {
+    pub(crate) fn through(first: (u64, u64), last: (u64, u64)) -> Fit {
+        let run = last.0.wrapping_sub(first.0) as i64;
+        let rise = last.1.wrapping_sub(first.1) as i64;
+        let rate = if run > 0 && rise > 0 { rise as f64 / run as f64 } else { 1.0 };
+        // From the later one: what is converted is recent.
+        Fit { from: last, rate }
+    }
+
+    pub(crate) fn at(&self, time: u64) -> u64 {
+        let distance = time.wrapping_sub(self.from.0) as i64;
+        self.from.1.wrapping_add_signed((distance as f64 * self.rate) as i64)
+    }
 }
 
 /// From CUPTI's times to `CLOCK_BOOTTIME`.
@@ -87,7 +113,7 @@ impl Foreign {
 impl Clock {
     /// Of CUPTI as it was set up: on a clock of ours or on its own.
     pub(crate) fn own() -> Clock {
-        match CHOSEN.load(Ordering::Acquire) {
+        match STATE.setup.clock_chosen.load(Ordering::Acquire) {
             true => Clock::Chosen,
             false => Clock::Default(Realtime::new()),
         }

@@ -6,9 +6,9 @@
 //!
 //! After a recording CUPTI leaves, if nobody else uses it ([`super::leave`]).
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kymograph_protos::Recorder;
@@ -20,16 +20,20 @@ use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
 use super::leave;
-use super::library::{self, Found};
+use super::library::{self, Found, check};
+use super::other;
+use super::relay;
 use super::session::Session;
-use super::share;
+use super::state::STATE;
 use super::subscription;
-use super::sys::{self, Cupti, ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
+use super::sys::{ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
+use crate::device::error::Result;
+use crate::device::reader;
+use crate::device::remark;
+use crate::device::sample;
+use crate::device::worker::{Words, Worker};
 use crate::source::{Settings, Source};
-use crate::vendor::remark;
-use crate::vendor::sample;
-use crate::vendor::worker::{Words, Worker};
 
 /// The source.
 pub static NVIDIA: Nvidia = Nvidia(());
@@ -45,26 +49,17 @@ static WORKER: Worker = Worker::new(Words {
     late: "CUPTI did not hand over its last records in time; let the program wait for its \
            devices before it ends",
 });
-/// Whether the driver called us while it initialised.
-static INJECTED: AtomicBool = AtomicBool::new(false);
-/// Whether it is still waiting for us to return.
-static INITIALISES: AtomicBool = AtomicBool::new(false);
-/// Whether CUPTI is prepared.
-static PREPARED: AtomicBool = AtomicBool::new(false);
-/// Whether we have recorded before.
-static BEGUN: AtomicBool = AtomicBool::new(false);
-
 /// How long the end of the process may be delayed.
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Says that the driver initialises in this process and called us
 /// (`CUDA_INJECTION64_PATH`): it will be there, though it cannot be asked yet. `start` is
 /// what is started for it.
 pub fn injected(start: impl FnOnce()) {
-    INJECTED.store(true, Ordering::Relaxed);
-    INITIALISES.store(true, Ordering::Relaxed);
+    STATE.setup.injected.store(true, Ordering::Relaxed);
+    STATE.setup.initialises.store(true, Ordering::Relaxed);
     start();
-    INITIALISES.store(false, Ordering::Relaxed);
+    STATE.setup.initialises.store(false, Ordering::Relaxed);
 }
 
 impl Source for Nvidia {
@@ -74,29 +69,29 @@ impl Source for Nvidia {
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
         sample::keep(settings.samples);
-        WORKER.start(recorder, || begin(recorder, settings), Session::run);
+        WORKER.start(recorder, || begin(recorder, settings), reader::run);
     }
 
-    fn flush(&self, patience: Duration) -> bool {
-        WORKER.flush(patience)
+    fn flush(&self, timeout: Duration) -> bool {
+        WORKER.flush(timeout)
     }
 
-    fn stop(&self, patience: Duration) -> bool {
+    fn stop(&self, timeout: Duration) -> bool {
         if WORKER.is_running() {
             callbacks::disable();
         }
-        WORKER.stop(patience)
+        WORKER.stop(timeout)
     }
 }
 
 /// Sets CUPTI up. `None` if there is nothing to record here at the moment.
-fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>, String> {
+fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>> {
     let selection = Selection::parse(&settings.activity_types);
     if selection.is_empty() {
         return Ok(None);
     }
     let Some(cuda) = library::driver(false) else { return Ok(None) };
-    if !INJECTED.load(Ordering::Relaxed) {
+    if !STATE.setup.injected.load(Ordering::Relaxed) {
         let mut count = 0;
         // SAFETY: stores a number; says so if the driver is not initialised.
         if unsafe { (cuda.device_count)(&mut count) } != 0 {
@@ -114,24 +109,31 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
         let who = other_tool().unwrap_or("another tool");
-        return Err(format!(
-            "{who} uses CUPTI in this process, which serves one tool; record without it"
-        ));
+        let why =
+            format!("{who} uses CUPTI in this process, which serves one tool; record without it");
+        return Err(why.into());
     }
     check(cupti, "cuptiSubscribe", result)?;
     callbacks::learn(cupti, recorder);
-    share::registering();
+    other::registering();
     // SAFETY: the functions live for ever.
     let result = unsafe { (cupti.register_callbacks)(buffers::requested, buffers::completed) };
     let registered = check(cupti, "cuptiActivityRegisterCallbacks", result);
     if let Err(why) = registered {
-        subscription::give_up(subscriber);
+        relay::give_up(subscriber);
         return Err(why);
     }
     let sizes = Sizes::learn(cupti, found.version);
-    let clock = share::their_clock().map_or_else(Clock::own, Clock::foreign);
-    enable::all(cupti, recorder, selection, INITIALISES.load(Ordering::Relaxed));
-    let from_birth = INJECTED.load(Ordering::Relaxed) && !BEGUN.swap(true, Ordering::Relaxed);
+    let clock = other::their_clock().map_or_else(Clock::own, Clock::foreign);
+    enable::all(
+        cupti,
+        recorder,
+        selection,
+        STATE.setup.initialises.load(Ordering::Relaxed),
+        callbacks::noise,
+    );
+    let from_birth = STATE.setup.injected.load(Ordering::Relaxed)
+        && !STATE.setup.begun.swap(true, Ordering::Relaxed);
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
         let key = format!("cuda.{}.calls_not_watched", std::process::id());
@@ -140,22 +142,17 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
 }
 
-/// CUPTI was finalised: it has to be prepared anew.
-pub(crate) fn gone() {
-    PREPARED.store(false, Ordering::Release);
-}
-
 /// What is set once in a process, before any kind is enabled.
 fn prepare(found: &Found) {
-    if !PREPARED.swap(true, Ordering::AcqRel) {
+    if !STATE.setup.prepared.swap(true, Ordering::AcqRel) {
         let cupti = &found.cupti;
         // Not "zeroed buffers", which would save a memset: it is said for the process, and
         // buffers of another user of CUPTI would not be zeroed.
-        buffers::prepare(found.version);
+        buffers::prepare(cupti.next_record, found.version);
         // Never again, and not at all if another user has: records of a session whose clock
         // was set anew have wrong times.
         if clock::can_be_chosen(found.version)
-            && share::their_clock().is_none()
+            && other::their_clock().is_none()
             && let Some(register) = cupti.register_timestamp
         {
             // SAFETY: the function lives for ever.
@@ -177,29 +174,8 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     guarded((), || {
-        NVIDIA.stop(EXIT_PATIENCE);
+        NVIDIA.stop(EXIT_TIMEOUT);
     });
-}
-
-pub(crate) fn check(cupti: &Cupti, what: &str, result: sys::Code) -> Result<(), String> {
-    match result {
-        SUCCESS => Ok(()),
-        _ => Err(format!("{what}: {}", describe(cupti, result))),
-    }
-}
-
-/// An error of CUPTI's in words.
-pub(crate) fn describe(cupti: &Cupti, result: sys::Code) -> String {
-    let mut text: *const c_char = ptr::null();
-    if let Some(string) = cupti.result_string {
-        // SAFETY: stores a pointer to a static C string, or leaves it.
-        unsafe { string(result, &mut text) };
-    }
-    if text.is_null() {
-        return format!("error {result}");
-    }
-    // SAFETY: as above.
-    format!("{} ({result})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
 }
 
 /// Who else may have subscribed, by the libraries in the process.

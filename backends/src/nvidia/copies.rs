@@ -10,27 +10,27 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
-use super::clock;
-use super::share::{self, real};
-use super::sys::{BufferCompleted, BufferRequested, SUCCESS, TimestampCallback, kind};
-use crate::vendor::clock::compare;
-use crate::vendor::raw::Raw;
+use super::clock::{Fit, both};
+use super::kinds::layout;
+use super::other;
+use super::state::STATE;
+use super::sys::{BufferCompleted, BufferRequested};
+use crate::device::pool::Full;
+use crate::device::raw::Raw;
+use crate::device::walk::{self, Next};
 
 /// The buffer that is being filled, when nobody is at it.
 static OPEN: AtomicPtr<Copy> = AtomicPtr::new(ptr::null_mut());
-/// How many threads are at one.
-static COPYING: AtomicU32 = AtomicU32::new(0);
-static COPIED: AtomicU64 = AtomicU64::new(0);
 
 /// How long the other's flush waits for threads that are still copying.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How many records the other got.
 pub(crate) fn copied() -> u64 {
-    COPIED.load(Ordering::Relaxed)
+    STATE.other.copied.load(Ordering::Relaxed)
 }
 
 /// Asks the other for a buffer, unless one is open.
@@ -46,7 +46,7 @@ pub(crate) fn open() {
 /// Gives the other what it has got so far.
 pub(crate) fn complete() {
     let since = Instant::now();
-    while COPYING.load(Ordering::Acquire) > 0 && since.elapsed() < PATIENCE {
+    while STATE.other.copying.load(Ordering::Acquire) > 0 && since.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_micros(50));
     }
     if let Some(mut copy) = take() {
@@ -73,22 +73,22 @@ fn put_back(copy: Box<Copy>) {
 /// Copies what the other wants of a buffer of ours into buffers of its own.
 ///
 /// # Safety
-/// The buffer has `valid` bytes of records that CUPTI wrote, and nobody writes to it.
-pub(crate) unsafe fn deliver(context: *mut c_void, stream: u32, buffer: *mut u8, valid: usize) {
-    let wanted = share::delivered();
+/// CUPTI wrote the buffer, and does not write to it now.
+pub(crate) unsafe fn deliver(context: *mut c_void, stream: u32, next: Next, full: &Full) {
+    let wanted = other::delivered();
     if wanted == 0 {
         return;
     }
-    COPYING.fetch_add(1, Ordering::AcqRel);
+    STATE.other.copying.fetch_add(1, Ordering::AcqRel);
     if let Some(mut copy) = take().or_else(Copy::new) {
         (copy.context, copy.stream) = (context as usize, stream);
         // SAFETY: the caller's promise.
-        unsafe { copy.fill(buffer, valid, wanted) };
+        unsafe { copy.fill(next, full, wanted) };
         if !copy.to.is_null() {
             put_back(copy);
         }
     }
-    COPYING.fetch_sub(1, Ordering::AcqRel);
+    STATE.other.copying.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// A buffer of the other's.
@@ -104,7 +104,7 @@ struct Copy {
 
 impl Copy {
     fn new() -> Option<Box<Copy>> {
-        let (request, complete) = share::callbacks()?;
+        let (request, complete) = other::callbacks()?;
         let to = ptr::null_mut();
         Some(Box::new(Copy { request, complete, context: 0, stream: 0, to, size: 0, used: 0 }))
     }
@@ -119,30 +119,12 @@ impl Copy {
 
     /// # Safety
     /// As for [`deliver`].
-    unsafe fn fill(&mut self, buffer: *mut u8, valid: usize, wanted: u64) {
-        let Some(real) = real() else { return };
-        let fit = Fit::now();
-        let mut record: *mut u8 = ptr::null_mut();
-        let mut before: *mut u8 = ptr::null_mut();
-        loop {
-            // SAFETY: the caller's promise.
-            let found = unsafe { (real.next_record)(buffer, valid, &mut record) } == SUCCESS;
-            // A record is as long as the way to the next: no size has to be known.
-            let end = if found { record as usize } else { buffer as usize + valid };
-            if !before.is_null() {
-                let len = end.saturating_sub(before as usize);
-                // SAFETY: `len` bytes of the buffer.
-                let bytes = unsafe { std::slice::from_raw_parts(before, len) };
-                let kind = Raw::new(bytes).u32(0);
-                if wanted & share::bit(kind) != 0 && !self.add(bytes, fit.as_ref()) {
-                    return;
-                }
-            }
-            if !found {
-                return;
-            }
-            before = record;
-        }
+    unsafe fn fill(&mut self, next: Next, full: &Full, wanted: u64) {
+        let fit = fit();
+        let mut piece =
+            |kind, bytes: &[u8]| wanted & other::bit(kind) == 0 || self.add(bytes, fit.as_ref());
+        // SAFETY: the caller's promise.
+        unsafe { walk::pieces(next, full, &mut piece) };
     }
 
     /// Returns false if the other gives no buffer that it fits into.
@@ -164,7 +146,7 @@ impl Copy {
             convert(fit, copied);
         }
         self.used += bytes.len();
-        COPIED.fetch_add(1, Ordering::Relaxed);
+        STATE.other.copied.fetch_add(1, Ordering::Relaxed);
         true
     }
 
@@ -178,44 +160,16 @@ impl Copy {
     }
 }
 
-/// The same moment on CUPTI's clock and on another.
-pub(crate) fn both(theirs: TimestampCallback) -> (u64, u64) {
-    // SAFETY: a clock, which may be asked at any time.
-    let both = compare(8, clock::cupti, || Some(unsafe { theirs() })).unwrap_or_default();
-    (both.ours, both.theirs)
-}
-
-/// From CUPTI's clock to the other's: a line through two moments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fit {
-    from: (u64, u64),
-    rate: f64,
-}
-
-impl Fit {
-    fn now() -> Option<Fit> {
-        let (callback, first) = share::wanted_clock()?;
-        let last = both(callback);
-        Some(Fit::through(first, last))
-    }
-
-    pub(crate) fn through(first: (u64, u64), last: (u64, u64)) -> Fit {
-        let run = last.0.wrapping_sub(first.0) as i64;
-        let rise = last.1.wrapping_sub(first.1) as i64;
-        let rate = if run > 0 && rise > 0 { rise as f64 / run as f64 } else { 1.0 };
-        // From the later one: what is converted is recent.
-        Fit { from: last, rate }
-    }
-
-    pub(crate) fn at(&self, time: u64) -> u64 {
-        let distance = time.wrapping_sub(self.from.0) as i64;
-        self.from.1.wrapping_add_signed((distance as f64 * self.rate) as i64)
-    }
+/// From CUPTI's clock to the one that the other asked for, if that is another.
+fn fit() -> Option<Fit> {
+    let (callback, first) = other::wanted_clock()?;
+    Some(Fit::through(first, both(callback)))
 }
 
 /// Converts the times of a record.
 fn convert(fit: &Fit, record: &mut [u8]) {
-    for at in times(Raw::new(record).u32(0)) {
+    let times = layout(Raw::new(record).u32(0)).map_or(&[][..], |layout| layout.times);
+    for at in times {
         if let Some(field) = record.get_mut(*at..at + 8) {
             let time = u64::from_ne_bytes(field.try_into().unwrap_or_default());
             // CUPTI_TIMESTAMP_UNKNOWN stays what it is.
@@ -226,24 +180,10 @@ fn convert(fit: &Fit, record: &mut [u8]) {
     }
 }
 
-/// Where records have times (cupti_activity.h; the same from 11.8 to 13.4).
-fn times(kind: u32) -> &'static [usize] {
-    match kind {
-        kind::MEMCPY | kind::MEMSET | kind::MEMCPY2 | kind::UNIFIED_MEMORY_COUNTER => &[16, 24],
-        kind::KERNEL | kind::CONCURRENT_KERNEL => &[16, 24, 32, 120, 128],
-        kind::DRIVER | kind::RUNTIME | kind::SYNCHRONIZATION | kind::GRAPH_TRACE => &[8, 16],
-        kind::OVERHEAD => &[24, 32],
-        kind::CUDA_EVENT => &[40],
-        kind::MEMORY2 => &[32],
-        kind::MEMORY_POOL => &[56],
-        kind::MARKER => &[8],
-        _ => &[],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nvidia::kinds::kind;
 
     #[test]
     fn times_are_converted_and_nothing_else() {

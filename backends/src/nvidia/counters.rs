@@ -22,7 +22,7 @@ use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
 use nvml_wrapper::{Device, Nvml};
 
-use crate::vendor::remark;
+use crate::device::remark;
 
 /// A round every `every`, and none for so many times as long as the last one took.
 const REST: u32 = 19;

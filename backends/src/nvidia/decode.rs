@@ -6,28 +6,31 @@ use kymograph_protos::device::{DeviceSlot, LaunchSlot, Stage};
 use kymograph_protos::record::NANOS;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
+use super::allocated::Allocated;
 use super::clock::Clock;
 use super::device::Limits;
 use super::direct;
 use super::keys::Keys;
-use super::memory::Allocated;
+use super::kinds::{
+    Context, Copy, External, Graph, Kernel, Memory, MemoryPool, Overhead, PeerCopy, Set, Stream,
+    UnifiedMemory, kind,
+};
 use super::names::{self, Kernels};
 use super::occupancy;
 use super::places::Places;
 use super::sync;
-use super::sys::kind;
 use super::waits::Waits;
-use crate::vendor::args::{Args, MOST_ARGS};
-use crate::vendor::present::{Doubt, Present};
-use crate::vendor::ranges::{Ids, Ranges};
-use crate::vendor::raw::Raw;
-use crate::vendor::sample;
+use crate::device::args::{Args, MAX_ARGS};
+use crate::device::present::Present;
+use crate::device::ranges::{Ids, Ranges};
+use crate::device::raw::Raw;
+use crate::device::sample;
 
 /// External ids that wait for their activities.
-const MOST_EXTERNAL: usize = 1 << 16;
+const MAX_EXTERNAL: usize = 1 << 16;
 
 /// What was decoded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, std::marker::Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) kernels: u64,
     pub(crate) copies: u64,
@@ -36,10 +39,6 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     /// Kernels whose launch was not watched: no slice has an arrow to them.
     pub(crate) uncalled: u64,
-    /// Activities whose times CUPTI lost.
-    pub(crate) timeless: u64,
-    /// Activities that end later than they were read.
-    pub(crate) future: u64,
     /// Records that nobody asked us to read: what others enabled.
     pub(crate) skipped: u64,
 }
@@ -49,7 +48,7 @@ pub(crate) struct Decoder {
     pub(crate) recorder: &'static dyn Recorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
-    present: Present,
+    pub(crate) present: Present,
     pub(crate) devices: Vec<Limits>,
     pub(super) keys: Keys,
     all_args: bool,
@@ -69,7 +68,7 @@ pub(crate) struct Decoder {
 }
 
 /// Where and when an activity ran: the fields that all have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, std::marker::Copy, Debug)]
 pub(super) struct Placed {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -79,18 +78,18 @@ pub(super) struct Placed {
     pub(super) correlation: u32,
 }
 
-impl Placed {
-    /// Of a copy or a set, which differ in where they have their correlation id.
-    fn of_transfer(raw: Raw<'_>, correlation: usize) -> Placed {
+/// Those of a record.
+macro_rules! placed {
+    ($record:ident) => {
         Placed {
-            start: raw.u64(16),
-            end: raw.u64(24),
-            device: raw.u32(32),
-            context: raw.u32(36),
-            stream: raw.u32(40),
-            correlation: raw.u32(correlation),
+            start: $record.start(),
+            end: $record.end(),
+            device: $record.device(),
+            context: $record.context(),
+            stream: $record.stream(),
+            correlation: $record.correlation(),
         }
-    }
+    };
 }
 
 impl Decoder {
@@ -131,25 +130,28 @@ impl Decoder {
         sample::record(self.recorder, "cuda", raw.u32(0), raw);
         match raw.u32(0) {
             // SAFETY: the caller's promise.
-            kind::KERNEL | kind::CONCURRENT_KERNEL => unsafe { self.kernel(raw) },
-            kind::MEMCPY => self.copy(raw),
-            kind::MEMCPY2 => self.peer_copy(raw),
-            kind::MEMSET => self.set(raw),
-            kind::GRAPH_TRACE => self.graph(raw),
-            kind::OVERHEAD => self.overhead(raw),
+            kind::KERNEL | kind::CONCURRENT_KERNEL => unsafe { self.kernel(Kernel(raw)) },
+            kind::MEMCPY => self.copy(Copy(raw)),
+            kind::MEMCPY2 => self.peer_copy(PeerCopy(raw)),
+            kind::MEMSET => self.set(Set(raw)),
+            kind::GRAPH_TRACE => self.graph(Graph(raw)),
+            kind::OVERHEAD => self.overhead(Overhead(raw)),
             kind::STREAM => {
-                self.priorities.insert((raw.u32(4), raw.u32(8)), raw.u32(12));
+                let record = Stream(raw);
+                let stream = (record.context(), record.stream());
+                self.priorities.insert(stream, record.priority());
             }
             kind::EXTERNAL_CORRELATION => {
-                if self.external.len() >= MOST_EXTERNAL {
+                if self.external.len() >= MAX_EXTERNAL {
                     self.external.clear();
                 }
-                self.external.insert(raw.u32(16), raw.u64(8));
+                let record = External(raw);
+                self.external.insert(record.correlation(), record.id());
             }
-            kind::CONTEXT => self.places.context(raw),
-            kind::MEMORY2 => self.memory(raw),
-            kind::MEMORY_POOL => self.memory_pool(raw),
-            kind::UNIFIED_MEMORY_COUNTER => self.unified_memory(raw),
+            kind::CONTEXT => self.places.context(Context(raw)),
+            kind::MEMORY2 => self.memory(Memory(raw)),
+            kind::MEMORY_POOL => self.memory_pool(MemoryPool(raw)),
+            kind::UNIFIED_MEMORY_COUNTER => self.unified_memory(UnifiedMemory(raw)),
             // Needed for external correlation; the calls are recorded as they happen.
             kind::RUNTIME | kind::DRIVER => {}
             _ => self.counts.skipped += 1,
@@ -174,25 +176,19 @@ impl Decoder {
         self.waits = waits;
     }
 
-    /// CUpti_ActivityKernel4 to 13.
-    unsafe fn kernel(&mut self, raw: Raw<'_>) {
+    /// # Safety
+    /// As for [`Decoder::record`].
+    unsafe fn kernel(&mut self, record: Kernel<'_>) {
         self.counts.kernels += 1;
-        let placed = Placed {
-            start: raw.u64(16),
-            end: raw.u64(24),
-            device: raw.u32(40),
-            context: raw.u32(44),
-            stream: raw.u32(48),
-            correlation: raw.u32(92),
-        };
+        let placed = placed!(record);
         self.counts.uncalled += u64::from(!direct::is_known(placed.correlation));
         let launch = LaunchSlot {
-            grid: [raw.u32(52), raw.u32(56), raw.u32(60)],
-            block: [raw.u32(64), raw.u32(68), raw.u32(72)],
-            registers: raw.u16(6).into(),
-            shared: raw.u32(76),
+            grid: record.grid(),
+            block: record.block(),
+            registers: record.registers().into(),
+            shared: record.shared_static(),
         };
-        let text = raw.u64(104) as *const std::ffi::c_char;
+        let text = record.name() as *const std::ffi::c_char;
         // SAFETY: the caller's promise.
         let name = unsafe { self.kernels.name(text, self.recorder) };
         let place = self.place(&placed, Stage::Kernel);
@@ -201,29 +197,29 @@ impl Decoder {
         let mut args = Args::new();
         args.slot(device.extras());
         args.slot(launch.extras());
-        let dynamic = raw.u32(80);
+        let dynamic = record.shared_dynamic();
         args.unless_zero(self.keys.shared_dynamic, dynamic);
-        args.unless_zero(self.keys.local_per_thread, raw.u32(84));
+        args.unless_zero(self.keys.local_per_thread, record.local_per_thread());
         let cluster = [self.keys.cluster_x, self.keys.cluster_y, self.keys.cluster_z];
-        for (key, at) in cluster.into_iter().zip([176, 180, 184]) {
+        for (key, blocks) in cluster.into_iter().zip(record.cluster()) {
             // 0 and 1: no cluster.
-            args.unless_zero(key, raw.u32(at).saturating_sub(1).min(1) * raw.u32(at));
+            args.unless_zero(key, blocks.saturating_sub(1).min(1) * blocks);
         }
         // Padding until 13.0.
-        if self.version >= 130_000 && raw.u8(208) != 0 {
+        if self.version >= 130_000 && record.device_launched() != 0 {
             args.unsigned(self.keys.device_launched, 1_u64);
         }
-        if raw.has(216, 4) && self.version >= 130_100 && raw.u32(216) != 0 {
-            args.signed(self.keys.priority, i64::from(raw.u32(216) as i32));
+        if self.version >= 130_100 && record.priority() != 0 {
+            args.signed(self.keys.priority, i64::from(record.priority() as i32));
         }
-        self.graph_args(&mut args, raw.u32(156), raw.u64(144));
+        self.graph_args(&mut args, record.graph(), record.graph_node());
         if self.all_args {
             self.place_args(&mut args, &placed);
             args.unsigned(self.keys.registers, launch.registers);
             args.unsigned(self.keys.shared, u64::from(launch.shared) + u64::from(dynamic));
             self.occupancy(&mut args, &placed, &launch, dynamic);
-            args.unsigned(self.keys.channel, raw.u32(168));
-            args.unsigned(self.keys.channel_type, raw.u32(172));
+            args.unsigned(self.keys.channel, record.channel());
+            args.unsigned(self.keys.channel_type, record.channel_type());
             if !name.full.is_none() && !text.is_null() {
                 // What tools for binaries know it by.
                 // SAFETY: the caller's promise.
@@ -248,80 +244,70 @@ impl Decoder {
         args.signed(self.keys.occupancy, estimate.percent);
     }
 
-    /// CUpti_ActivityMemcpy5 to 7.
-    fn copy(&mut self, raw: Raw<'_>) {
+    fn copy(&mut self, record: Copy<'_>) {
         self.counts.copies += 1;
-        let placed = Placed::of_transfer(raw, 44);
+        let placed = placed!(record);
         let mut args = Args::new();
         args.slot(self.place(&placed, Stage::MemoryTransfer).extras());
-        self.bytes(&mut args, &placed, raw.u64(8));
-        self.graph_args(&mut args, raw.u32(72), raw.u64(64));
-        if raw.has(88, 8) && raw.u64(88) > 1 {
-            args.unsigned(self.keys.copy_count, raw.u64(88));
+        self.bytes(&mut args, &placed, record.bytes());
+        self.graph_args(&mut args, record.graph(), record.graph_node());
+        if record.copies() > 1 {
+            args.unsigned(self.keys.copy_count, record.copies());
         }
-        self.channel_args(&mut args, &placed, raw, 76);
-        self.activity(&placed, self.copy_name(raw), &[], &args);
+        self.channel_args(&mut args, &placed, record.channel(), record.channel_type());
+        let name = self.copy_name(record.direction(), record.from(), record.to());
+        self.activity(&placed, name, &[], &args);
     }
 
-    /// CUpti_ActivityMemcpyPtoP4: its correlation id is not where the others have it.
-    fn peer_copy(&mut self, raw: Raw<'_>) {
+    fn peer_copy(&mut self, record: PeerCopy<'_>) {
         self.counts.copies += 1;
-        let placed = Placed::of_transfer(raw, 60);
+        let placed = placed!(record);
         let mut args = Args::new();
         args.slot(self.place(&placed, Stage::MemoryTransfer).extras());
-        self.bytes(&mut args, &placed, raw.u64(8));
+        self.bytes(&mut args, &placed, record.bytes());
         let keys = &self.keys;
         let sides = [
-            (keys.from_device, 44),
-            (keys.in_device, 32),
-            (keys.to_device, 52),
-            (keys.from_context, 48),
-            (keys.in_context, 36),
-            (keys.to_context, 56),
+            (keys.from_device, record.from_device()),
+            (keys.in_device, placed.device),
+            (keys.to_device, record.to_device()),
+            (keys.from_context, record.from_context()),
+            (keys.in_context, placed.context),
+            (keys.to_context, record.to_context()),
         ];
-        sides.into_iter().for_each(|(key, at)| args.unsigned(key, raw.u32(at)));
-        self.graph_args(&mut args, raw.u32(80), raw.u64(72));
+        sides.into_iter().for_each(|(key, value)| args.unsigned(key, value));
+        self.graph_args(&mut args, record.graph(), record.graph_node());
         if self.all_args {
             args.unsigned(self.keys.stream, placed.stream);
             args.unsigned(self.keys.correlation, placed.correlation);
         }
-        self.activity(&placed, self.copy_name(raw), &[], &args);
-    }
-
-    fn copy_name(&self, raw: Raw<'_>) -> StrId {
-        let memory = |at| names::memory_kind(raw.u8(at).into());
-        let kind = names::memcpy_kind(raw.u8(4));
-        self.keys.intern(format!("Memcpy {kind} ({} -> {})", memory(5), memory(6)))
-    }
-
-    /// CUpti_ActivityMemset4 and 5.
-    fn set(&mut self, raw: Raw<'_>) {
-        self.counts.sets += 1;
-        let placed = Placed::of_transfer(raw, 44);
-        let mut args = Args::new();
-        args.slot(self.place(&placed, Stage::MemorySet).extras());
-        self.bytes(&mut args, &placed, raw.u64(8));
-        args.unsigned(self.keys.value, raw.u32(4));
-        self.graph_args(&mut args, raw.u32(72), raw.u64(64));
-        self.channel_args(&mut args, &placed, raw, 76);
-        let name = self.keys.intern(format!("Memset ({})", names::memory_kind(raw.u16(50))));
+        let name = self.copy_name(record.direction(), record.from(), record.to());
         self.activity(&placed, name, &[], &args);
     }
 
-    /// CUpti_ActivityGraphTrace and 2: a graph as a whole.
-    fn graph(&mut self, raw: Raw<'_>) {
+    fn copy_name(&self, direction: u8, from: u8, to: u8) -> StrId {
+        let [from, to] = [from, to].map(|memory| names::memory_kind(memory.into()));
+        self.keys.intern(format!("Memcpy {} ({from} -> {to})", names::memcpy_kind(direction)))
+    }
+
+    fn set(&mut self, record: Set<'_>) {
+        self.counts.sets += 1;
+        let placed = placed!(record);
+        let mut args = Args::new();
+        args.slot(self.place(&placed, Stage::MemorySet).extras());
+        self.bytes(&mut args, &placed, record.bytes());
+        args.unsigned(self.keys.value, record.value());
+        self.graph_args(&mut args, record.graph(), record.graph_node());
+        self.channel_args(&mut args, &placed, record.channel(), record.channel_type());
+        let name = self.keys.intern(format!("Memset ({})", names::memory_kind(record.memory())));
+        self.activity(&placed, name, &[], &args);
+    }
+
+    fn graph(&mut self, record: Graph<'_>) {
         self.counts.graphs += 1;
-        let placed = Placed {
-            start: raw.u64(8),
-            end: raw.u64(16),
-            device: raw.u32(24),
-            context: raw.u32(32),
-            stream: raw.u32(36),
-            correlation: raw.u32(4),
-        };
+        let placed = placed!(record);
         let mut args = Args::new();
         args.slot(self.place(&placed, Stage::Graph).extras());
-        args.unsigned(self.keys.graph, raw.u32(28));
+        args.unsigned(self.keys.graph, record.graph());
         if self.all_args {
             self.place_args(&mut args, &placed);
         }
@@ -351,11 +337,11 @@ impl Decoder {
     }
 
     /// The same, and the hardware's own queue.
-    fn channel_args(&self, args: &mut Args, placed: &Placed, raw: Raw<'_>, channel: usize) {
+    fn channel_args(&self, args: &mut Args, placed: &Placed, channel: u32, channel_type: u32) {
         if self.all_args {
             self.place_args(args, placed);
-            args.unsigned(self.keys.channel, raw.u32(channel));
-            args.unsigned(self.keys.channel_type, raw.u32(channel + 4));
+            args.unsigned(self.keys.channel, channel);
+            args.unsigned(self.keys.channel_type, channel_type);
         }
     }
 
@@ -371,10 +357,10 @@ impl Decoder {
             tag: NANOS,
             ..Record::default()
         };
-        match self.external.get(&placed.correlation).filter(|_| args.extras().len() < MOST_ARGS) {
+        match self.external.get(&placed.correlation).filter(|_| args.extras().len() < MAX_ARGS) {
             None => self.recorder.push_named(head, args.extras(), name),
             Some(id) => {
-                let mut all = [Extra::new(StrId::NONE, ArgType::None, 0); MOST_ARGS];
+                let mut all = [Extra::new(StrId::NONE, ArgType::None, 0); MAX_ARGS];
                 let len = args.extras().len();
                 all[..len].copy_from_slice(args.extras());
                 all[len] = Extra::new(self.keys.external, ArgType::U64, *id);
@@ -387,17 +373,8 @@ impl Decoder {
     /// forced flush takes records of work that still runs): counted, since a made-up time would
     /// be worse.
     pub(super) fn times(&mut self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let times = self.present.times((start, end), &mut self.clock, Clock::nanos, Clock::look);
-        times.map_err(|doubt| self.lost(doubt)).ok()
-    }
-
-    #[cold]
-    fn lost(&mut self, doubt: Doubt) {
-        match doubt {
-            Doubt::None => self.counts.timeless += 1,
-            Doubt::Future => self.counts.future += 1,
-        }
-        self.recorder.lost(1);
+        let (clock, recorder) = (&mut self.clock, self.recorder);
+        self.present.times((start, end), clock, Clock::nanos, Clock::look, recorder)
     }
 }
 

@@ -17,59 +17,43 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
+use super::library;
 use super::names;
-use super::share;
-use super::subscription;
+use super::relay;
+use super::state::{ALWAYS, STATE};
 use super::sys::{Cupti, DOMAIN_DRIVER};
 
 const UNWATCHED: u8 = 0;
 const WATCHED: u8 = 1;
-const ALWAYS: u8 = 2;
-static STATE: AtomicU8 = AtomicU8::new(ALWAYS);
 
 /// Launches of the runtime's after which nobody expects others.
 const ENOUGH: u32 = 10_000;
-/// How many there were.
-static LAUNCHES: AtomicU32 = AtomicU32::new(0);
-/// What gave the program something to launch: its domain and number; 0 if nothing did.
-static SINCE: AtomicU64 = AtomicU64::new(0);
-/// Whether there were launches that nobody watched.
-static MISSED: AtomicBool = AtomicBool::new(false);
-/// How often watching ended.
-static RESTS: AtomicU32 = AtomicU32::new(0);
-/// The functions that launch.
-static FUNCTIONS: OnceLock<Box<[u32]>> = OnceLock::new();
-
-/// Calls that asked for work, by the lower half of their correlation id: the upper half
-/// plus one.
-static ASKED: [AtomicU16; 1 << 16] = [const { AtomicU16::new(0) }; 1 << 16];
 
 /// The numbers of the driver's functions that launch kernels.
 pub(crate) fn learn(functions: Box<[u32]>) {
-    FUNCTIONS.get_or_init(|| functions);
+    STATE.direct.functions.get_or_init(|| functions);
 }
 
 /// A recording begins. `waits`: it sees the program from its beginning, and all calls.
 pub(crate) fn begin(waits: bool) {
-    SINCE.store(0, Ordering::Relaxed);
-    MISSED.store(false, Ordering::Relaxed);
-    STATE.store(if waits { UNWATCHED } else { ALWAYS }, Ordering::Release);
+    STATE.direct.since.store(0, Ordering::Relaxed);
+    STATE.direct.missed.store(false, Ordering::Relaxed);
+    STATE.direct.watched.store(if waits { UNWATCHED } else { ALWAYS }, Ordering::Release);
 }
 
 /// Whether CUPTI is to call us for the driver's launches.
 pub(crate) fn is_watched() -> bool {
-    STATE.load(Ordering::Acquire) != UNWATCHED
+    STATE.direct.watched.load(Ordering::Acquire) != UNWATCHED
 }
 
 /// The program got something that it can launch by the driver API, from this function.
 #[cold]
 pub(crate) fn possible(domain: c_int, id: u32) {
-    LAUNCHES.store(0, Ordering::Relaxed);
+    STATE.direct.launches.store(0, Ordering::Relaxed);
     if change(UNWATCHED, WATCHED) {
-        SINCE.store((domain as u64) << 32 | u64::from(id), Ordering::Relaxed);
+        STATE.direct.since.store((domain as u64) << 32 | u64::from(id), Ordering::Relaxed);
         apply();
     }
 }
@@ -78,12 +62,12 @@ pub(crate) fn possible(domain: c_int, id: u32) {
 /// end may not be told if it began while watching ended.
 #[inline]
 pub(crate) fn seen() -> bool {
-    STATE.load(Ordering::Relaxed) == ALWAYS || from_now_on()
+    STATE.direct.watched.load(Ordering::Relaxed) == ALWAYS || from_now_on()
 }
 
 #[cold]
 fn from_now_on() -> bool {
-    let before = STATE.swap(ALWAYS, Ordering::AcqRel);
+    let before = STATE.direct.watched.swap(ALWAYS, Ordering::AcqRel);
     if before == UNWATCHED {
         apply();
     }
@@ -93,10 +77,10 @@ fn from_now_on() -> bool {
 /// We were called for the driver's share of a launch of the runtime's.
 #[inline]
 pub(crate) fn called_in_vain() {
-    if STATE.load(Ordering::Relaxed) == WATCHED {
+    if STATE.direct.watched.load(Ordering::Relaxed) == WATCHED {
         // Some are not counted if threads do this at once.
-        let launches = LAUNCHES.load(Ordering::Relaxed) + 1;
-        LAUNCHES.store(launches, Ordering::Relaxed);
+        let launches = STATE.direct.launches.load(Ordering::Relaxed) + 1;
+        STATE.direct.launches.store(launches, Ordering::Relaxed);
         if launches >= ENOUGH {
             rest();
         }
@@ -106,7 +90,7 @@ pub(crate) fn called_in_vain() {
 #[cold]
 fn rest() {
     if change(WATCHED, UNWATCHED) {
-        RESTS.fetch_add(1, Ordering::Relaxed);
+        STATE.direct.rests.fetch_add(1, Ordering::Relaxed);
         apply();
     }
 }
@@ -124,35 +108,34 @@ pub(crate) fn is_known(correlation: u32) -> bool {
     // What a later call has overwritten may have been known.
     let known = place.load(Ordering::Relaxed).wrapping_sub(round) as i16 >= 0;
     if !known && !from_now_on() {
-        MISSED.store(true, Ordering::Relaxed);
+        STATE.direct.missed.store(true, Ordering::Relaxed);
     }
     known
 }
 
 /// Whether there were launches that nobody watched: a kernel told so.
 pub(crate) fn missed() -> bool {
-    MISSED.load(Ordering::Relaxed)
+    STATE.direct.missed.load(Ordering::Relaxed)
 }
 
 fn asked(correlation: u32) -> (&'static AtomicU16, u16) {
-    (&ASKED[correlation as u16 as usize], ((correlation >> 16) as u16).wrapping_add(1))
+    (&STATE.direct.asked[correlation as u16 as usize], ((correlation >> 16) as u16).wrapping_add(1))
 }
 
 fn change(from: u8, to: u8) -> bool {
-    STATE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    STATE.direct.watched.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
 /// Tells CUPTI what to call us for, which may be done in its callbacks. Who comes while
 /// another thread is at it leaves it to that one.
 fn apply() {
-    static CHANGES: AtomicU32 = AtomicU32::new(0);
-    if CHANGES.fetch_add(1, Ordering::AcqRel) > 0 {
+    if STATE.direct.changes.fetch_add(1, Ordering::AcqRel) > 0 {
         return;
     }
     let mut done = 1;
     loop {
         enable(is_watched());
-        match CHANGES.compare_exchange(done, 0, Ordering::AcqRel, Ordering::Acquire) {
+        match STATE.direct.changes.compare_exchange(done, 0, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return,
             Err(more) => done = more,
         }
@@ -160,9 +143,9 @@ fn apply() {
 }
 
 fn enable(on: bool) {
-    let (Some(cupti), Some(ours)) = (share::real(), subscription::ours()) else { return };
-    for id in FUNCTIONS.get().into_iter().flatten() {
-        if on || !subscription::wants(DOMAIN_DRIVER, *id) {
+    let (Some(cupti), Some(ours)) = (library::present(), relay::ours()) else { return };
+    for id in STATE.direct.functions.get().into_iter().flatten() {
+        if on || !relay::wants(DOMAIN_DRIVER, *id) {
             // SAFETY: our own subscriber.
             unsafe { (cupti.enable_callback)(on.into(), ours, DOMAIN_DRIVER, *id) };
         }
@@ -171,7 +154,7 @@ fn enable(on: bool) {
 
 /// Since when launches by the driver API are watched, in words.
 pub(crate) fn story(cupti: &Cupti) -> String {
-    let since = SINCE.load(Ordering::Relaxed);
+    let since = STATE.direct.since.load(Ordering::Relaxed);
     let mut name: *const c_char = ptr::null();
     // SAFETY: stores a pointer to a static C string.
     unsafe { (cupti.callback_name)((since >> 32) as c_int, since as u32, &mut name) };
@@ -180,7 +163,8 @@ pub(crate) fn story(cupti: &Cupti) -> String {
         // SAFETY: as above.
         false => names::call(&unsafe { CStr::from_ptr(name) }.to_string_lossy()).to_owned(),
     };
-    match (STATE.load(Ordering::Acquire), RESTS.load(Ordering::Relaxed)) {
+    match (STATE.direct.watched.load(Ordering::Acquire), STATE.direct.rests.load(Ordering::Relaxed))
+    {
         (UNWATCHED, 0) => "not watched: the program asks for nothing to launch".to_owned(),
         (UNWATCHED, _) => {
             format!("{since}, until {ENOUGH} launches in a row came from the runtime")

@@ -4,31 +4,30 @@
 //! asked for when the driver has finished: CUPTI (13.0, H200) is not ready for it before,
 //! and who asks too soon is refused for ever.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use kymograph_protos::Recorder;
 
-use super::callbacks;
-use super::collect::describe;
-use super::kinds::Selection;
-use super::share;
-use super::sys::{Code, Cupti, SUCCESS, kind};
-use crate::vendor::remark;
+use super::kinds::{END, Selection, kind};
+use super::library::{self, describe};
+use super::other;
+use super::state::STATE;
+use super::sys::{Code, Cupti, SUCCESS};
+use crate::device::remark;
 
-/// Bit n: kind n waits for the driver.
-static WAITING: AtomicU64 = AtomicU64::new(0);
-
-/// All kinds that were chosen, and what belongs to them.
+/// All kinds that were chosen, and what belongs to them. `noise` calls its argument with the
+/// functions of the runtime API that are not worth a record.
 pub(crate) fn all(
     cupti: &Cupti,
     recorder: &dyn Recorder,
     selection: Selection,
     driver_initialises: bool,
+    noise: impl FnOnce(&mut dyn FnMut(u32)),
 ) {
-    WAITING.store(0, Ordering::Release);
+    STATE.setup.waiting.store(0, Ordering::Release);
     for kind in selection.kinds() {
         if kind == kind::UNIFIED_MEMORY_COUNTER && driver_initialises {
-            WAITING.fetch_or(1 << kind, Ordering::AcqRel);
+            STATE.setup.waiting.fetch_or(1 << kind, Ordering::AcqRel);
         } else {
             check(cupti, recorder, kind, enable(cupti, kind));
         }
@@ -36,7 +35,7 @@ pub(crate) fn all(
     if selection.kinds().any(|kind| kind == kind::RUNTIME)
         && let Some(set) = cupti.enable_runtime_api
     {
-        callbacks::noise(|id| {
+        noise(&mut |id| {
             // SAFETY: numbers.
             unsafe { set(id, 0) };
         });
@@ -46,17 +45,17 @@ pub(crate) fn all(
 /// The driver has finished: those that waited for it.
 #[cold]
 pub(crate) fn waiting(recorder: &dyn Recorder) {
-    let waiting = WAITING.swap(0, Ordering::AcqRel);
-    let Some(cupti) = share::real() else { return };
-    for kind in (0..kind::END).filter(|kind| waiting >> kind & 1 != 0) {
+    let waiting = STATE.setup.waiting.swap(0, Ordering::AcqRel);
+    let Some(cupti) = library::present() else { return };
+    for kind in (0..END).filter(|kind| waiting >> kind & 1 != 0) {
         check(cupti, recorder, kind, enable(cupti, kind));
     }
 }
 
 /// States the kinds for which the driver was never heard to be ready.
 pub(crate) fn state(recorder: &dyn Recorder) {
-    let waiting = WAITING.load(Ordering::Acquire);
-    for kind in (0..kind::END).filter(|kind| waiting >> kind & 1 != 0) {
+    let waiting = STATE.setup.waiting.load(Ordering::Acquire);
+    for kind in (0..END).filter(|kind| waiting >> kind & 1 != 0) {
         not_recorded(recorder, kind, "the driver was not heard to have initialised");
     }
 }
@@ -71,7 +70,7 @@ fn enable(cupti: &Cupti, kind: u32) -> Code {
         configure_unified(cupti);
     }
     // Sooner, so that nobody disables it in between.
-    share::enabled(kind);
+    other::enabled(kind);
     // SAFETY: a number.
     unsafe { enable(kind) }
 }

@@ -1,6 +1,6 @@
 //! Names of arguments, as Kineto writes them where it has them.
 
-use crate::vendor::keys::keys;
+use crate::device::keys::keys;
 
 keys! {
     address = "Addr",

@@ -12,17 +12,16 @@
 //! * when the process ends: nobody would notice the difference.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::buffers;
-use super::callbacks;
-use super::collect;
+use super::buffers::BUFFERS;
 use super::library;
-use super::share;
-use super::subscription;
+use super::other;
+use super::relay;
+use super::state::STATE;
 use super::sys::{CAPTURE_MODE_RELAXED, Cupti, FLUSH_FORCED};
-use crate::vendor::thread::wait;
+use crate::device::thread::wait;
 
 /// CUPTI of CUDA 12.6.
 const SAFE_FROM: u32 = 24;
@@ -30,54 +29,65 @@ const SAFE_FROM: u32 = 24;
 const STAYING: u8 = 0;
 const ASKED: u8 = 1;
 const GOING: u8 = 2;
-static STATE: AtomicU8 = AtomicU8::new(STAYING);
 
 /// How long a recording that starts waits for a CUPTI that is just going.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Ends our subscription, and CUPTI with it if that can be.
-pub(crate) fn ask(cupti: &Cupti, version: u32, subscriber: *mut c_void) {
-    if version < SAFE_FROM || cupti.finalize.is_none() || share::is_used() {
-        subscription::give_up(subscriber);
+/// Ends our subscription, and CUPTI with it if that can be. `watch_ends` has us called when
+/// calls end, whatever was recorded.
+pub(crate) fn ask(
+    cupti: &Cupti,
+    version: u32,
+    subscriber: *mut c_void,
+    watch_ends: fn(&Cupti, *mut c_void),
+) {
+    if version < SAFE_FROM || cupti.finalize.is_none() || other::is_used() {
+        relay::give_up(subscriber);
         return;
     }
-    callbacks::watch_ends(cupti, subscriber);
-    STATE.store(ASKED, Ordering::Release);
+    watch_ends(cupti, subscriber);
+    STATE.setup.leaving.store(ASKED, Ordering::Release);
 }
 
 /// A recording is about to start: nobody goes now.
 pub(crate) fn stay() {
-    let asked = STATE.compare_exchange(ASKED, STAYING, Ordering::AcqRel, Ordering::Acquire);
+    let asked =
+        STATE.setup.leaving.compare_exchange(ASKED, STAYING, Ordering::AcqRel, Ordering::Acquire);
     if asked == Err(GOING) {
-        wait(PATIENCE, || STATE.load(Ordering::Acquire) != GOING);
+        wait(TIMEOUT, || STATE.setup.leaving.load(Ordering::Acquire) != GOING);
     }
 }
 
 /// In a forked child, nothing is left to go.
 pub(crate) fn after_fork() {
-    STATE.store(STAYING, Ordering::Relaxed);
+    STATE.setup.leaving.store(STAYING, Ordering::Relaxed);
 }
 
 /// A call of the CUDA API ends on this thread.
 #[inline]
 pub(crate) fn at_end_of_call() {
-    if STATE.load(Ordering::Relaxed) == ASKED {
+    if STATE.setup.leaving.load(Ordering::Relaxed) == ASKED {
         go();
     }
 }
 
 #[cold]
 fn go() {
-    if STATE.compare_exchange(ASKED, GOING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+    if STATE
+        .setup
+        .leaving
+        .compare_exchange(ASKED, GOING, Ordering::AcqRel, Ordering::Relaxed)
+        .is_err()
+    {
         return;
     }
-    if let (Some(cupti), Some(subscriber)) = (share::real(), subscription::ours()) {
-        match cupti.finalize.filter(|_| !share::is_used()) {
-            None => subscription::give_up(subscriber),
+    if let (Some(cupti), Some(subscriber)) = (library::present(), relay::ours()) {
+        match cupti.finalize.filter(|_| !other::is_used()) {
+            None => relay::give_up(subscriber),
             Some(finalize) => {
                 // It synchronises, which must not break a capture that is under way.
                 let mode = exchange_capture_mode(CAPTURE_MODE_RELAXED);
-                subscription::forget_ours();
+                relay::forget_ours();
                 // SAFETY: where cupti_activity.h wants it, and we use CUPTI no more.
                 unsafe {
                     (cupti.flush_all)(FLUSH_FORCED);
@@ -85,16 +95,14 @@ fn go() {
                     finalize();
                 }
                 exchange_capture_mode(mode);
-                share::gone();
-                collect::gone();
+                other::gone();
+                STATE.setup.prepared.store(false, Ordering::Release);
                 // What came after the recording.
-                while let Some(full) = buffers::take_full() {
-                    buffers::recycle(full);
-                }
+                BUFFERS.discard();
             }
         }
     }
-    STATE.store(STAYING, Ordering::Release);
+    STATE.setup.leaving.store(STAYING, Ordering::Release);
 }
 
 /// Sets this thread's mode and returns the one before.

@@ -5,11 +5,12 @@
 //! configured; then the configured one; then the one that belongs to the CUDA runtime in
 //! the process or, failing that, to the driver's version.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::sys::{Cuda, Cupti, SUCCESS};
+use super::sys::{Code, Cuda, Cupti, SUCCESS};
+use crate::device::error::{Error, Result};
 use crate::load::Library;
 
 /// Sonames of the versions that are understood, newest first.
@@ -87,7 +88,7 @@ fn mapped() -> Option<Library> {
 }
 
 /// CUPTI, or why there is none. What was found stays.
-pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static Found, String> {
+pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static Found> {
     static FOUND: OnceLock<Found> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return Ok(found);
@@ -95,23 +96,27 @@ pub(crate) fn cupti(cuda: &Cuda, configured: Option<&Path>) -> Result<&'static F
     let (library, shared) = search(cuda, configured)?;
     let path = library.path();
     let shown = path.as_deref().unwrap_or(Path::new("libcupti")).display().to_string();
-    let cupti = Cupti::find(library)
-        .map_err(|missing| format!("{shown} has no {}; {OTHER}", missing.to_string_lossy()))?;
+    let cupti = Cupti::find(library).map_err(|function| Error::Missing {
+        library: shown.clone(),
+        function,
+        advice: OTHER,
+    })?;
     let cupti = *PRESENT.get_or_init(|| cupti);
     let mut version = 0;
     // SAFETY: stores a number.
     let result = unsafe { (cupti.version)(&mut version) };
     if result != SUCCESS {
-        return Err(format!("{shown} does not work here (cuptiGetVersion: {result}); {OTHER}"));
+        let why = format!("{shown} does not work here (cuptiGetVersion: {result}); {OTHER}");
+        return Err(why.into());
     }
     if version < 18 {
-        return Err(format!("{shown} is older than CUDA 11.8; {OTHER}"));
+        return Err(format!("{shown} is older than CUDA 11.8; {OTHER}").into());
     }
     Ok(FOUND.get_or_init(|| Found { cupti, version, path, shared }))
 }
 
 /// The library, and whether the process had it.
-fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool), String> {
+fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool)> {
     if let Some(library) = in_process() {
         return Ok((library, true));
     }
@@ -120,7 +125,7 @@ fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool), Str
             if path.is_dir() { in_folder(path) } else { vec![path.into()] };
         let found = candidates.iter().find_map(|path| Library::load_path(path));
         return found.map(|library| (library, false)).ok_or_else(|| {
-            format!("KYMOGRAPH_CUPTI_PATH={}: no CUPTI there; {OTHER}", path.display())
+            format!("KYMOGRAPH_CUPTI_PATH={}: no CUPTI there; {OTHER}", path.display()).into()
         });
     }
     for major in majors(cuda) {
@@ -139,7 +144,7 @@ fn search(cuda: &Cuda, configured: Option<&Path>) -> Result<(Library, bool), Str
             return Ok((library, false));
         }
     }
-    Err(format!("no libcupti.so.13, .12 or .11.8 found; {OTHER}"))
+    Err(format!("no libcupti.so.13, .12 or .11.8 found; {OTHER}").into())
 }
 
 fn in_folder(folder: &Path) -> Vec<PathBuf> {
@@ -188,4 +193,26 @@ fn in_toolkit(root: &Path) -> Vec<PathBuf> {
         "targets/x86_64-linux/lib"
     };
     [target, "extras/CUPTI/lib64"].map(|part| root.join(part)).into()
+}
+
+/// Whether a call of CUPTI succeeded, or which one failed and why.
+pub(crate) fn check(cupti: &Cupti, function: &'static str, result: Code) -> Result<()> {
+    match result {
+        SUCCESS => Ok(()),
+        _ => Err(Error::call(function, describe(cupti, result))),
+    }
+}
+
+/// An error of CUPTI's in words.
+pub(crate) fn describe(cupti: &Cupti, result: Code) -> String {
+    let mut text: *const c_char = std::ptr::null();
+    if let Some(string) = cupti.result_string {
+        // SAFETY: stores a pointer to a static C string, or leaves it.
+        unsafe { string(result, &mut text) };
+    }
+    if text.is_null() {
+        return format!("error {result}");
+    }
+    // SAFETY: as above.
+    format!("{} ({result})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
 }

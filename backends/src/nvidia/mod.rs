@@ -10,17 +10,20 @@
 //! |---|---|
 //! | `sys` | what the headers define |
 //! | `library` | CUPTI and the driver, found at run time |
-//! | `kinds` | what is recorded |
+//! | `kinds` | what is recorded, and how its records are laid out |
+//! | `functions` | which calls matter |
 //! | `callbacks`, `direct`, `sync` | calls of the API, as they happen |
 //! | `buffers` | memory that CUPTI fills |
-//! | `layout`, `decode`, `queues`, `ranges`, `waits`, `memory`, `places`, `keys`, `names`, `occupancy` | records become ours |
+//! | `layout`, `decode`, `queues`, `ranges`, `waits`, `memory`, `allocated`, `places`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
 //! | `counters` | utilisation, power and the like, from NVML |
-//! | `share`, `subscription` | another user of CUPTI in the program |
+//! | `share`, `subscription`, `other`, `relay`, `copies` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
-//! | `collect`, `session` | start and stop, and the thread in between |
+//! | `collect`, `enable`, `session`, `leave` | start and stop, and the thread in between |
+//! | `state` | what the process remembers of CUPTI |
 
+mod allocated;
 mod buffers;
 mod callbacks;
 mod clock;
@@ -35,20 +38,24 @@ mod decode;
 mod device;
 mod direct;
 mod enable;
+mod functions;
 mod keys;
-mod kinds;
+pub(crate) mod kinds;
 mod layout;
 mod leave;
 mod library;
 mod memory;
 mod names;
 mod occupancy;
+mod other;
 mod places;
 mod probe;
 mod queues;
 mod ranges;
+mod relay;
 mod session;
 pub mod share;
+mod state;
 pub mod subscription;
 mod sync;
 pub(crate) mod sys;

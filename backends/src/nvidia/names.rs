@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char};
 use kymograph_protos::{Recorder, StrId};
 
 use super::sync::Deed;
-use crate::vendor::kernel::{Name, describe};
+use crate::device::kernel::{Name, describe};
 
 /// Kernels that are remembered by address.
 const KERNELS: usize = 1 << 16;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kymograph_protos::Recorder;
 
-use crate::vendor::remark;
+use crate::device::remark;
 
 /// Samples nothing.
 pub(crate) struct Sampler {

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
+use super::kinds::Context;
 use super::sync::NO_STREAM;
-use crate::vendor::ranges::Ids;
-use crate::vendor::raw::Raw;
+use crate::device::ranges::Ids;
 
 /// Of the tracks beside the queues.
 const TRACKS: Ids = Ids::of(*b"CT");
@@ -30,9 +30,10 @@ pub(crate) enum Track {
 }
 
 impl Places {
-    /// `CUpti_ActivityContext` to 4: the device and the default stream of a context.
-    pub(crate) fn context(&mut self, raw: Raw<'_>) {
-        self.contexts.insert(raw.u32(4), (raw.u32(8), Some(raw.u16(14).into())));
+    /// The device and the default stream of a context.
+    pub(crate) fn context(&mut self, record: Context<'_>) {
+        let stream = record.default_stream().into();
+        self.contexts.insert(record.context(), (record.device(), Some(stream)));
     }
 
     /// Work was done in a context: its device, should there be no record of the context.

@@ -4,11 +4,11 @@ use std::ffi::c_void;
 use std::ptr;
 
 use super::callbacks;
-use super::collect::{describe, other_tool};
-use super::library;
+use super::collect::other_tool;
+use super::library::{self, describe};
 use super::sys::{Cupti, SUCCESS};
+use crate::device::finding::Finding;
 use crate::source::Settings;
-use crate::vendor::finding::Finding;
 
 /// Looks for the driver and CUPTI, initialises them and takes nothing that it does not
 /// give back.
@@ -58,7 +58,7 @@ fn activities(settings: &Settings, say: &mut dyn FnMut(Finding)) {
         }
         Err(why) => {
             let advice = "programs that bring their own (PyTorch does) are recorded all the same";
-            say(Finding::absent("CUPTI", why, advice));
+            say(Finding::absent("CUPTI", why.to_string(), advice));
         }
     }
 }

@@ -4,7 +4,7 @@ use kymograph_protos::device::{DeviceSlot, GpuApi, Stage, Vendor};
 use kymograph_protos::{Kind, Record};
 
 use super::decode::{Decoder, Placed};
-use crate::vendor::args::Args;
+use crate::device::args::Args;
 
 impl Decoder {
     /// Where an activity ran.

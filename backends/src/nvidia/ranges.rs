@@ -3,18 +3,18 @@
 use kymograph_protos::StrId;
 
 use super::decode::Decoder;
+use super::kinds::Overhead;
 use super::names;
 use super::places::Track;
 use super::sync::{Called, Deed};
 use super::waits::Wait;
-use crate::vendor::args::Args;
-use crate::vendor::raw::Raw;
+use crate::device::args::Args;
 
 impl Decoder {
-    /// CUpti_ActivityOverhead to 3.
-    pub(super) fn overhead(&mut self, raw: Raw<'_>) {
-        let name = names::overhead(raw.u32(4));
-        let times = (raw.u64(24), raw.u64(32));
+    /// What recording itself costs.
+    pub(super) fn overhead(&mut self, record: Overhead<'_>) {
+        let name = names::overhead(record.what());
+        let times = (record.start(), record.end());
         self.timed(self.keys.overhead, name, times, Some(Track::Overhead), &Args::new());
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kymograph_protos::Recorder;
 
-use super::buffers;
+use super::buffers::BUFFERS;
 use super::callbacks;
 use super::clock::Clock;
 use super::copies;
@@ -15,27 +15,25 @@ use super::decode::Decoder;
 use super::device;
 use super::direct;
 use super::enable;
-use super::kinds::Selection;
+use super::kinds::{Selection, kind};
 use super::layout::Sizes;
 use super::leave;
 use super::library::{self, Found};
-use super::share;
-use super::subscription;
+use super::other;
+use super::relay;
 use super::sync;
-use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS, kind};
+use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS};
+use crate::device::buffers::Reading;
+use crate::device::pool::{Counts, Full};
+use crate::device::raw::Raw;
+use crate::device::reader::{Reader, Round, keep_pace};
+use crate::device::remark::{self, counts, fact, note};
+use crate::device::thread::without_signals;
+use crate::device::worker::{self, Worker};
 use crate::source::Settings;
-use crate::vendor::pool::{Counts, Full};
-use crate::vendor::remark::{self, counts, fact, note};
-use crate::vendor::thread::without_signals;
-use crate::vendor::walk;
-use crate::vendor::worker::{self, Worker};
 
-/// How often finished buffers are looked for.
-const NAP: Duration = Duration::from_millis(10);
-/// How often CUPTI is asked for buffers that are not full.
-const FLUSH_EVERY: Duration = Duration::from_millis(250);
 /// How long devices may take to finish what they do when a recording stops.
-const SYNC_PATIENCE: Duration = Duration::from_secs(1);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a stop waits for a pipeline that does not keep up.
 const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Flushes without a record, though work was asked for, that mean that records go
@@ -60,19 +58,67 @@ pub(crate) struct Session {
     decoder: Decoder,
     described: bool,
     dropped: u64,
-    discarded: u64,
+    reading: Reading,
     /// Calls that waited, for which there was no room.
     lost_waits: u64,
-    /// Buffers whose records ended in something that CUPTI could not step over.
-    broken: u64,
     silence: u32,
     sampler: Option<Sampler>,
     seen: Counts,
-    before: Counts,
 }
 
 // SAFETY: the subscriber is a handle that CUPTI takes on any thread.
 unsafe impl Send for Session {}
+
+impl Reader for Session {
+    const NAP: Duration = Duration::from_millis(10);
+    const FLUSH_EVERY: Duration = Duration::from_millis(250);
+
+    fn round(&mut self, worker: &Worker, round: Round) {
+        self.decoder.waited();
+        if round.due {
+            self.decoder.clock.look();
+            self.flush(0);
+            self.count_dropped();
+            self.listen();
+        }
+        self.read(worker);
+        if round.due {
+            self.decoder.settle(false);
+        }
+        self.sample();
+    }
+
+    fn end(mut self, worker: &Worker) {
+        let started = Instant::now();
+        self.decoder.clock.look();
+        self.flush(0);
+        self.read(worker);
+        self.describe_devices();
+        if callbacks::context_seen() || self.reading.counts() != Counts::default() {
+            self.synchronise();
+            worker::moves();
+        }
+        let keeps = self.found.version == KEEPS_KERNELS;
+        self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
+        self.flush(FLUSH_FORCED);
+        self.read(worker);
+        self.decoder.waited();
+        self.decoder.settle(true);
+        self.count_dropped();
+        self.sampler.iter_mut().for_each(Sampler::hurry);
+        self.sample();
+        match self.leaves {
+            true => leave::ask(
+                &self.found.cupti,
+                self.found.version,
+                self.subscriber,
+                callbacks::watch_ends,
+            ),
+            false => relay::give_up(self.subscriber),
+        }
+        self.state(started);
+    }
+}
 
 impl Session {
     #[allow(clippy::too_many_arguments, reason = "one caller")]
@@ -97,67 +143,12 @@ impl Session {
             leaves: settings.cupti_finalize,
             described: false,
             dropped: 0,
-            discarded: 0,
+            reading: Reading::new(&BUFFERS, recorder, END_OF_BUFFER),
             lost_waits: 0,
-            broken: 0,
             silence: 0,
             sampler: settings.gpu_counters.map(|every| Sampler::new(recorder, every)),
-            seen: buffers::counts(),
-            before: buffers::counts(),
+            seen: BUFFERS.counts(),
         }
-    }
-
-    /// Until the recording stops.
-    pub(crate) fn run(mut self, worker: &Worker) {
-        let mut flushed = Instant::now();
-        while !worker.stopping() {
-            let wanted = worker.wanted();
-            let due = wanted.is_some() || flushed.elapsed() >= FLUSH_EVERY;
-            self.decoder.waited();
-            if due {
-                flushed = Instant::now();
-                self.decoder.clock.look();
-                self.flush(0);
-                self.count_dropped();
-                self.listen();
-            }
-            self.read(worker);
-            if due {
-                self.decoder.settle(false);
-            }
-            self.sample();
-            if let Some(ticket) = wanted {
-                worker.flushed(ticket);
-            }
-            std::thread::park_timeout(NAP);
-        }
-        self.end(worker);
-    }
-
-    fn end(mut self, worker: &Worker) {
-        let started = Instant::now();
-        self.decoder.clock.look();
-        self.flush(0);
-        self.read(worker);
-        self.describe_devices();
-        if callbacks::context_seen() || buffers::counts() != self.before {
-            self.synchronise();
-            worker::moves();
-        }
-        let keeps = self.found.version == KEEPS_KERNELS;
-        self.disable(|kind| kind != kind::CONCURRENT_KERNEL || !keeps);
-        self.flush(FLUSH_FORCED);
-        self.read(worker);
-        self.decoder.waited();
-        self.decoder.settle(true);
-        self.count_dropped();
-        self.sampler.iter_mut().for_each(Sampler::hurry);
-        self.sample();
-        match self.leaves {
-            true => leave::ask(&self.found.cupti, self.found.version, self.subscriber),
-            false => subscription::give_up(self.subscriber),
-        }
-        self.state(started);
     }
 
     fn sample(&mut self) {
@@ -169,7 +160,7 @@ impl Session {
 
     fn disable(&self, which: impl Fn(u32) -> bool) {
         for kind in self.selection.kinds().filter(|kind| which(*kind)) {
-            if share::disabled(kind) {
+            if other::disabled(kind) {
                 // SAFETY: a number.
                 unsafe { (self.found.cupti.disable)(kind) };
             }
@@ -197,28 +188,24 @@ impl Session {
         if callbacks::context_seen() {
             self.describe_devices();
         }
-        while let Some(full) = buffers::take_full() {
+        while let Some(full) = BUFFERS.take_full() {
             self.describe_devices();
             self.buffer(&full, worker);
-            buffers::recycle(full);
+            BUFFERS.recycle(full);
             worker::moves();
         }
     }
 
     fn buffer(&mut self, full: &Full, worker: &Worker) {
-        let next = self.found.cupti.next_record;
         let (sizes, recorder) = (self.sizes, self.recorder);
         let size = |kind| sizes.of(kind);
-        let pace = || keep_pace(recorder, worker);
-        // SAFETY: the buffer is ours now; names in its records are CUPTI's C strings.
-        let whole = unsafe {
-            walk::records(next, END_OF_BUFFER, full, size, |raw| self.decoder.record(raw), pace)
-        };
-        if !whole {
-            // How many records that are is unknown: one at least.
-            self.broken += 1;
-            self.recorder.lost(1);
-        }
+        // As long as the recording goes on.
+        let pace = || keep_pace(recorder, BACKLOG_TIMEOUT, || !worker.stopping());
+        let decoder = &mut self.decoder;
+        // SAFETY: names in the records are CUPTI's C strings.
+        let read = |raw: Raw<'_>| unsafe { decoder.record(raw) };
+        // SAFETY: the buffer is ours now.
+        unsafe { self.reading.buffer(full, size, read, pace) };
     }
 
     fn count_dropped(&mut self) {
@@ -226,9 +213,7 @@ impl Session {
         // SAFETY: stores a number; null and 0 mean all of them. Not under a lock: a
         // request for a buffer might wait for it.
         let result = unsafe { (self.found.cupti.dropped)(ptr::null_mut(), 0, &mut dropped) };
-        let discarded = buffers::counts().discarded - self.before.discarded;
-        self.recorder.lost(discarded - self.discarded);
-        self.discarded = discarded;
+        self.reading.count_discarded();
         let waits = sync::lost();
         self.recorder.lost(waits);
         self.lost_waits += waits;
@@ -241,7 +226,7 @@ impl Session {
 
     /// Notices when work is asked for and no record of it arrives.
     fn listen(&mut self) {
-        let now = buffers::counts();
+        let now = BUFFERS.counts();
         if now != self.seen {
             self.seen = now;
             self.silence = 0;
@@ -263,14 +248,14 @@ impl Session {
         };
         let builder = std::thread::Builder::new().name("kymograph-sync".into());
         if without_signals(|| builder.spawn(body)).is_ok() {
-            let _ = receiver.recv_timeout(SYNC_PATIENCE);
+            let _ = receiver.recv_timeout(SYNC_TIMEOUT);
         }
     }
 
     /// What came of it, in the trace.
     fn state(&self, stopping: Instant) {
         let decoded = self.decoder.counts;
-        let now = buffers::counts();
+        let now = self.reading.counts();
         let (errors, first) = callbacks::errors();
         let rows = [
             ("kernels", decoded.kernels),
@@ -281,14 +266,14 @@ impl Session {
             ("kernels_without_call", decoded.uncalled),
             ("records_skipped", decoded.skipped),
             ("lost.dropped_by_cupti", self.dropped),
-            ("lost.without_times", decoded.timeless),
-            ("lost.in_the_future", decoded.future),
-            ("lost.discarded", self.discarded),
+            ("lost.without_times", self.decoder.present.timeless),
+            ("lost.in_the_future", self.decoder.present.future),
+            ("lost.discarded", now.discarded),
             ("lost.waits", self.lost_waits),
-            ("buffers", now.completed - self.before.completed),
-            ("buffers_refused", now.refused - self.before.refused),
-            ("buffers_of_others", now.foreign - self.before.foreign),
-            ("buffers_broken", self.broken),
+            ("buffers", now.completed),
+            ("buffers_refused", now.refused),
+            ("buffers_of_others", now.foreign),
+            ("buffers_broken", self.reading.broken),
             ("records_shared", copies::copied()),
             ("errors", errors),
             ("stop_us", stopping.elapsed().as_micros() as u64),
@@ -318,19 +303,6 @@ impl Session {
                        CUPTI in the process replaced our callbacks; record without it";
             remark::not_recorded(self.recorder, "CUDA", "cuda", why);
         }
-    }
-}
-
-/// Waits for the pipeline rather than lose records: the buffers that CUPTI fills meanwhile
-/// are bounded, too.
-fn keep_pace(recorder: &dyn Recorder, worker: &Worker) {
-    worker::moves();
-    let since = Instant::now();
-    while recorder.backlogged() {
-        if worker.stopping() && since.elapsed() > BACKLOG_TIMEOUT {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -11,16 +11,17 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use crossbeam_queue::ArrayQueue;
 
-use super::share;
+use super::library;
+use super::state::STATE;
 use super::sys::{CallbackData, SUCCESS};
-use crate::vendor::clock;
+use crate::device::clock;
 
 /// Calls that wait to be read, which happens a hundred times a second.
-const MOST: usize = 1 << 14;
+const MAX_QUEUED: usize = 1 << 14;
 
 /// No stream, or one that CUPTI does not know.
 pub(crate) const NO_STREAM: u32 = u32::MAX;
@@ -64,7 +65,6 @@ pub(crate) struct Called {
 }
 
 static QUEUE: OnceLock<ArrayQueue<Called>> = OnceLock::new();
-static LOST: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// The mark of the call that this thread is in, and when it began.
@@ -93,7 +93,7 @@ pub(crate) fn function(name: &str) -> Option<Function> {
 
 /// Makes room, and forgets what came after an earlier recording.
 pub(crate) fn begin() {
-    QUEUE.get_or_init(|| ArrayQueue::new(MOST));
+    QUEUE.get_or_init(|| ArrayQueue::new(MAX_QUEUED));
     while take().is_some() {}
     lost();
 }
@@ -130,7 +130,7 @@ pub(crate) unsafe fn exit(function: Function, mark: u64, data: &CallbackData) {
         event,
     };
     if QUEUE.get().is_none_or(|queue| queue.push(called).is_err()) {
-        LOST.fetch_add(1, Ordering::Relaxed);
+        STATE.calls.lost_waits.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -157,7 +157,7 @@ unsafe fn arguments(deed: Deed, params: *const usize) -> (Option<usize>, u64) {
 /// CUPTI's number of a stream. It may be asked in a callback.
 fn number(context: *mut c_void, stream: usize, function: Function) -> u32 {
     let mut number = NO_STREAM;
-    if let Some(ask) = share::real().and_then(|cupti| cupti.stream_id) {
+    if let Some(ask) = library::present().and_then(|cupti| cupti.stream_id) {
         // SAFETY: the handles are those of a call that succeeded just now.
         unsafe { ask(context, stream as *mut c_void, function.per_thread.into(), &mut number) };
     }
@@ -171,7 +171,7 @@ pub(crate) fn take() -> Option<Called> {
 
 /// How many there was no room for since this was last asked.
 pub(crate) fn lost() -> u64 {
-    LOST.swap(0, Ordering::Relaxed)
+    STATE.calls.lost_waits.swap(0, Ordering::Relaxed)
 }
 
 #[cfg(test)]
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((over(6, 7, 0), over(8, 8, 400)), (None, None));
         left(8, 0);
         assert_eq!(take(), None, "its beginning was not seen");
-        for correlation in 1..=MOST as u32 + 3 {
+        for correlation in 1..=MAX_QUEUED as u32 + 3 {
             enter(u64::from(correlation) | 1 << 40);
             left(correlation, 0);
         }

@@ -16,30 +16,6 @@ pub(crate) const ERROR_INVALID_PARAMETER: Code = 1;
 pub(crate) const ERROR_NOT_INITIALIZED: Code = 15;
 pub(crate) const ERROR_MULTIPLE_SUBSCRIBERS: Code = 39;
 
-/// `CUpti_ActivityKind`.
-pub(crate) mod kind {
-    pub(crate) const MEMCPY: u32 = 1;
-    pub(crate) const MEMSET: u32 = 2;
-    pub(crate) const KERNEL: u32 = 3;
-    pub(crate) const DRIVER: u32 = 4;
-    pub(crate) const RUNTIME: u32 = 5;
-    pub(crate) const CONTEXT: u32 = 9;
-    pub(crate) const CONCURRENT_KERNEL: u32 = 10;
-    pub(crate) const MARKER: u32 = 12;
-    pub(crate) const OVERHEAD: u32 = 17;
-    pub(crate) const MEMCPY2: u32 = 22;
-    pub(crate) const UNIFIED_MEMORY_COUNTER: u32 = 25;
-    pub(crate) const CUDA_EVENT: u32 = 36;
-    pub(crate) const STREAM: u32 = 37;
-    pub(crate) const SYNCHRONIZATION: u32 = 38;
-    pub(crate) const EXTERNAL_CORRELATION: u32 = 39;
-    pub(crate) const MEMORY2: u32 = 49;
-    pub(crate) const MEMORY_POOL: u32 = 50;
-    pub(crate) const GRAPH_TRACE: u32 = 51;
-    /// One more than the largest that is used.
-    pub(crate) const END: u32 = 64;
-}
-
 /// `CUpti_ActivityFlag`.
 pub(crate) const FLUSH_FORCED: u32 = 1;
 

@@ -13,19 +13,19 @@ use kymograph_protos::{ArgType, Extra, StrId};
 use super::keys::Keys;
 use super::names;
 use super::sync::{Called, Deed};
-use crate::vendor::args::Args;
+use crate::device::args::Args;
 
 /// Records of one event that are remembered.
-const MOST_RECORDS: usize = 64;
+const MAX_RECORDS: usize = 64;
 /// Events and streams that are remembered.
-const MOST_KEYS: usize = 1 << 14;
+const MAX_KEYS: usize = 1 << 14;
 /// Activities of one stream that are remembered.
-const MOST_WORK: usize = 1 << 15;
+const MAX_WORK: usize = 1 << 15;
 
 /// Waits that are held.
-const MOST_HELD: usize = 1 << 14;
+const MAX_HELD: usize = 1 << 14;
 /// Rounds for which the wait of a stream is held.
-const MOST_ROUNDS: u8 = 4;
+const MAX_ROUNDS: u8 = 4;
 
 /// An event was recorded into a stream.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +77,14 @@ impl Waits {
         }
         let Called { correlation, context, stream, .. } = called;
         let records = &mut self.event(called.event).records;
-        if records.len() == MOST_RECORDS {
+        if records.len() == MAX_RECORDS {
             records.pop_front();
         }
         records.push_back(Recorded { correlation, context, stream });
     }
 
     fn event(&mut self, handle: u64) -> &mut Event {
-        if self.events.len() >= MOST_KEYS && !self.events.contains_key(&handle) {
+        if self.events.len() >= MAX_KEYS && !self.events.contains_key(&handle) {
             self.events.clear();
         }
         self.events.entry(handle).or_insert_with(|| {
@@ -95,13 +95,13 @@ impl Waits {
 
     /// Whether there are so many waits that they should not be held any longer.
     pub(crate) fn is_full(&self) -> bool {
-        self.held.len() + self.streams.len() >= MOST_HELD
+        self.held.len() + self.streams.len() >= MAX_HELD
     }
 
     /// Work was done on a stream.
     #[inline]
     pub(crate) fn work(&mut self, context: u32, stream: u32, correlation: u32) {
-        if self.work.len() >= MOST_KEYS {
+        if self.work.len() >= MAX_KEYS {
             self.work.clear();
         }
         let done = self.work.entry((context, stream)).or_default();
@@ -114,7 +114,7 @@ impl Waits {
             }
             _ => done.push_back(correlation),
         }
-        if done.len() > MOST_WORK {
+        if done.len() > MAX_WORK {
             done.pop_front();
         }
     }
@@ -134,7 +134,7 @@ impl Waits {
             waits.push((wait, 0));
         }
         for (mut wait, rounds) in waits {
-            if !last && rounds < MOST_ROUNDS && self.may_come(&wait) {
+            if !last && rounds < MAX_ROUNDS && self.may_come(&wait) {
                 self.streams.push((wait, rounds + 1));
                 continue;
             }
@@ -253,7 +253,7 @@ mod tests {
         for last in [false, true] {
             waits.called(called(Deed::Record, 30, 7, 0xe5));
             waits.called(called(Deed::StreamWaitsEvent, 31, 9, 0xe5));
-            let rounds = if last { 0 } else { MOST_ROUNDS };
+            let rounds = if last { 0 } else { MAX_ROUNDS };
             (0..rounds).for_each(|_| assert_eq!(settle(&mut waits, false), []));
             assert_eq!(settle(&mut waits, last), [Some(23)]);
         }
@@ -262,16 +262,16 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut waits = Waits::default();
-        for number in 0..2 * MOST_KEYS as u32 {
+        for number in 0..2 * MAX_KEYS as u32 {
             waits.called(called(Deed::Record, number, 7, number.into()));
             waits.called(called(Deed::Record, number, 7, 1));
-            assert!(waits.events.len() <= MOST_KEYS);
+            assert!(waits.events.len() <= MAX_KEYS);
             // Nobody forgets what is known already.
             assert!(waits.events.contains_key(&u64::from(number)));
         }
-        assert!(waits.events.values().all(|event| event.records.len() <= MOST_RECORDS));
+        assert!(waits.events.values().all(|event| event.records.len() <= MAX_RECORDS));
         assert!(!waits.is_full());
-        (0..MOST_HELD as u32).for_each(|n| waits.called(called(Deed::Context, n, NO_STREAM, 0)));
+        (0..MAX_HELD as u32).for_each(|n| waits.called(called(Deed::Context, n, NO_STREAM, 0)));
         assert!(waits.is_full());
     }
 }

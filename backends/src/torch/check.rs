@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::layout::{
-    CALLBACKS, Callback, LAYOUTS, Layout, MOST_BYTES, NAME, SCOPE, TEXT, THREAD, USER, read,
+    CALLBACKS, Callback, LAYOUTS, Layout, MAX_BYTES, NAME, SCOPE, TEXT, THREAD, USER, read,
 };
 use super::library::{Before, Torch};
 use crate::annotate::guarded;
@@ -29,7 +29,7 @@ const CALLED: u32 = 1 << 31;
 static THIS_THREAD: Mutex<u64> = Mutex::new(0);
 
 #[repr(C, align(64))]
-struct Room([u8; MOST_BYTES]);
+struct Room([u8; MAX_BYTES]);
 
 /// The layout of the functions' PyTorch.
 ///
@@ -41,7 +41,7 @@ pub(super) fn layout(torch: &Torch, before: Before) -> Result<&'static Layout, &
         return Err("this thread has switched observers off");
     }
     FITS.store(0, Ordering::Relaxed);
-    let mut room = Box::new(Room([UNTOUCHED; MOST_BYTES]));
+    let mut room = Box::new(Room([UNTOUCHED; MAX_BYTES]));
     let subject = room.0.as_mut_ptr();
     // SAFETY: takes nothing.
     let thread = unsafe { (torch.thread)() };
@@ -83,7 +83,7 @@ pub(super) fn layout(torch: &Torch, before: Before) -> Result<&'static Layout, &
 /// Bits of the layouts by which the operator is asynchronous.
 ///
 /// # Safety
-/// `subject` has [`MOST_BYTES`].
+/// `subject` has [`MAX_BYTES`].
 unsafe fn asyncs(subject: *const u8) -> u32 {
     let is = |layout: &Layout| {
         // SAFETY: inside of the memory, of which any bytes are a number.
@@ -125,7 +125,7 @@ unsafe extern "C" fn ended(_: *const u8, _: *mut u8) {}
 /// Whether the operator of the check, which has begun, reads as it must.
 ///
 /// # Safety
-/// `subject` has [`MOST_BYTES`].
+/// `subject` has [`MAX_BYTES`].
 unsafe fn fits(subject: *const u8, layout: &Layout, thread: u64) -> bool {
     // SAFETY: all of it lies in the memory, of which any bytes are a number.
     unsafe {

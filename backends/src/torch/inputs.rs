@@ -18,13 +18,13 @@ pub(super) const NAMES: [&str; 4] =
     ["Input Dims", "Input Strides", "Input type", "Concrete Inputs"];
 
 /// Inputs at most of an operator, and elements of one that is a list.
-const MOST: usize = 256;
+const MAX_VALUES: usize = 256;
 /// Lists of numbers that are longer are not told, as in Kineto.
 pub(super) const LONG: usize = 30;
 
 const SLOTS: usize = 1 << 13;
 /// Texts at most that are kept.
-const MOST_KEPT: usize = 1 << 15;
+const MAX_KEPT: usize = 1 << 15;
 
 static TABLE: [AtomicPtr<Known>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -68,7 +68,7 @@ impl<'v> Inputs<'v> {
 
     #[inline(always)]
     pub(super) fn iter(self) -> impl Iterator<Item = Input<'v>> {
-        (0..self.count.min(MOST)).map(move |index| {
+        (0..self.count.min(MAX_VALUES)).map(move |index| {
             // SAFETY: inside of the array, which lives as the constructor was promised.
             unsafe { self.input(self.first.add(index * VALUE_BYTES)) }
         })
@@ -146,7 +146,7 @@ impl<'v> Inputs<'v> {
         let texts = texts.all().map(|text| recorder.intern(StrId::NONE, text));
         let whole = texts.iter().all(|text| !text.is_none());
         if whole
-            && KEPT.fetch_add(1, Ordering::Relaxed) < MOST_KEPT
+            && KEPT.fetch_add(1, Ordering::Relaxed) < MAX_KEPT
             && let Some(known) = memory::keep(Known { hash, texts })
         {
             slot.store(known, Ordering::Release);

@@ -23,7 +23,7 @@ pub(super) const THREAD: usize = 88;
 pub(super) const SCOPE: usize = 96;
 pub(super) const NAME: usize = 160;
 /// More than a `RecordFunction` has in any version.
-pub(super) const MOST_BYTES: usize = 1024;
+pub(super) const MAX_BYTES: usize = 1024;
 
 /// `at::RecordScope`.
 pub(super) const BACKWARD: u8 = 1;

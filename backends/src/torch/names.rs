@@ -16,7 +16,7 @@ use crate::annotate::memory;
 
 const SLOTS: usize = 1 << 12;
 /// Names at most that are kept: schemas that come and go cost no memory without end.
-const MOST: usize = 1 << 14;
+const MAX_NAMES: usize = 1 << 14;
 
 static TABLE: [AtomicPtr<Known>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
 static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -100,7 +100,7 @@ unsafe fn look_up(
     let id = recorder.intern(category, text);
     if !id.is_none()
         && text.len() >= 8
-        && KEPT.fetch_add(1, Ordering::Relaxed) < MOST
+        && KEPT.fetch_add(1, Ordering::Relaxed) < MAX_NAMES
         && let Some(text) = memory::concat(&[text])
         // SAFETY: it has eight bytes.
         && let ends = unsafe { name.ends() }

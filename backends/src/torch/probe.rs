@@ -7,9 +7,9 @@ use std::process::Command;
 use super::check;
 use super::library::{Before, Torch};
 use super::values::Values;
+use crate::device::finding::Finding;
 use crate::load::Library;
 use crate::source::Settings;
-use crate::vendor::finding::Finding;
 
 /// Where Python has PyTorch, without importing it.
 const WHERE: &str = "import importlib.util as u; s = u.find_spec('torch'); \

@@ -6,7 +6,7 @@ use super::inputs::{Input, Inputs, LONG};
 use super::values::{Tensor, dtype_name};
 
 /// Bytes of a text at most.
-const MOST_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 16;
 
 /// A text for which there may be no memory, or not enough.
 #[derive(Default)]
@@ -14,7 +14,7 @@ struct Text(Vec<u8>);
 
 impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > MOST_BYTES {
+        if self.0.len() + text.len() > MAX_BYTES {
             return Err(fmt::Error);
         }
         self.0.try_reserve(text.len()).map_err(|_| fmt::Error)?;

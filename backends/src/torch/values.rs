@@ -47,7 +47,7 @@ const BITS: usize = 109;
 /// Dimensions that lie in the tensor itself.
 const FEW: usize = 5;
 /// More than any tensor has.
-pub(super) const MOST_DIMENSIONS: usize = 64;
+pub(super) const MAX_DIMENSIONS: usize = 64;
 
 impl Values {
     /// Of the library.
@@ -171,7 +171,7 @@ impl Tensor {
             let count: usize = read(self.start, 0);
             let bits: u16 = read(self.start, BITS);
             let (policy, symbolic) = (bits >> 10 & 3, bits >> 12 & 1);
-            if count > MOST_DIMENSIONS || policy > 1 || symbolic != 0 {
+            if count > MAX_DIMENSIONS || policy > 1 || symbolic != 0 {
                 return None;
             }
             let inline = self.start.add(INLINE).cast::<i64>();

@@ -58,7 +58,7 @@ const NAMES: [&str; 16] = [
 ];
 
 /// Variants that a kernel gets by its sizes.
-const MOST_SIZES: u32 = 16;
+const MAX_SIZES: u32 = 16;
 
 /// A kernel in one place and size.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -170,7 +170,7 @@ impl Sequence {
         if known.is_none() && wanted.launch.is_some() {
             let sizes = launches.sizes.entry((wanted.kernel, wanted.queue)).or_default();
             *sizes += 1;
-            if *sizes > MOST_SIZES {
+            if *sizes > MAX_SIZES {
                 wanted.launch = None;
                 known = launches.variants.get(&wanted).copied();
             }

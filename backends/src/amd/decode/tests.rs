@@ -1,7 +1,7 @@
 use super::*;
 use crate::amd::replay::register;
-use crate::vendor::notes::Notes;
-use crate::vendor::raw::bytes;
+use crate::device::notes::Notes;
+use crate::device::raw::bytes;
 
 /// A record: size, and fields by offset, value and width.
 fn record(kind: u32, size: u64, fields: &[(usize, u64, usize)]) -> (RecordHeader, Vec<u8>) {
@@ -163,7 +163,7 @@ fn what_cannot_be_read_is_counted() {
     long.1[0..8].copy_from_slice(&40_u64.to_ne_bytes());
     feed(&mut decoder, &long);
     assert_eq!((notes.work().len(), *notes.lost.lock().unwrap()), (0, 4));
-    let Counts { broken, timeless, skipped, .. } = decoder.counts;
+    let (Counts { broken, skipped, .. }, timeless) = (decoder.counts, decoder.present.timeless);
     assert_eq!((broken, timeless, skipped), (2, 2, 3));
     // Of sizes that no version has.
     feed(&mut decoder, &record(12, 72, &[]));

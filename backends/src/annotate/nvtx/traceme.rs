@@ -15,7 +15,7 @@ use super::super::session::Session;
 use super::super::text::Text;
 
 /// Arguments that are taken out of a message.
-const MOST: usize = 8;
+const MAX_PARTS: usize = 8;
 
 /// Whether a message may be one: costs a byte.
 #[inline(always)]
@@ -75,7 +75,7 @@ pub(crate) fn row(text: &[u8]) -> Option<Vec<u8>> {
 #[cold]
 pub(crate) fn take_apart<'a>(session: &Session, args: &mut Args, text: Text<'a>) -> Text<'a> {
     let Some((name, rest)) = parse(text.bytes()) else { return text };
-    for (key, value) in members(rest).take(MOST) {
+    for (key, value) in members(rest).take(MAX_PARTS) {
         let key = session.intern(StrId::NONE, key);
         let number = std::str::from_utf8(value).ok().filter(|text| !text.starts_with('+'));
         match number.and_then(|text| text.parse().ok()) {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::vendor::notes::Notes;
-use crate::vendor::raw::bytes;
+use crate::device::notes::Notes;
+use crate::device::raw::bytes;
 
 fn decoder(version: u32) -> (&'static Notes, Decoder) {
     let notes = Notes::new();
@@ -96,7 +96,7 @@ fn times_that_were_lost_are_counted() {
     // SAFETY: as above.
     unsafe { decoder.record(Raw::new(&record[..16])) };
     assert_eq!((notes.work().len(), *notes.lost.lock().unwrap()), (0, 3));
-    assert_eq!(decoder.counts.timeless, 3);
+    assert_eq!(decoder.present.timeless, 3);
 }
 
 #[test]

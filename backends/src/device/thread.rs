@@ -1,0 +1,57 @@
+//! Threads of our own in somebody's process, and waits for them.
+
+use std::ptr;
+use std::time::{Duration, Instant};
+
+/// Runs `spawn` with all signals blocked, so that its thread never runs a handler of the
+/// program's.
+pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are initialised before they are used, and the mask of this thread
+    // is put back.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = spawn();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        result
+    }
+}
+
+/// How many times as long as its timeout somebody waits who sees that things move.
+const MAX_TIMEOUTS: u32 = 10;
+
+/// As [`wait`], and goes on for as long as `moved` changes within `timeout`, ten times as
+/// long at most: a slow machine is no reason to lose anything.
+pub(crate) fn wait_while_it_moves(
+    timeout: Duration,
+    moved: impl Fn() -> u32,
+    done: impl Fn() -> bool,
+) -> bool {
+    let end = Instant::now() + timeout * MAX_TIMEOUTS;
+    loop {
+        let before = moved();
+        if wait(timeout.min(end.saturating_duration_since(Instant::now())), &done) {
+            return true;
+        }
+        if moved() == before || Instant::now() >= end {
+            return false;
+        }
+    }
+}
+
+/// Waits until `done`, or for `timeout`; returns whether it is done. Takes no lock: it may
+/// run in a signal handler.
+pub(crate) fn wait(timeout: Duration, done: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    let mut pause = Duration::from_micros(50);
+    while !done() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(2));
+    }
+    true
+}
