@@ -31,6 +31,7 @@ mod ps;
 mod reasons;
 mod record;
 mod recover;
+mod report;
 mod selftest;
 mod shown;
 mod sockets;
@@ -92,6 +93,7 @@ enum Subcommands {
     Export(export::Export),
     Info(info::Info),
     Analyze(Box<analyze::Analyze>),
+    Report(report::Report),
     Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
@@ -139,6 +141,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Export(export) => export.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Analyze(analyze) => analyze.run(),
+        Subcommands::Report(report) => report.run(),
         Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),

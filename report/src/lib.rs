@@ -1,0 +1,31 @@
+//! One HTML file that shows what traces say.
+//!
+//! [`Rank::read`] takes what the page needs of one rank of a trace; [`Report::new`] puts ranks
+//! together into runs, and [`Report::write`] writes the page. Numbers come from the metrics of
+//! `kymograph-analysis`; this crate computes none.
+//!
+//! * [`metrics`]: which tables there are, and what is left out of very long ones.
+//! * [`timeline`]: the events of a rank, as columns.
+//! * [`samples`]: the counters of a trace.
+//! * [`columns`]: a table as columns of JSON.
+//! * [`block`]: data as text of the page: deflate, then base64.
+//! * [`page`]: the page around them.
+//!
+//! The page opens without a network: script, style and data are in it, and its content security
+//! policy allows nothing else. The front end is in `web/src`; `web/dist` has it in one piece, made
+//! by `web/bundle.mjs` and checked in, so that a build needs no Node.
+//!
+//! Nothing here reads files or prints, and all of it may be called from any thread.
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod columns;
+pub mod metrics;
+pub mod page;
+mod rank;
+mod report;
+pub mod samples;
+pub mod timeline;
+
+pub use rank::Rank;
+pub use report::Report;

@@ -1,0 +1,73 @@
+//! What the page needs of one rank of a trace.
+
+use kymograph_analysis::{Metric, Model, Options, Part, run};
+use kymograph_converters::trace::{ProcessId, Summary, Trace};
+
+use crate::block::pack;
+use crate::{metrics, samples, timeline};
+
+/// What a metric gave for a rank, or why it gave nothing.
+pub(crate) type Given = (&'static Metric, Result<Part, String>);
+
+/// One rank of a trace, without the trace.
+#[derive(Debug)]
+pub struct Rank {
+    /// The rank.
+    pub rank: i64,
+    /// The file that it is from.
+    pub file: String,
+    /// What metrics gave.
+    pub(crate) parts: Vec<Given>,
+    /// When its first event begins, on the trace's clock.
+    pub(crate) origin: i64,
+    pub(crate) events: usize,
+    /// Packed; empty without events.
+    pub(crate) timeline: String,
+    /// Packed; empty without counters.
+    pub(crate) samples: String,
+    /// What `kymo info --json` says of the file.
+    pub(crate) about: String,
+}
+
+impl Rank {
+    /// Reads a trace, or the part of one process of it. With `compared`, also what tells it from
+    /// other runs.
+    pub fn read(
+        trace: &Trace,
+        process: Option<ProcessId>,
+        rank: i64,
+        file: &str,
+        compared: bool,
+    ) -> Rank {
+        let options = Options::default();
+        let model = Model::new(trace, process, rank, options.reading);
+        let mut names = metrics::find(&metrics::OF_RUN);
+        if compared {
+            names.extend(metrics::find(&metrics::OF_TWO));
+        }
+        let given = |metric: &'static Metric| {
+            (metric, run::of_rank(metric, &model, &options).map_err(|error| error.to_string()))
+        };
+        let mut parts: Vec<Given> = names.into_iter().map(given).collect();
+        let table = |name: &str| {
+            let (_, part) = parts.iter().find(|(metric, _)| metric.name == name)?;
+            Some(&part.as_ref().ok()?.batch)
+        };
+        let batch = metrics::recommendations(table).map_err(|error| error.to_string());
+        if let Some(metric) = Metric::find(metrics::RECOMMENDATIONS) {
+            let part = batch.map(|batch| Part { rank, origin: model.origin, batch });
+            parts.push((metric, part));
+        }
+        let events = timeline::of(&model);
+        Rank {
+            rank,
+            file: file.to_owned(),
+            parts,
+            origin: model.origin,
+            events: model.events.len(),
+            timeline: if events.is_empty() { String::new() } else { pack(&events) },
+            samples: samples::of(&model).map_or(String::new(), |json| pack(json.as_bytes())),
+            about: Summary::of(trace).to_json(),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Ranks put together into runs, and runs compared with each other.
+
+use kymograph_analysis::{Metric, Options, Part, run};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use crate::columns::Table;
+use crate::rank::Given;
+use crate::{Rank, block, metrics, page};
+
+/// Runs that are compared, each with each.
+const COMPARED: usize = 6;
+
+/// All that a page shows.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) comparisons: Vec<Comparison>,
+}
+
+/// The ranks of a job.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) name: String,
+    pub(crate) ranks: Vec<Rank>,
+    pub(crate) tables: Tables,
+}
+
+/// Two runs, by their places.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    pub(crate) base: usize,
+    pub(crate) test: usize,
+    pub(crate) tables: Tables,
+}
+
+/// Tables, packed, by metric; and why there are no others.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) packed: BTreeMap<&'static str, String>,
+    pub(crate) missing: BTreeMap<&'static str, String>,
+}
+
+impl Tables {
+    fn add(&mut self, metric: &'static Metric, parts: Vec<Part>, why: Option<String>) {
+        let table = run::over_ranks(metric, parts, &Options::default());
+        let cut = table.and_then(|batch| Ok((batch.num_rows(), metrics::cut(metric.name, batch)?)));
+        match cut {
+            Ok((of, cut)) => {
+                let table = Table {
+                    metric: metric.name,
+                    answers: metric.answers,
+                    batch: &cut.batch,
+                    of,
+                    cut: cut.which.as_deref(),
+                };
+                self.packed.insert(metric.name, block::pack(table.to_json().as_bytes()));
+            }
+            Err(error) => {
+                self.missing.insert(metric.name, why.unwrap_or_else(|| error.to_string()));
+            }
+        }
+    }
+}
+
+impl Report {
+    /// Puts ranks together. Those with one name are a run; where a rank comes again in it, another
+    /// run begins, which is called after its file, too.
+    pub fn new(ranks: Vec<(String, Rank)>) -> Report {
+        let mut runs: Vec<(String, Vec<Rank>)> = Vec::new();
+        for (name, rank) in ranks {
+            let fits = |(own, ranks): &&mut (String, Vec<Rank>)| {
+                *own == name && ranks.iter().all(|other| other.rank != rank.rank)
+            };
+            match runs.iter_mut().find(fits) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => runs.push((name, vec![rank])),
+            }
+        }
+        let names: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
+        for (name, ranks) in &mut runs {
+            ranks.sort_by_key(|rank| rank.rank);
+            if names.iter().filter(|own| *own == name).count() > 1 {
+                let file = ranks.first().map_or("", |rank| rank.file.as_str());
+                *name = if name.is_empty() { file.to_owned() } else { format!("{name} · {file}") };
+            }
+        }
+        let mut sides: Vec<BTreeMap<&str, Vec<Part>>> = Vec::new();
+        let mut all = Vec::new();
+        for (name, mut ranks) in runs {
+            let (tables, side) = tables(&mut ranks);
+            sides.push(side);
+            all.push(Run { name, ranks, tables });
+        }
+        Report { comparisons: comparisons(&sides), runs: all }
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// How many events are on the timelines.
+    pub fn events(&self) -> usize {
+        self.runs.iter().flat_map(|run| &run.ranks).map(|rank| rank.events).sum()
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        page::write(self, out)
+    }
+}
+
+/// The tables of a run, and what it is compared with others by.
+fn tables(ranks: &mut [Rank]) -> (Tables, BTreeMap<&'static str, Vec<Part>>) {
+    let mut tables = Tables::default();
+    let mut side: BTreeMap<&'static str, Vec<Part>> = BTreeMap::new();
+    let mut given: Vec<std::vec::IntoIter<Given>> =
+        ranks.iter_mut().map(|rank| std::mem::take(&mut rank.parts).into_iter()).collect();
+    loop {
+        let next: Vec<Given> = given.iter_mut().filter_map(Iterator::next).collect();
+        let Some(metric) = next.first().map(|(metric, _)| *metric) else { break };
+        let mut parts = Vec::new();
+        let mut why = None;
+        for (_, part) in next {
+            match part {
+                Ok(part) => parts.push(part),
+                Err(error) => why = why.or(Some(error)),
+            }
+        }
+        if metric.compares() {
+            side.insert(metric.name, parts);
+        } else {
+            tables.add(metric, parts, why);
+        }
+    }
+    (tables, side)
+}
+
+/// Each run with each, while there are few; else the first with the others.
+fn comparisons(sides: &[BTreeMap<&'static str, Vec<Part>>]) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for (base, first) in sides.iter().enumerate() {
+        for (test, second) in sides.iter().enumerate().skip(base + 1) {
+            if base > 0 && sides.len() > COMPARED {
+                continue;
+            }
+            let mut tables = Tables::default();
+            for metric in metrics::find(&metrics::OF_TWO) {
+                let mut parts = Vec::new();
+                for (rank, side) in [(0, first), (1, second)] {
+                    let of = side.get(metric.name).map_or(&[][..], Vec::as_slice);
+                    // A tree is of one rank.
+                    let most = if metric.name == "diff_tree" { 1 } else { of.len() };
+                    parts.extend(of.iter().take(most).map(|part| Part { rank, ..part.clone() }));
+                }
+                tables.add(metric, parts, None);
+            }
+            comparisons.push(Comparison { base, test, tables });
+        }
+    }
+    comparisons
+}

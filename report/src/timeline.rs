@@ -1,0 +1,246 @@
+//! The events of a rank, as columns that pack small.
+//!
+//! A block is the length of the head in four bytes, the head, and then four columns, each as its
+//! length in four bytes and numbers of seven bits to a byte (LEB128):
+//!
+//! | column | an event has |
+//! |---|---|
+//! | starts | its beginning, since that of the event before it in its row |
+//! | durations | how long it takes |
+//! | names | the number of its name |
+//! | launches | of rows of devices: 0, or 1 and how many events the call that launched it lies behind the one that launched the event before, with the sign in the lowest bit |
+//!
+//! The head is JSON: `{"names": [["aten::mm", 0], …], "rows": [{"group", "name", "device",
+//! "count"}], "kinds": ["operator", …]}`. A name stands with what it is a name of: a number of
+//! `kinds`. Rows lie one behind the other; in each, events begin one after the other, the longer one
+//! first. Times are nanoseconds since the rank's first event.
+
+use hashbrown::HashMap;
+use kymograph_analysis::Model;
+use kymograph_analysis::model::{Class, Kind};
+use kymograph_converters::trace::{Trace, TrackKind};
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+
+use crate::columns::text;
+
+/// What an event is shown as.
+const KINDS: [&str; 10] = [
+    "operator",
+    "annotation",
+    "step",
+    "runtime",
+    "python",
+    "computation",
+    "communication",
+    "memory",
+    "wait",
+    "other",
+];
+
+/// The events of a rank, not packed; empty if it has none.
+pub fn of(model: &Model<'_>) -> Vec<u8> {
+    let events = &model.events;
+    if events.is_empty() {
+        return Vec::new();
+    }
+    let rows = rows(model);
+    let mut head = Head::default();
+    let mut places = vec![0_u32; events.len()];
+    for (place, event) in rows.iter().flat_map(|row| &row.events).enumerate() {
+        places[*event as usize] = place as u32;
+    }
+    let mut columns: [Vec<u8>; 4] = Default::default();
+    let mut launched = 0_i64;
+    for row in &rows {
+        let mut before = model.origin;
+        for event in &row.events {
+            let at = *event as usize;
+            put(&mut columns[0], events.starts[at].wrapping_sub(before) as u64);
+            before = events.starts[at];
+            put(&mut columns[1], events.durs[at].max(0) as u64);
+            put(&mut columns[2], u64::from(head.name(model, *event)));
+            if row.device {
+                let call = model.peers().get(*event).map(|call| i64::from(places[call as usize]));
+                let step = call.map(|call| call - launched);
+                put(&mut columns[3], step.map_or(0, |step| zigzag(step) + 1));
+                launched = call.unwrap_or(launched);
+            }
+        }
+    }
+    let head = head.finish(&rows);
+    let mut out = Vec::with_capacity(columns.iter().map(Vec::len).sum::<usize>() + head.len() + 20);
+    for part in std::iter::once(head.as_bytes()).chain(columns.iter().map(Vec::as_slice)) {
+        out.extend((part.len() as u32).to_le_bytes());
+        out.extend(part);
+    }
+    out
+}
+
+/// A thread, a stream, or what lies beside one.
+struct Row {
+    group: String,
+    name: String,
+    device: bool,
+    order: (u8, i64, i64, usize),
+    events: Vec<u32>,
+}
+
+/// Rows that have events: processes with their threads, then devices with their streams.
+fn rows(model: &Model<'_>) -> Vec<Row> {
+    let events = &model.events;
+    let mut of_lane: Vec<Vec<u32>> = vec![Vec::new(); events.lanes.len()];
+    for (event, lane) in (0_u32..).zip(&events.lane_of) {
+        of_lane[*lane as usize].push(event);
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for (lane, mut of) in of_lane.into_iter().enumerate() {
+        if of.is_empty() {
+            continue;
+        }
+        of.sort_by_key(|event| {
+            let at = *event as usize;
+            (events.starts[at], Reverse(events.durs[at]), events.positions[at])
+        });
+        let own = events.lanes[lane];
+        let queue =
+            model.trace.tracks.iter().nth(lane).is_none_or(|(_, track)| track.queue.is_some());
+        let device = queue || of.iter().all(|event| events.on_device(*event));
+        let (group, name) = called(model.trace, lane, own.pid, own.tid, device);
+        // What is of no process comes last.
+        let place = u8::from(device) + 2 * u8::from(own.pid < 0);
+        rows.push(Row { group, name, device, order: (place, own.pid, own.tid, lane), events: of });
+    }
+    rows.sort_by_key(|row| row.order);
+    rows
+}
+
+/// What a row is called, and the process or the device that it belongs to. Lanes are tracks, and
+/// behind them queues.
+fn called(trace: &Trace, lane: usize, pid: i64, tid: i64, device: bool) -> (String, String) {
+    let said = |id| trace.strings.get(id);
+    let device_of = |number: i64| {
+        let own = trace.devices.iter().find(|(_, device)| device.number == number);
+        let name = own.map_or("", |(_, device)| said(device.name));
+        let plain = name.is_empty() || name.starts_with("GPU ");
+        if plain { format!("GPU {number}") } else { format!("GPU {number} · {name}") }
+    };
+    let Some(track) = trace.tracks.iter().nth(lane) else {
+        let queue = trace.queues.iter().nth(lane - trace.tracks.len());
+        let name = queue.map_or("", |(_, queue)| said(queue.name));
+        let name = if name.is_empty() { format!("stream {tid}") } else { name.to_owned() };
+        return (device_of(pid), name);
+    };
+    let (id, track) = track;
+    if device || track.queue.is_some() {
+        let name = said(track.name);
+        let name = if name.is_empty() { format!("stream {tid}") } else { name.to_owned() };
+        return (device_of(pid), name);
+    }
+    let process = trace.process_of(id).map(|id| &trace.processes[id]);
+    let group = match process.map(|process| said(process.name)) {
+        None | Some("") if pid < 0 => "of no process".to_owned(),
+        None | Some("") => format!("process {pid}"),
+        Some(name) => format!("process {pid} · {name}"),
+    };
+    let name = match (track.kind, trace.thread_of(id)) {
+        (TrackKind::Thread(thread), _) => {
+            let name = said(trace.threads[thread].name);
+            if name.is_empty() { format!("thread {tid}") } else { format!("{name} {tid}") }
+        }
+        (TrackKind::Process(_), _) => "process".to_owned(),
+        _ => said(track.name).to_owned(),
+    };
+    (group, if name.is_empty() { format!("track {tid}") } else { name })
+}
+
+#[derive(Default)]
+struct Head {
+    numbers: HashMap<(u32, u8), u32>,
+    names: Vec<(String, u8)>,
+}
+
+impl Head {
+    /// The number of the name of an event.
+    fn name(&mut self, model: &Model<'_>, event: u32) -> u32 {
+        let kind = shown_as(model, event);
+        let id = model.events.names[event as usize];
+        *self.numbers.entry((id.0, kind)).or_insert_with(|| {
+            self.names.push((model.text(id).to_owned(), kind));
+            self.names.len() as u32 - 1
+        })
+    }
+
+    fn finish(self, rows: &[Row]) -> String {
+        let mut out = String::from("{\"kinds\":[");
+        for (n, kind) in KINDS.iter().enumerate() {
+            let _ = write!(out, "{}\"{kind}\"", if n == 0 { "" } else { "," });
+        }
+        out += "],\"names\":[";
+        for (n, (name, kind)) in self.names.iter().enumerate() {
+            out += if n == 0 { "[" } else { ",[" };
+            text(&mut out, name);
+            let _ = write!(out, ",{kind}]");
+        }
+        out += "],\"rows\":[";
+        for (n, row) in rows.iter().enumerate() {
+            out += if n == 0 { "{\"group\":" } else { ",{\"group\":" };
+            text(&mut out, &row.group);
+            out += ",\"name\":";
+            text(&mut out, &row.name);
+            let _ = write!(out, ",\"device\":{},\"count\":{}}}", row.device, row.events.len());
+        }
+        out + "]}"
+    }
+}
+
+/// A number of [`KINDS`].
+fn shown_as(model: &Model<'_>, event: u32) -> u8 {
+    if model.events.on_device(event) && model.events.kinds[event as usize] != Kind::DeviceAnnotation
+    {
+        return match model.classes().of_row(model, event) {
+            Class::Computation => 5,
+            Class::Communication => 6,
+            Class::Memory => 7,
+            Class::Other => 8,
+        };
+    }
+    match model.events.kinds[event as usize] {
+        Kind::Operator => 0,
+        Kind::Annotation | Kind::DeviceAnnotation => 1,
+        Kind::Step => 2,
+        Kind::Runtime | Kind::Driver => 3,
+        Kind::Python => 4,
+        Kind::Kernel => 5,
+        Kind::Communication => 6,
+        Kind::Copy | Kind::Set => 7,
+        Kind::Sync => 8,
+        Kind::Overhead | Kind::Other => 9,
+    }
+}
+
+/// LEB128.
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_format() {
+        let mut out = Vec::new();
+        [0, 127, 128, 300].into_iter().for_each(|number| put(&mut out, number));
+        assert_eq!(out, [0, 127, 0x80, 1, 0xac, 2]);
+        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
+    }
+}
