@@ -1,55 +1,21 @@
 //! Cold packets: tracks, clocks, facts about the job, and losses. They are messages of the schema,
 //! which prost encodes.
 
-use super::clean;
+use super::clocks::{Snapshot, reading};
+use super::cold::{some_string, state, state_at, string};
 use super::message::Message;
 use super::packet_of;
-use super::sequence::{BOOTTIME, Snapshot};
 use crate::CounterUnit;
-use crate::fields::{trace, trace_packet};
-use crate::perfetto::clock_snapshot::Clock;
+use crate::fields::trace_packet;
 use crate::perfetto::trace_attributes::{Attribute, attribute};
-use crate::perfetto::trace_packet::{Data, OptionalTrustedPacketSequenceId};
+use crate::perfetto::trace_packet::Data;
 use crate::perfetto::trace_stats::{BufferStats, WriterStats};
 use crate::perfetto::track_descriptor::{ChildTracksOrdering, StaticOrDynamicName};
 use crate::perfetto::{
-    ClockSnapshot, CounterDescriptor, ProcessDescriptor, SystemInfo, ThreadDescriptor,
-    TraceAttributes, TracePacket, TraceStats, TraceUuid, TrackDescriptor, Utsname,
+    CounterDescriptor, ProcessDescriptor, SystemInfo, ThreadDescriptor, TraceAttributes,
+    TraceStats, TraceUuid, TrackDescriptor, Utsname,
 };
 use crate::rows::ORDERED_BY_RANK;
-
-/// Appends a packet of the sequence with this id that holds `data`.
-fn state(out: &mut Vec<u8>, sequence: u32, data: Data) {
-    append(out, sequence, TracePacket { data: Some(data), ..TracePacket::default() });
-}
-
-/// As [`state`], of something that holds at `time`, in nanoseconds of `CLOCK_BOOTTIME`.
-pub(super) fn state_at(out: &mut Vec<u8>, sequence: u32, time: u64, data: Data) {
-    let packet = TracePacket {
-        timestamp: Some(time),
-        timestamp_clock_id: Some(BOOTTIME as u32),
-        data: Some(data),
-        ..TracePacket::default()
-    };
-    append(out, sequence, packet);
-}
-
-/// Appends a packet of the sequence with this id.
-pub(super) fn append(out: &mut Vec<u8>, sequence: u32, mut packet: TracePacket) {
-    packet.optional_trusted_packet_sequence_id =
-        Some(OptionalTrustedPacketSequenceId::TrustedPacketSequenceId(sequence));
-    prost::encoding::message::encode(trace::PACKET, &packet, out);
-}
-
-/// A string of the schema, which is text.
-pub(super) fn string(bytes: &[u8]) -> String {
-    clean(bytes).into_owned()
-}
-
-/// As [`string`]; nothing for an empty one.
-pub(super) fn some_string(bytes: &[u8]) -> Option<String> {
-    (!bytes.is_empty()).then(|| string(bytes))
-}
 
 /// Describes a process: the parent of its threads and tracks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -183,27 +149,6 @@ pub(super) fn described(out: &mut Vec<u8>, sequence: u32, fill: impl FnOnce(&mut
 /// machines or compare with logs.
 pub fn clock_snapshot(out: &mut Vec<u8>, sequence: u32, clocks: &Snapshot) {
     state_at(out, sequence, clocks.boottime, Data::ClockSnapshot(reading(clocks, None)));
-}
-
-/// Readings of the system's clocks, and of one of the sequence's own that starts at boot time.
-pub(super) fn reading(clocks: &Snapshot, incremental: Option<u64>) -> ClockSnapshot {
-    let clock = |id: u64, time| Clock {
-        clock_id: Some(id as u32),
-        timestamp: Some(time),
-        ..Clock::default()
-    };
-    let boottime = clock(BOOTTIME, clocks.boottime);
-    let own =
-        incremental.map(|id| Clock { is_incremental: Some(true), ..clock(id, clocks.boottime) });
-    let others = clocks.others().into_iter().filter(|(_, time)| *time != 0);
-    ClockSnapshot {
-        clocks: [boottime]
-            .into_iter()
-            .chain(own)
-            .chain(others.map(|(id, time)| clock(id, time)))
-            .collect(),
-        primary_trace_clock: Some(BOOTTIME as i32),
-    }
 }
 
 /// What is known of the machine. Texts may be empty, and numbers 0.

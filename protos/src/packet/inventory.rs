@@ -1,9 +1,10 @@
 //! Devices and their counters, of any origin.
 
-use super::descriptor::{some_string, state_at, string};
+use super::clocks::BOOTTIME;
+use super::cold::{some_string, state_at, string};
 use super::event::CounterValue;
 use super::message::Message;
-use super::sequence::{BOOTTIME, Sequence};
+use super::sequence::Sequence;
 use super::{packet, packet_of};
 use crate::fields::{
     generic_gpu_frequency_event, gpu_counter_descriptor, gpu_counter_descriptor::gpu_counter_spec,

@@ -1,7 +1,8 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
+use super::clocks::{Snapshot, reading};
+use super::cold::append;
 use super::cursor::Cursor;
-use super::descriptor::{append, reading};
 use super::event::{Arg, Correlation, CounterValue, Event, Name, Value};
 use super::gpu::GpuTables;
 use super::keys;
@@ -24,27 +25,6 @@ const NEEDS_STATE: u8 = 2;
 const DROPPED: u64 = 1 | 256;
 /// The sequence-scoped clock of timestamps.
 const CLOCK: u64 = 64;
-pub(super) const BOOTTIME: u64 = 6;
-const REALTIME: u64 = 1;
-const MONOTONIC: u64 = 3;
-
-/// The same moment on the system's clocks, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Snapshot {
-    /// `CLOCK_BOOTTIME`, the clock of the trace.
-    pub boottime: u64,
-    /// `CLOCK_MONOTONIC`; 0 if unknown.
-    pub monotonic: u64,
-    /// `CLOCK_REALTIME`; 0 if unknown.
-    pub realtime: u64,
-}
-
-impl Snapshot {
-    /// The ids and times of the clocks that are not the trace's; a time of 0 is unknown.
-    pub(super) fn others(&self) -> [(u64, u64); 2] {
-        [(REALTIME, self.realtime), (MONOTONIC, self.monotonic)]
-    }
-}
 
 /// Numbers given to strings within one table of one sequence, dense from 1.
 #[derive(Debug, Default)]
