@@ -70,9 +70,10 @@ def crates(text):
 
 def exported(known):
     """Module by name, for all that the root of a crate exports under a name of its own."""
-    if () not in known:
+    root = known[()].with_name("lib.rs") if () in known else None
+    if root is None or not root.exists():
         return {}
-    paths_of = [path for tree in USE.findall(COMMENT.sub("", known[()].read_text()))
+    paths_of = [path for tree in USE.findall(COMMENT.sub("", root.read_text()))
                 for path in expanded(" ".join(tree.split()))]
     return {path.split("::")[-1]: meant((), path, known) for path in paths_of}
 

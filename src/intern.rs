@@ -11,7 +11,7 @@
 //! inside an insertion) or finds the budget spent gets no id, and the string travels by
 //! value. So interning does not block, and memory is bounded however many names a program
 //! invents. Only names that are given once and cannot travel by value (of arguments,
-//! categories, call sites) are worth waiting for, for [`PATIENCE`]: whoever adds one takes
+//! categories, call sites) are worth waiting for, for [`TIMEOUT`]: whoever adds one takes
 //! microseconds, but may be off its processor just then.
 //!
 //! An id stands for a text *with* its category and the name of its first argument: that
@@ -42,7 +42,7 @@ const FIRST_SEGMENT: u32 = 64;
 const SEGMENTS: usize = 12;
 const FIRST_TABLE: usize = 256;
 /// How long to wait for a thread that adds a string.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The interner of this process.
 pub static INTERNER: Interner = Interner::new();
@@ -116,7 +116,7 @@ impl Interner {
         let hash = hash(category, StrId::NONE, text);
         match self.find(hash, category, StrId::NONE, text) {
             Some(id) => id,
-            None => self.insert(hash, category, StrId::NONE, text, None, PATIENCE),
+            None => self.insert(hash, category, StrId::NONE, text, None, TIMEOUT),
         }
     }
 
@@ -126,14 +126,14 @@ impl Interner {
         let hash = hash(category, arg, text);
         match self.find(hash, category, arg, text) {
             Some(id) => id,
-            None => self.insert(hash, category, arg, text, Some(text), PATIENCE),
+            None => self.insert(hash, category, arg, text, Some(text), TIMEOUT),
         }
     }
 
     /// Publishes all names, those there are and each that comes. Returns false if there is no
     /// room for them.
     pub fn publish(&self) -> bool {
-        if !self.lock() && !self.lock_within(PATIENCE) {
+        if !self.lock() && !self.lock_within(TIMEOUT) {
             return false;
         }
         let all = (1..=self.count()).map(StrId).all(|id| {
@@ -148,7 +148,7 @@ impl Interner {
     /// Publishes what a thread is called that has recorded nothing.
     #[cfg(feature = "inject")]
     pub fn publish_thread(&self, tid: u32, name: &[u8]) {
-        if self.lock() || self.lock_within(PATIENCE) {
+        if self.lock() || self.lock_within(TIMEOUT) {
             queue::publish_thread(tid, name);
             self.busy.store(0, Ordering::Release);
         }
@@ -221,9 +221,9 @@ impl Interner {
         arg: StrId,
         text: &[u8],
         kept: Option<&'static [u8]>,
-        patience: Duration,
+        timeout: Duration,
     ) -> StrId {
-        if text.len() > MAX_TEXT || !self.lock() && !self.lock_within(patience) {
+        if text.len() > MAX_TEXT || !self.lock() && !self.lock_within(timeout) {
             return StrId::NONE;
         }
         // Somebody may have been faster.
@@ -253,9 +253,9 @@ impl Interner {
     /// Gets it when who has it lets go, for so long at most. Not if that is this very thread,
     /// below us in a signal handler.
     #[cold]
-    fn lock_within(&self, patience: Duration) -> bool {
+    fn lock_within(&self, timeout: Duration) -> bool {
         let since = Instant::now();
-        while since.elapsed() < patience && self.busy.load(Ordering::Relaxed) != me() {
+        while since.elapsed() < timeout && self.busy.load(Ordering::Relaxed) != me() {
             uncancelled(|| std::thread::sleep(Duration::from_micros(20)));
             if self.lock() {
                 return true;

@@ -4,10 +4,9 @@
 //! * [`Recorder`]: the seam through which backends push them.
 //! * [`device`]: the part of them that is about devices.
 //! * [`rows`]: what rows of a trace are called.
-//! * [`packet`]: the encoder that turns activities into Perfetto `TracePacket`s; the only
-//!   place that knows Perfetto's encoding rules.
-//! * [`perfetto`]: prost messages of the subset of Perfetto's schema that is used, for
-//!   cold packets and for decoding.
+//! * [`packet`]: the encoder that turns activities into Perfetto `TracePacket`s.
+//! * [`perfetto`]: prost messages of the subset of Perfetto's schema that is used, which cold
+//!   packets are encoded from.
 //! * [`fields`]: the numbers of the fields of those messages, for packets that are encoded and
 //!   decoded by hand.
 

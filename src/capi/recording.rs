@@ -193,8 +193,8 @@ pub unsafe extern "C" fn kymo_dump(path: *const c_char, milliseconds: u32) -> bo
         // SAFETY: the caller's promise.
         let path = unsafe { bytes(path) };
         let target = path.map_or(Target::Next, |path| Target::Path(OsStr::from_bytes(path).into()));
-        let patience = Duration::from_millis(milliseconds.into());
-        match recording::dump_active(target, "asked by the program", patience) {
+        let timeout = Duration::from_millis(milliseconds.into());
+        match recording::dump_active(target, "asked by the program", timeout) {
             Ok(_) => true,
             Err(error) => {
                 failure::set(error.to_string());

@@ -1,9 +1,9 @@
 //! Talks to processes that can be asked for traces.
 //!
 //! None of them is trusted: for root they may be another user's. All are asked at once, and
-//! one that says nothing, or too much, costs [`PATIENCE`] and no memory to speak of.
+//! one that says nothing, or too much, costs [`TIMEOUT`] and no memory to speak of.
 
-use super::Refusal;
+use super::Failure;
 use super::shown::printable;
 use super::sockets::{self, Socket};
 use kymograph::Config;
@@ -15,9 +15,9 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How long a process may take to answer what needs no waiting. It may be stopped.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 /// What is read of a process at a time, and what it may say at all, apart from how far it is.
-const LONGEST: usize = 64 << 10;
+const MAX_LENGTH: usize = 64 << 10;
 /// What it may say of that, a second.
 const PROGRESS: usize = 64 << 10;
 
@@ -33,7 +33,7 @@ pub(super) struct Process {
 }
 
 /// All of them. Sockets that processes left behind when they were killed are removed.
-pub(super) fn processes() -> Result<Vec<Process>, Refusal> {
+pub(super) fn processes() -> Result<Vec<Process>, Failure> {
     let (config, problems) = Config::from_env();
     if let Some(problem) = problems.first() {
         return Err(problem.into());
@@ -167,7 +167,7 @@ impl std::fmt::Display for End {
         match self {
             End::HungUp => f.write_str("the process ended before it could finish the trace"),
             End::Silent => {
-                write!(f, "it has not answered for {} s; is it stopped?", PATIENCE.as_secs())
+                write!(f, "it has not answered for {} s; is it stopped?", TIMEOUT.as_secs())
             }
             End::TooMuch => f.write_str("it answers nonsense, and is not listened to any more"),
             End::Failed(error) => write!(f, "it does not answer: {error}"),
@@ -201,7 +201,7 @@ impl Conversation {
             self.heard[usize::from(!line.starts_with("progress "))] += line.len() + 1;
         }
         let most = PROGRESS * (self.asked.elapsed().as_secs() as usize + 1);
-        if self.heard[0] > most || self.heard[1] > LONGEST {
+        if self.heard[0] > most || self.heard[1] > MAX_LENGTH {
             self.end = Some(End::TooMuch);
         }
         lines
@@ -218,7 +218,7 @@ impl Conversation {
             self.to_say.drain(..said);
         }
         let mut buffer = [0; 4096];
-        while self.received.len() < LONGEST {
+        while self.received.len() < MAX_LENGTH {
             match stream.read(&mut buffer) {
                 Ok(0) => {
                     self.end = Some(End::HungUp);
@@ -237,7 +237,7 @@ impl Conversation {
 
     /// Gives up on a process that should have answered by now.
     pub(super) fn expect_an_answer(&mut self) {
-        if self.end.is_none() && self.asked.elapsed() >= PATIENCE {
+        if self.end.is_none() && self.asked.elapsed() >= TIMEOUT {
             self.end = Some(End::Silent);
         }
     }
@@ -245,7 +245,7 @@ impl Conversation {
     /// Gives up on another user's process that has fallen silent, though it says now and then
     /// that it is still there. One's own is waited for: it may be stopped, and go on.
     pub(super) fn expect_news(&mut self) {
-        if self.end.is_none() && self.foreign && self.last.elapsed() >= PATIENCE {
+        if self.end.is_none() && self.foreign && self.last.elapsed() >= TIMEOUT {
             self.end = Some(End::Silent);
         }
     }

@@ -1,6 +1,6 @@
 //! The command: where it is, and what it is started with.
 
-use super::Refusal;
+use super::Failure;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -8,12 +8,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// The file that `name` stands for, looked up as `execvp` does.
-pub(super) fn find(name: &OsStr) -> Result<PathBuf, Refusal> {
+pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     let shown = name.display();
     if name.as_bytes().contains(&b'/') {
         return match executable(Path::new(name)) {
             Ok(()) => Ok(name.into()),
-            Err(why) => Err(Refusal(format!("cannot run {shown}: {why}"))),
+            Err(why) => Err(Failure(format!("cannot run {shown}: {why}"))),
         };
     }
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
@@ -27,7 +27,7 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, Refusal> {
             Err(_) => {}
         }
     }
-    Err(Refusal(match found_but {
+    Err(Failure(match found_but {
         Some((candidate, why)) => format!("cannot run {}: {why}", candidate.display()),
         None if Path::new(name).is_file() => format!(
             "no command {shown} in PATH; for the file in this folder say ./{shown}, or name \

@@ -1,7 +1,7 @@
 //! `kymo convert`: a trace in another format.
 
 use super::part::Part;
-use super::{Refusal, files, say, status};
+use super::{Failure, files, say, status};
 use clap::Args;
 use kymograph_converters::format::Format;
 use std::io::{self, IsTerminal};
@@ -47,7 +47,7 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
         let to = files::format_of(&self.output, self.to)?;
         files::may_replace(&self.output, self.force)?;

@@ -1,6 +1,6 @@
 //! `kymo demo`: a trace to look at.
 
-use super::{Refusal, say, status, workload};
+use super::{Failure, say, status, workload};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let mut config = kymograph::Config::default();
         config.output.clone_from(&self.output);
         let summary = workload::run(config)?;

@@ -2,7 +2,7 @@
 //!
 //! Whatever loads a foreign library happens in child processes ([`super::probe`]).
 
-use super::{Refusal, library, print, probe, selftest};
+use super::{Failure, library, print, probe, selftest};
 use clap::Args;
 use kymograph::Config;
 use kymograph::control::{Place, dynolog};
@@ -29,7 +29,7 @@ pub(super) struct Doctor {
 }
 
 impl Doctor {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         if let Some(vendor) = self.selftest {
             return selftest::run(vendor, &self.report);
         }
@@ -58,7 +58,7 @@ fn injection(checks: &mut Vec<Finding>) {
     }
     let library = match library::find(&config) {
         Ok(library) => library,
-        Err(Refusal(why)) => {
+        Err(Failure(why)) => {
             checks.push(Finding::bad("library", why, "nothing can be recorded before"));
             return;
         }

@@ -1,6 +1,6 @@
 //! What `kymo record` knows when the command has ended, and says of it.
 
-use super::reasons::{Facts, reasons};
+use super::reasons::{Conditions, reasons};
 use super::witness::Witness;
 use super::{outlived, say, status};
 use kymograph::collect::Outcome;
@@ -64,13 +64,13 @@ impl Output {
 }
 
 /// All that is known; `totals` are those of the end.
-pub(super) fn facts(
+pub(super) fn conditions(
     config: &Config,
     (place, page): (&Place, &Page),
     command: Command,
     totals: &Totals,
     outcome: &Outcome,
-) -> Facts {
+) -> Conditions {
     let has = |bits: u64, at: usize| at >= 64 || bits & 1 << at != 0;
     let (categories, slow) = (page.matched(Patterns::Categories), page.matched(Patterns::Slow));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -79,7 +79,7 @@ pub(super) fn facts(
     let wanted = wanted.filter(|(_, name)| *name != b"*");
     let filtered = config.categories != CategoryFilter::default();
     let watched = config.flight.map(|_| config.dump_on.slow.iter().enumerate());
-    Facts {
+    Conditions {
         events: totals.events,
         lost: totals.lost,
         processes: totals.processes.into(),
@@ -103,6 +103,6 @@ pub(super) fn facts(
 }
 
 /// Says why something is missing, and what processes want to be known.
-pub(super) fn tell(facts: &Facts, page: &Page) {
-    reasons(facts).iter().chain(&status::notes(page)).for_each(|line| say(line));
+pub(super) fn tell(conditions: &Conditions, page: &Page) {
+    reasons(conditions).iter().chain(&status::notes(page)).for_each(|line| say(line));
 }

@@ -1,6 +1,6 @@
 //! `kymo export`: a trace as tables for data tools.
 
-use super::Refusal;
+use super::Failure;
 use super::part::Part;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ enum Tables {
 
 #[cfg(feature = "export")]
 impl Export {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         use super::{files, say, status};
         use kymograph_converters::export::{Format, write};
         use std::io::IsTerminal;
@@ -55,7 +55,7 @@ impl Export {
         };
         let trace = self.part.of(files::read(&self.input, None)?);
         let counts = write(&trace, &self.folder, format)
-            .map_err(|error| Refusal(format!("cannot write {error}")))?;
+            .map_err(|error| Failure(format!("cannot write {error}")))?;
         if std::io::stderr().is_terminal() {
             for (table, rows) in counts {
                 let path = self.folder.join(format!("{table}.{}", format.name()));
@@ -69,10 +69,10 @@ impl Export {
 
 #[cfg(not(feature = "export"))]
 impl Export {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let Export { input, folder, format, part } = self;
         drop((input, folder, format, part));
-        Err(Refusal(
+        Err(Failure(
             "this kymo was built without tables, which bring Arrow and Parquet: build it with \
              `cargo build --release --features export`"
                 .to_owned(),

@@ -1,7 +1,7 @@
 //! Trace files by name, as the commands that convert them read and write them.
 
 use super::progress::{Progress, Watched};
-use super::{Refusal, say, status};
+use super::{Failure, say, status};
 use kymograph_converters::format::{self, Format};
 use kymograph_converters::packed::Packing;
 use kymograph_converters::trace::{Trace, Warning};
@@ -15,8 +15,8 @@ pub(super) fn is_pipe(path: &Path) -> bool {
 }
 
 /// Reads a trace; `-` is standard input.
-pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Refusal> {
-    let named = |error: &dyn std::fmt::Display| Refusal(format!("{}: {error}", path.display()));
+pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Failure> {
+    let named = |error: &dyn std::fmt::Display| Failure(format!("{}: {error}", path.display()));
     if is_pipe(path) {
         return format::read(io::stdin().lock(), from).map_err(|error| named(&error));
     }
@@ -27,14 +27,14 @@ pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Refusal> 
 }
 
 /// The format of a file to be written: what was said, or what its name says.
-pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Refusal> {
+pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Failure> {
     said.or_else(|| Format::of_file(path)).ok_or_else(|| {
-        Refusal(format!("which format {} should have is not clear: say --to", path.display()))
+        Failure(format!("which format {} should have is not clear: say --to", path.display()))
     })
 }
 
 /// Refuses to replace what is no trace, unless that is what was asked for.
-pub(super) fn may_replace(path: &Path, force: bool) -> Result<(), Refusal> {
+pub(super) fn may_replace(path: &Path, force: bool) -> Result<(), Failure> {
     let is_file = path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
     if force || is_pipe(path) || !is_file {
         return Ok(());
@@ -45,7 +45,7 @@ pub(super) fn may_replace(path: &Path, force: bool) -> Result<(), Refusal> {
         return Ok(());
     }
     let name = path.display();
-    Err(Refusal(format!("{name} is there and no trace: it is not replaced without --force")))
+    Err(Failure(format!("{name} is there and no trace: it is not replaced without --force")))
 }
 
 /// Writes a trace; `-` is standard output. Under a name of its own until it is whole: what
@@ -56,7 +56,7 @@ pub(super) fn write(
     path: &Path,
     to: Format,
     plain: bool,
-) -> Result<Vec<Warning>, Refusal> {
+) -> Result<Vec<Warning>, Failure> {
     if is_pipe(path) {
         let written = format::write(trace, io::stdout().lock(), to, Packing::Plain);
         return match written {
@@ -80,7 +80,7 @@ pub(super) fn write(
 pub(super) fn whole<T>(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<T>,
-) -> Result<T, Refusal> {
+) -> Result<T, Failure> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|about| !about.is_file()) {
         let file = File::options().write(true).open(path);
@@ -130,8 +130,8 @@ pub(super) fn parse_format(text: &str) -> Result<Format, String> {
     })
 }
 
-fn cannot(path: &Path, error: &io::Error) -> Refusal {
-    Refusal(format!("cannot write {}: {error}", path.display()))
+fn cannot(path: &Path, error: &io::Error) -> Failure {
+    Failure(format!("cannot write {}: {error}", path.display()))
 }
 
 fn short(path: &Path) -> String {

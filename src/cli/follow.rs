@@ -27,11 +27,11 @@ use std::time::{Duration, Instant};
 const CHUNK: usize = 1 << 20;
 /// How often the file is looked at, and how long to wait before another attempt to connect.
 const INTERVAL: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// How long `kymo` waits when the recording is over and nothing moves: for a place that it
 /// never reached, for one that it did, and for a server that has everything.
 const NOBODY: Duration = Duration::from_secs(5);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const LOADING: Duration = Duration::from_secs(600);
 /// No length of a file.
 const NOT_OVER: u64 = u64::MAX;
@@ -100,12 +100,12 @@ impl Follow {
             if sent != before {
                 (before, since) = (sent, Instant::now());
             }
-            let patience = match self.ever.load(Ordering::Relaxed) {
+            let timeout = match self.ever.load(Ordering::Relaxed) {
                 true if sent == length => LOADING,
-                true => PATIENCE,
+                true => TIMEOUT,
                 false => NOBODY,
             };
-            if since.elapsed() > patience {
+            if since.elapsed() > timeout {
                 // Its thread ends with this process.
                 let trouble = self.trouble.lock().map_or_else(|_| String::new(), |t| t.clone());
                 let why = if trouble.is_empty() { "it does not answer" } else { &trouble };
@@ -142,7 +142,7 @@ impl Follower {
                         *trouble = text.split(" (os error").next().unwrap_or_default().to_owned();
                     }
                     thread::park_timeout(self.pause);
-                    self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                    self.pause = (self.pause * 2).min(MAX_PAUSE);
                 }
             }
         }

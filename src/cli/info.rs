@@ -2,7 +2,7 @@
 
 use super::files::{describe, read};
 use super::shown::printable as one;
-use super::{Refusal, print, status};
+use super::{Failure, print, status};
 use clap::Args;
 use kymograph_converters::format::Format;
 use kymograph_converters::trace::{ClockSummary, Nanos, ProcessSummary, Summary};
@@ -22,7 +22,7 @@ pub(super) struct Info {
 }
 
 impl Info {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let trace = read(&self.input, None::<Format>)?;
         let summary = Summary::of(&trace);
         if self.json {

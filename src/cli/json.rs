@@ -1,7 +1,7 @@
-//! Makes JSON of traces for which a daemon's users asked: see [`Wish`].
+//! Makes JSON of traces for which a daemon's users asked: see [`Conversion`].
 
 use super::say;
-use kymograph::control::Wish;
+use kymograph::control::Conversion;
 use kymograph_converters::format::{self, Format};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How soon after a trace its JSON is begun.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks for wishes and fulfils them, on a thread of its own, until it is dropped. Then
+/// Looks for conversion requests and carries them out, on a thread of its own, until it is dropped. Then
 /// those that are there are fulfilled first.
 pub(super) struct Json {
     folder: PathBuf,
@@ -30,7 +30,7 @@ impl Json {
         Ok(Json { folder, end: None, thread: None })
     }
 
-    /// Where wishes are noted.
+    /// The folder of the requests.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -43,9 +43,9 @@ impl Json {
         self.thread = Some(std::thread::spawn(move || {
             loop {
                 let last = ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout);
-                for wish in Wish::take_all(&folder) {
-                    if let Err(error) = fulfil(&wish) {
-                        let (json, trace) = (wish.json.display(), wish.trace.display());
+                for conversion in Conversion::take_all(&folder) {
+                    if let Err(error) = fulfil(&conversion) {
+                        let (json, trace) = (conversion.json.display(), conversion.trace.display());
                         say(&format!("cannot make {json} of {trace}: {error}"));
                     }
                 }
@@ -70,19 +70,19 @@ impl Drop for Json {
 /// The folder may be everybody's (/tmp), and traces are for their owner's eyes: what is
 /// written is a new file that nobody else can have put there, and it becomes the JSON when
 /// it is whole.
-fn fulfil(wish: &Wish) -> Result<(), String> {
+fn fulfil(conversion: &Conversion) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let file = File::open(&wish.trace).map_err(|error| text(&error))?;
+    let file = File::open(&conversion.trace).map_err(|error| text(&error))?;
     let trace = format::read(file, Some(Format::Perfetto)).map_err(|error| text(&error))?;
-    let mut partial = wish.json.as_os_str().to_owned();
+    let mut partial = conversion.json.as_os_str().to_owned();
     partial.push(format!(".{}.partial", std::process::id()));
     let mut options = File::options();
     let created = options.write(true).create_new(true).mode(0o600).open(&partial);
     let mut out = created.map_err(|error| text(&error))?;
-    let packing = format::packing_of_file(&wish.json);
+    let packing = format::packing_of_file(&conversion.json);
     let written = format::write(&trace, &mut out, Format::Kineto, packing)
         .and_then(|_| out.flush())
-        .and_then(|()| fs::rename(&partial, &wish.json));
+        .and_then(|()| fs::rename(&partial, &conversion.json));
     written.map_err(|error| {
         // What is half written is of no use.
         let _ = fs::remove_file(&partial);

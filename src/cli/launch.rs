@@ -4,7 +4,7 @@
 //! it, and `kymo` ends the way it ends.
 
 use super::inherited::Inherited;
-use super::{Refusal, say};
+use super::{Failure, say};
 use std::ffi::CString;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, IntoRawFd};
@@ -34,7 +34,7 @@ pub(super) struct Running {
 pub(super) struct Ended(libc::c_int);
 
 /// Starts `words` with the environment `environment`.
-pub(super) fn start(words: &[CString], environment: &[CString]) -> Result<Running, Refusal> {
+pub(super) fn start(words: &[CString], environment: &[CString]) -> Result<Running, Failure> {
     let inherited = Inherited::get();
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         let each = strings.iter().map(|s| s.as_ptr());
@@ -48,7 +48,7 @@ pub(super) fn start(words: &[CString], environment: &[CString]) -> Result<Runnin
     // system calls, on arrays that end with a null pointer and outlive the fork.
     let pid = unsafe { libc::fork() };
     match pid {
-        -1 => Err(Refusal(format!("cannot start a process: {}", io::Error::last_os_error()))),
+        -1 => Err(Failure(format!("cannot start a process: {}", io::Error::last_os_error()))),
         0 => {
             inherited.restore();
             // SAFETY: as above.
@@ -67,7 +67,7 @@ pub(super) fn start(words: &[CString], environment: &[CString]) -> Result<Runnin
             if report.read_exact(&mut errno).is_ok() {
                 let error = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
                 let name = words[0].to_string_lossy();
-                return Err(Refusal(format!("cannot run {name}: {error}")));
+                return Err(Failure(format!("cannot run {name}: {error}")));
             }
             Ok(Running { pid, awaited })
         }

@@ -1,6 +1,6 @@
 //! Finds the `libkymograph.so` that is injected.
 
-use super::Refusal;
+use super::Failure;
 use super::elf;
 use kymograph::Config;
 use std::ffi::OsString;
@@ -13,11 +13,11 @@ const NAME: &str = "libkymograph.so";
 
 /// The library: `KYMOGRAPH_LIBRARY`, else beside `kymo`, else where packages put it, or where
 /// cargo leaves it that was asked for the program alone (`cargo run`).
-pub(super) fn find(config: &Config) -> Result<PathBuf, Refusal> {
+pub(super) fn find(config: &Config) -> Result<PathBuf, Failure> {
     if let Some(path) = &config.library {
         return check(path).map_err(|why| {
             let path = path.display();
-            Refusal(format!("KYMOGRAPH_LIBRARY={path}: {why}"))
+            Failure(format!("KYMOGRAPH_LIBRARY={path}: {why}"))
         });
     }
     let kymo = std::env::current_exe().and_then(|path| path.canonicalize())?;
@@ -25,12 +25,12 @@ pub(super) fn find(config: &Config) -> Result<PathBuf, Refusal> {
     let places = ["", "../lib", "deps"].map(|place| folder.join(place).join(NAME));
     let found = places.iter().find(|path| path.exists());
     let Some(path) = found else {
-        return Err(Refusal(format!(
+        return Err(Failure(format!(
             "cannot find {NAME} in {}; put it beside kymo, or set KYMOGRAPH_LIBRARY to its path",
             folder.display()
         )));
     };
-    check(path).map_err(|why| Refusal(format!("{}: {why}", path.display())))
+    check(path).map_err(|why| Failure(format!("{}: {why}", path.display())))
 }
 
 fn check(path: &Path) -> Result<PathBuf, String> {

@@ -1,6 +1,6 @@
 //! `kymo merge`: several traces on one timeline.
 
-use super::{Refusal, files, say, status};
+use super::{Failure, files, say, status};
 use clap::{Args, ValueEnum};
 use kymograph_converters::format::Format;
 use kymograph_converters::merge::{Align, Merger, Part, Related};
@@ -52,7 +52,7 @@ enum By {
 }
 
 impl Merge {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let to = files::format_of(&self.output, self.to)?;
         let mut merger = Merger::new();
         for input in &self.inputs {

@@ -104,11 +104,11 @@ enum Subcommands {
 }
 
 /// Why nothing was started: one line, which says what to do.
-struct Refusal(String);
+struct Failure(String);
 
-impl<E: fmt::Display> From<E> for Refusal {
+impl<E: fmt::Display> From<E> for Failure {
     fn from(error: E) -> Self {
-        Refusal(error.to_string())
+        Failure(error.to_string())
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Probe(probe) => probe.run(),
         Subcommands::Selftest(work) => work.run(),
     };
-    result.unwrap_or_else(|Refusal(why)| {
+    result.unwrap_or_else(|Failure(why)| {
         say(&why);
         ExitCode::from(2)
     })

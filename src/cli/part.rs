@@ -1,6 +1,6 @@
 //! The options that say which part of a trace is wanted.
 
-use super::Refusal;
+use super::Failure;
 use clap::Args;
 use kymograph_converters::trace::{Filter, Nanos, Trace};
 
@@ -55,7 +55,7 @@ impl Part {
     }
 
     /// That part, unless there is nothing in it.
-    pub(super) fn of_some(&self, trace: Trace) -> Result<Trace, Refusal> {
+    pub(super) fn of_some(&self, trace: Trace) -> Result<Trace, Failure> {
         let events = |trace: &Trace| {
             trace.slices.len()
                 + trace.instants.len()
@@ -82,7 +82,7 @@ impl Part {
                 false => format!("; the ranks here are {}", ranks.join(", ")),
             };
         }
-        Err(Refusal(why))
+        Err(Failure(why))
     }
 
     /// The options that were given, as they were.

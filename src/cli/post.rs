@@ -13,7 +13,7 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(2);
 const ANSWER: Duration = Duration::from_secs(600);
 /// More than any answer to what is posted.
-const LONGEST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 
 /// Where a server is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,7 +91,7 @@ impl Connection {
         });
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         let length = match length {
-            Some(Ok(length)) if length <= LONGEST => length,
+            Some(Ok(length)) if length <= MAX_LENGTH => length,
             _ => return Err(wrong(format!("no trace processor answers like that: {status}"))),
         };
         let mut answer = vec![0; length as usize];

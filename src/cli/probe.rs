@@ -4,7 +4,7 @@
 //! abort the process that loads them: one for the library and what is only looked for, and
 //! one for every backend.
 
-use super::{Refusal, library};
+use super::{Failure, library};
 use clap::Args;
 use kymograph::Config;
 use kymograph_backends::device::finding::Finding;
@@ -72,7 +72,7 @@ fn child(library: &Path, backend: Option<&str>) -> Result<Output, String> {
 }
 
 impl Probe {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         match &self.backend {
             None => self.look(),
             Some(name) => ask(name),

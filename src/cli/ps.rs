@@ -2,7 +2,7 @@
 
 use super::ask::{self, Process};
 use super::shown::printable;
-use super::{Refusal, print, say};
+use super::{Failure, print, say};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub(super) struct Status {
 }
 
 impl Ps {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let processes = ask::processes()?;
         if processes.is_empty() {
             say(NONE);
@@ -55,17 +55,17 @@ fn row(process: &Process, status: Option<BTreeMap<String, String>>) -> String {
 }
 
 impl Status {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let mut processes = ask::processes()?;
         processes.retain(|process| self.pid.is_empty() || self.pid.contains(&process.pid));
         if processes.is_empty() {
-            return Err(Refusal(NONE.to_owned()));
+            return Err(Failure(NONE.to_owned()));
         }
         let mut text = String::new();
         for (process, status) in processes.iter().zip(ask::statuses(&processes)) {
             text += &format!("{} {}\n", process.pid, process.command);
             let Some(status) = status else {
-                text += &format!("  it has not answered for {} s\n", ask::PATIENCE.as_secs());
+                text += &format!("  it has not answered for {} s\n", ask::TIMEOUT.as_secs());
                 continue;
             };
             for (key, value) in status {

@@ -1,5 +1,5 @@
-//! Why there is nothing in a trace, or nothing of something that was asked for: facts in,
-//! sentences out. Only what the facts prove is said; what they merely allow is said as that.
+//! Why there is nothing in a trace, or nothing of something that was asked for: conditions in,
+//! sentences out. Only what the conditions prove is said; what they merely allow is said as that.
 
 use super::shown::printable;
 use super::status::count;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// What is known at the end of a recording. Each field that is left at its default is not
 /// known, or is not so.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct Conditions {
     /// Events that were recorded, and that were lost.
     pub(super) events: u64,
     pub(super) lost: u64,
@@ -41,31 +41,35 @@ pub(super) struct Facts {
 }
 
 /// What there is to say, line by line.
-pub(super) fn reasons(facts: &Facts) -> Vec<String> {
+pub(super) fn reasons(conditions: &Conditions) -> Vec<String> {
     let mut lines = Vec::new();
-    let none = facts.events == 0 && facts.lost == 0;
-    if none && !(facts.numbered && facts.processes > 0) {
-        let what = if facts.in_memory { "is in the flight recorder" } else { "was recorded" };
-        lines.push(format!("nothing {what}: {}", nothing(facts)));
+    let none = conditions.events == 0 && conditions.lost == 0;
+    if none && !(conditions.numbered && conditions.processes > 0) {
+        let what = if conditions.in_memory { "is in the flight recorder" } else { "was recorded" };
+        lines.push(format!("nothing {what}: {}", nothing(conditions)));
     }
-    let nothing_taken = facts.categories.iter().all(|(_, matched)| !matched);
-    if !(facts.category_left_out && nothing_taken && lines.len() == 1) {
-        lines.extend(unmatched("--category", "nothing is of a category called", &facts.categories));
+    let nothing_taken = conditions.categories.iter().all(|(_, matched)| !matched);
+    if !(conditions.category_left_out && nothing_taken && lines.len() == 1) {
+        lines.extend(unmatched(
+            "--category",
+            "nothing is of a category called",
+            &conditions.categories,
+        ));
     }
-    lines.extend(unmatched("--dump-on", "no slice is called", &facts.slow));
-    lines.extend(others(facts));
-    lines.extend(outlived(facts));
+    lines.extend(unmatched("--dump-on", "no slice is called", &conditions.slow));
+    lines.extend(others(conditions));
+    lines.extend(outlived(conditions));
     lines
 }
 
 /// The end of a sentence: the first reason that explains it all.
-fn nothing(facts: &Facts) -> String {
-    let nothing_taken = facts.categories.iter().all(|(_, matched)| !matched);
-    if facts.refused > 0 && facts.processes == 0 {
-        return refused(facts.refused);
+fn nothing(conditions: &Conditions) -> String {
+    let nothing_taken = conditions.categories.iter().all(|(_, matched)| !matched);
+    if conditions.refused > 0 && conditions.processes == 0 {
+        return refused(conditions.refused);
     }
-    if facts.category_left_out && nothing_taken {
-        return match names(facts.categories.iter().map(|(name, _)| name)) {
+    if conditions.category_left_out && nothing_taken {
+        return match names(conditions.categories.iter().map(|(name, _)| name)) {
             None => "--category leaves out all categories that there are".to_owned(),
             Some(names) => format!(
                 "nothing is of a category called {names}, and --category leaves out all others; \
@@ -73,28 +77,28 @@ fn nothing(facts: &Facts) -> String {
             ),
         };
     }
-    if let (0, Some((name, why))) = (facts.processes, &facts.obstacle) {
+    if let (0, Some((name, why))) = (conditions.processes, &conditions.obstacle) {
         return format!("{} {why}, and nothing that it started was", printable(name));
     }
-    if facts.daemon_thread_left_out {
+    if conditions.daemon_thread_left_out {
         return "operators of PyTorch in daemon threads are left out; --pytorch on records them"
             .to_owned();
     }
-    if facts.memory_left_out {
+    if conditions.memory_left_out {
         return "the program had no memory left when it first used what is recorded".to_owned();
     }
-    if let Some(signal) = facts.signal {
-        let when = match facts.processes {
+    if let Some(signal) = conditions.signal {
+        let when = match conditions.processes {
             0 => "before it used anything that is recorded",
             _ => "before it recorded anything",
         };
         return format!("the command was ended by {}, {when}", name_of_signal(signal));
     }
-    if facts.processes > 0 && facts.in_memory {
+    if conditions.processes > 0 && conditions.in_memory {
         return "what was recorded, if anything, was older than what it keeps".to_owned();
     }
-    if facts.processes > 0 {
-        let (took, them) = match facts.processes {
+    if conditions.processes > 0 {
+        let (took, them) = match conditions.processes {
             1 => ("1 process was ready to be recorded".to_owned(), "it"),
             n => {
                 (format!("{} were ready to be recorded", count(n, "process", "processes")), "them")
@@ -102,7 +106,7 @@ fn nothing(facts: &Facts) -> String {
         };
         return format!("{took}, and no event came from {them}");
     }
-    if !facts.others.1.is_empty() {
+    if !conditions.others.1.is_empty() {
         return "no process could take part".to_owned();
     }
     "no process used CUDA or PyTorch or called NVTX or ITT, or none could be injected; see \
@@ -130,8 +134,8 @@ fn names<'n>(names: impl Iterator<Item = &'n String>) -> Option<String> {
     (!quoted.is_empty()).then(|| quoted.join(" or "))
 }
 
-fn others(facts: &Facts) -> Option<String> {
-    let (processes, users) = &facts.others;
+fn others(conditions: &Conditions) -> Option<String> {
+    let (processes, users) = &conditions.others;
     let users: Vec<_> = users.iter().take(3).map(u32::to_string).collect();
     (!users.is_empty()).then(|| {
         format!(
@@ -143,9 +147,9 @@ fn others(facts: &Facts) -> Option<String> {
     })
 }
 
-fn outlived(facts: &Facts) -> Option<String> {
+fn outlived(conditions: &Conditions) -> Option<String> {
     const NAMED: usize = 5;
-    let processes = &facts.outlived;
+    let processes = &conditions.outlived;
     let mut named: Vec<_> = processes
         .iter()
         .take(NAMED)
@@ -194,37 +198,38 @@ pub(super) fn name_of_signal(signal: i32) -> String {
 mod tests {
     use super::*;
 
-    fn first(facts: &Facts) -> String {
-        reasons(facts).swap_remove(0)
+    fn first(conditions: &Conditions) -> String {
+        reasons(conditions).swap_remove(0)
     }
 
     #[test]
     fn nothing_has_the_reason_that_applies() {
-        let none = Facts::default();
+        let none = Conditions::default();
         assert!(first(&none).contains("no process used CUDA or PyTorch"));
-        let refused = Facts { refused: 2, ..Facts::default() };
+        let refused = Conditions { refused: 2, ..Conditions::default() };
         assert!(first(&refused).contains("2 processes refused"));
         let obstacle = Some(("app\x1b".to_owned(), "is statically linked"));
-        let fixed = Facts { obstacle: obstacle.clone(), ..Facts::default() };
+        let fixed = Conditions { obstacle: obstacle.clone(), ..Conditions::default() };
         let said =
             "nothing was recorded: app? is statically linked, and nothing that it started was";
         assert_eq!(reasons(&fixed), [said]);
         // A child took part: then it is not the command's being static.
-        let child = Facts { obstacle, processes: 1, ..Facts::default() };
+        let child = Conditions { obstacle, processes: 1, ..Conditions::default() };
         assert!(first(&child).contains("1 process was ready to be recorded"));
-        let killed = Facts { signal: Some(libc::SIGKILL), ..Facts::default() };
+        let killed = Conditions { signal: Some(libc::SIGKILL), ..Conditions::default() };
         assert!(first(&killed).contains("ended by SIGKILL, before it used anything"));
-        let late = Facts { processes: 3, ..killed };
+        let late = Conditions { processes: 3, ..killed };
         assert!(first(&late).contains("ended by SIGKILL, before it recorded anything"));
-        let flight = Facts { processes: 1, in_memory: true, ..Facts::default() };
+        let flight = Conditions { processes: 1, in_memory: true, ..Conditions::default() };
         assert!(first(&flight).starts_with("nothing is in the flight recorder: what was recorded"));
-        let parts = Facts { processes: 1, numbered: true, ..Facts::default() };
+        let parts = Conditions { processes: 1, numbered: true, ..Conditions::default() };
         assert!(reasons(&parts).is_empty());
-        let daemon = Facts { processes: 1, daemon_thread_left_out: true, ..Facts::default() };
+        let daemon =
+            Conditions { processes: 1, daemon_thread_left_out: true, ..Conditions::default() };
         assert!(first(&daemon).contains("--pytorch on"));
-        let full = Facts { processes: 1, memory_left_out: true, ..Facts::default() };
+        let full = Conditions { processes: 1, memory_left_out: true, ..Conditions::default() };
         assert!(first(&full).ends_with("no memory left when it first used what is recorded"));
-        let others = Facts { others: (2, [33, 65_534].into()), ..Facts::default() };
+        let others = Conditions { others: (2, [33, 65_534].into()), ..Conditions::default() };
         assert_eq!(first(&others), "nothing was recorded: no process could take part");
         assert!(reasons(&others)[1].starts_with("2 processes ran as another user (33, 65534)"));
     }
@@ -235,33 +240,33 @@ mod tests {
             vec![("rendr*".to_owned(), matched[0]), ("io\n".to_owned(), matched[1])]
         };
         let processes = 1;
-        let nothing = Facts {
+        let nothing = Conditions {
             processes,
             category_left_out: true,
             categories: filter([false, false]),
-            ..Facts::default()
+            ..Conditions::default()
         };
         let lines = reasons(&nothing);
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].contains("called \"rendr*\" or \"io?\""), "{lines:?}");
         // Nothing was left out: the filter is not the reason, and yet it took nothing.
-        let lines = reasons(&Facts { category_left_out: false, ..nothing.clone() });
+        let lines = reasons(&Conditions { category_left_out: false, ..nothing.clone() });
         assert!(lines[0].contains("no event came") && lines[1].contains("rendr*"), "{lines:?}");
-        let some = Facts { events: 5, categories: filter([false, true]), ..nothing.clone() };
+        let some = Conditions { events: 5, categories: filter([false, true]), ..nothing.clone() };
         let said = "--category: nothing is of a category called \"rendr*\"; check the name, which \
                     is compared as it is written";
         assert_eq!(reasons(&some), [said]);
-        let all = Facts { categories: filter([true, true]), ..some };
+        let all = Conditions { categories: filter([true, true]), ..some };
         assert!(reasons(&all).is_empty());
-        let only_without = Facts { categories: Vec::new(), ..nothing };
+        let only_without = Conditions { categories: Vec::new(), ..nothing };
         assert!(first(&only_without).contains("leaves out all categories that there are"));
     }
 
     #[test]
     fn slow_slices_that_never_came_are_named() {
         let slow = vec![("step*".to_owned(), false), ("frame".to_owned(), true)];
-        let facts = Facts { events: 1, slow, ..Facts::default() };
-        let lines = reasons(&facts);
+        let conditions = Conditions { events: 1, slow, ..Conditions::default() };
+        let lines = reasons(&conditions);
         assert!(lines[0].starts_with("--dump-on: no slice is called \"step*\";"), "{lines:?}");
         assert_eq!(lines.len(), 1);
     }
@@ -269,11 +274,12 @@ mod tests {
     #[test]
     fn those_that_go_on_are_named() {
         let outlived: Vec<_> = (1..=7).map(|pid| (pid, format!("p{pid}\x07"))).collect();
-        let facts = Facts { events: 1, outlived: outlived[..1].to_vec(), ..Facts::default() };
+        let conditions =
+            Conditions { events: 1, outlived: outlived[..1].to_vec(), ..Conditions::default() };
         let said = "1 process that the command started still runs (1 p1?): the trace ends with \
                     the command; --wait-all waits for all";
-        assert_eq!(reasons(&facts), [said]);
-        let lines = reasons(&Facts { outlived, ..facts });
+        assert_eq!(reasons(&conditions), [said]);
+        let lines = reasons(&Conditions { outlived, ..conditions });
         assert!(lines[0].contains("5 p5?, and 2 more)"), "{lines:?}");
     }
 }

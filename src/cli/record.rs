@@ -12,7 +12,7 @@ use super::launch;
 use super::post::Server;
 use super::status::{self, Line};
 use super::witness::Witness;
-use super::{Refusal, ask, elf, ending, library, say, trigger};
+use super::{Failure, ask, elf, ending, library, say, trigger};
 use clap::Args;
 use kymograph::clock;
 use kymograph::collect::{Collector, Keeper, Outcome};
@@ -126,7 +126,7 @@ fn settings_help() -> String {
 
 impl Record {
     /// Records; the result is the command's.
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         if let Some(pid) = self.pid {
             return Err(attach(pid)?);
         }
@@ -196,7 +196,7 @@ impl Record {
         &self,
         config: &Config,
         mut settings: BTreeMap<&'static str, OsString>,
-    ) -> Result<ExitCode, Refusal> {
+    ) -> Result<ExitCode, Failure> {
         let program = command::find(&self.command[0])?;
         let library = library::find(config)?;
         settings.insert("KYMOGRAPH_WAIT", "1".into());
@@ -222,7 +222,7 @@ impl Record {
         Ok(ended.imitate())
     }
 
-    fn words(&self) -> Result<Vec<CString>, Refusal> {
+    fn words(&self) -> Result<Vec<CString>, Failure> {
         let words = self.command.iter().map(|word| CString::new(word.as_bytes()));
         Ok(words.collect::<Result<Vec<_>, _>>()?)
     }
@@ -233,7 +233,7 @@ impl Record {
         program: &Path,
         library: &Path,
         settings: &BTreeMap<&'static str, OsString>,
-    ) -> Result<Environment, Refusal> {
+    ) -> Result<Environment, Failure> {
         let obstacle = elf::obstacle(program);
         if let (Some(obstacle), false) = (obstacle, self.quiet) {
             say(&format!(
@@ -249,7 +249,7 @@ impl Record {
     }
 
     /// The configuration, and what of it the command has to be told.
-    fn settings(&self) -> Result<(Config, BTreeMap<&'static str, OsString>), Refusal> {
+    fn settings(&self) -> Result<(Config, BTreeMap<&'static str, OsString>), Failure> {
         let (mut config, problems) = Config::from_env();
         if let Some(problem) = problems.first() {
             return Err(problem.into());
@@ -260,7 +260,7 @@ impl Record {
         let mut given: Vec<(&str, &OsStr)> = Vec::new();
         for setting in &self.set {
             let Some((key, value)) = setting.split_once('=') else {
-                return Err(Refusal(format!(
+                return Err(Failure(format!(
                     "--set {setting}: expected KEY=VALUE, such as --set CLOCK=boottime"
                 )));
             };
@@ -309,7 +309,7 @@ impl Record {
     ) -> u64 {
         let totals = page.totals();
         outcome.refused.iter().for_each(|why| say(&format!("a process is not recorded: {why}")));
-        let mut facts = ending::facts(&config, (place, page), command, &totals, outcome);
+        let mut conditions = ending::conditions(&config, (place, page), command, &totals, outcome);
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
             self.tell_of_numbered(what, &config, page);
@@ -318,9 +318,9 @@ impl Record {
                 page.set_state(State::Closed);
                 // It was made to find out whether it can be.
                 let _ = std::fs::remove_file(&config.output);
-                (facts.numbered, facts.in_memory) = (true, false);
+                (conditions.numbered, conditions.in_memory) = (true, false);
                 if !self.quiet {
-                    ending::tell(&facts, page);
+                    ending::tell(&conditions, page);
                 }
                 return 0;
             }
@@ -339,7 +339,7 @@ impl Record {
         };
         if !self.quiet {
             output.summary(&totals, length).iter().for_each(|line| say(line));
-            ending::tell(&facts, page);
+            ending::tell(&conditions, page);
         }
         length
     }
@@ -364,7 +364,7 @@ impl Record {
 }
 
 /// Where the trace is to be sent while it is written.
-fn destinations(config: &Config) -> Result<Vec<Destination>, Refusal> {
+fn destinations(config: &Config) -> Result<Vec<Destination>, Failure> {
     let also = config.also.iter().map(std::path::absolute);
     let mut to = also.map(|path| path.map(Destination::File)).collect::<Result<Vec<_>, _>>()?;
     if let Some(url) = &config.trace_processor {
@@ -376,13 +376,13 @@ fn destinations(config: &Config) -> Result<Vec<Destination>, Refusal> {
             Some(_) => ("--rotate", "several traces, each a file of its own"),
             None => ("--dump-on without exit", "dumps, each a file of its own"),
         };
-        return Err(Refusal(format!(
+        return Err(Failure(format!(
             "{option} makes {instead}: there is no one trace that --also or --to-trace-processor \
              could send; leave one of them out"
         )));
     }
     if !to.is_empty() && config.compression() == Compress::Gzip {
-        return Err(Refusal(format!(
+        return Err(Failure(format!(
             "a gzip file is not final before its end, so that it cannot be sent while it is \
              written; give {} another extension, or COMPRESS=none",
             config.output.display()
@@ -392,9 +392,9 @@ fn destinations(config: &Config) -> Result<Vec<Destination>, Refusal> {
 }
 
 /// A process that runs already: what can be done instead of recording it from outside.
-fn attach(pid: u32) -> Result<Refusal, Refusal> {
+fn attach(pid: u32) -> Result<Failure, Failure> {
     let there = ask::processes()?.iter().any(|process| process.pid == pid);
-    Ok(Refusal(if there {
+    Ok(Failure(if there {
         format!(
             "{pid} can be asked for a trace: `kymo trigger --pid {pid} --duration 1s -o t.pftrace`"
         )
@@ -404,27 +404,27 @@ fn attach(pid: u32) -> Result<Refusal, Refusal> {
 }
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.
-fn refuse_other_files(output: &Path) -> Result<(), Refusal> {
+fn refuse_other_files(output: &Path) -> Result<(), Failure> {
     let Ok(metadata) = output.metadata() else {
         return Ok(());
     };
     let shown = output.display();
     if metadata.is_dir() {
-        return Err(Refusal(format!("{shown} is a folder; name a file in it")));
+        return Err(Failure(format!("{shown} is a folder; name a file in it")));
     }
     if !metadata.is_file() {
-        return Err(Refusal(format!(
+        return Err(Failure(format!(
             "{shown} is not a regular file, which several processes could share; name a file"
         )));
     }
     if !sink::is_something_else(output) {
         return Ok(());
     }
-    Err(Refusal(format!("{shown} exists and is not a trace; remove it, or choose another file")))
+    Err(Failure(format!("{shown} exists and is not a trace; remove it, or choose another file")))
 }
 
 /// Adds what makes the command load the library.
-fn inject(environment: &mut Environment, library: &Path, quiet: bool) -> Result<(), Refusal> {
+fn inject(environment: &mut Environment, library: &Path, quiet: bool) -> Result<(), Failure> {
     let preload = library::preloadable(library)?;
     let mut list = environment.get("LD_PRELOAD").unwrap_or_default().to_owned();
     let separators = |byte: &u8| b" :".contains(byte);
@@ -471,13 +471,13 @@ fn last_packets(config: &Config, page: &Page, totals: &Totals) -> Vec<u8> {
     let mut out = Vec::new();
     let sequence = page.take_sequences(1);
     let number = |n: u64| Fact::Number(n as i64);
-    let facts = [
+    let metadata = [
         ("kymograph.processes", number(totals.processes.into())),
         ("kymograph.threads", number(totals.threads.into())),
         ("kymograph.events", number(totals.events)),
         ("kymograph.lost", number(totals.lost)),
     ];
-    packet::trace_attributes(&mut out, sequence, &facts);
+    packet::trace_attributes(&mut out, sequence, &metadata);
     // The processes stated them as of the beginning.
     packet::clock_snapshot(&mut out, sequence, &clock::snapshot());
     if totals.lost > 0 {

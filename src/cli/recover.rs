@@ -1,6 +1,6 @@
 //! `kymo recover`: the trace of a program that was killed while it recorded itself.
 
-use super::{Refusal, say, status};
+use super::{Failure, say, status};
 use clap::Args;
 use kymograph::collect::Recovered;
 use kymograph::config::Config;
@@ -30,13 +30,13 @@ pub(super) struct Recover {
 }
 
 impl Recover {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let shown = self.file.display();
-        let failed = |error| Refusal(format!("{shown} cannot be recovered: {error}"));
+        let failed = |error| Failure(format!("{shown} cannot be recovered: {error}"));
         let output = self.output.clone().unwrap_or_else(|| beside(&self.file));
         if output.symlink_metadata().is_ok() && !self.force {
             let there = output.display();
-            return Err(Refusal(format!(
+            return Err(Failure(format!(
                 "{there} is there already: give another name with -o, or replace it with --force"
             )));
         }
@@ -53,7 +53,7 @@ impl Recover {
         if summary.failure.is_some() || summary.events == 0 {
             let _ = fs::remove_file(&draft);
             let why = summary.failure.unwrap_or_else(|| "there is no event in it".to_owned());
-            return Err(Refusal(format!("{shown} cannot be recovered: {why}")));
+            return Err(Failure(format!("{shown} cannot be recovered: {why}")));
         }
         fs::rename(&draft, &output)?;
         if !self.quiet {

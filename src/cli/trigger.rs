@@ -2,7 +2,7 @@
 
 use super::ask::{self, Conversation, Process};
 use super::shown::printable;
-use super::{Refusal, print, ps, say};
+use super::{Failure, print, ps, say};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -96,13 +96,13 @@ pub(super) struct Stop {
 
 impl Which {
     /// The processes that were named, and those that cannot be asked.
-    fn find(&self) -> Result<(Vec<Process>, Vec<u32>), Refusal> {
+    fn find(&self) -> Result<(Vec<Process>, Vec<u32>), Failure> {
         let mut processes = ask::processes()?;
         if self.pid.is_empty() && self.rank.is_empty() && !self.all {
             return match processes.len() {
-                0 => Err(Refusal(ps::NONE.to_owned())),
+                0 => Err(Failure(ps::NONE.to_owned())),
                 1 => Ok((processes, Vec::new())),
-                n => Err(Refusal(format!(
+                n => Err(Failure(format!(
                     "{n} processes can be asked for traces: name some with --pid or --rank (see \
                      `kymo ps`), or say --all"
                 ))),
@@ -117,7 +117,7 @@ impl Which {
             self.all || self.pid.contains(&process.pid) || ranked
         });
         if processes.is_empty() && missing.is_empty() {
-            return Err(Refusal(match self.rank.is_empty() || others == 0 {
+            return Err(Failure(match self.rank.is_empty() || others == 0 {
                 true => ps::NONE.to_owned(),
                 false => "no process that can be asked has such a rank; see `kymo ps`".to_owned(),
             }));
@@ -140,28 +140,28 @@ impl Which {
 }
 
 impl Trigger {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let (processes, missing) = self.which.find()?;
         let lines = self.lines(processes.len() + missing.len() > 1)?;
         conduct(&processes, &missing, &lines, self.quiet)
     }
 
     /// The request.
-    fn lines(&self, several: bool) -> Result<String, Refusal> {
+    fn lines(&self, several: bool) -> Result<String, Failure> {
         if self.dump {
             return Ok("dump".to_owned());
         }
         if self.duration.is_none() && self.iterations.is_none() {
-            return Err(Refusal(
+            return Err(Failure(
                 "say how much to record: --duration or --iterations; or --dump, of a flight \
                  recorder"
                     .to_owned(),
             ));
         }
         let mut lines = vec!["trigger".to_owned()];
-        let mut add = |key: &str, value: &str| -> Result<(), Refusal> {
+        let mut add = |key: &str, value: &str| -> Result<(), Failure> {
             if value.contains('\n') {
-                return Err(Refusal(format!(
+                return Err(Failure(format!(
                     "{key}: a line cannot be broken; leave out the newline"
                 )));
             }
@@ -170,7 +170,7 @@ impl Trigger {
         };
         if let Some(duration) = &self.duration {
             if seconds(duration).is_none() {
-                return Err(Refusal(format!(
+                return Err(Failure(format!(
                     "--duration {duration}: expected a duration such as 500us, 200ms, 1.5s or 10m"
                 )));
             }
@@ -191,20 +191,20 @@ impl Trigger {
         }
         let output = std::path::absolute(&self.output)?;
         let Some(output) = output.to_str() else {
-            return Err(Refusal("the output's name is not UTF-8; choose another".to_owned()));
+            return Err(Failure("the output's name is not UTF-8; choose another".to_owned()));
         };
         add("OUTPUT", &if several { with_pid(output) } else { output.to_owned() })?;
         for setting in &self.set {
             match setting.split_once('=') {
                 Some((key, value)) => add(key, value)?,
-                None => return Err(Refusal(format!("--set {setting}: expected KEY=VALUE"))),
+                None => return Err(Failure(format!("--set {setting}: expected KEY=VALUE"))),
             }
         }
         Ok(lines.join("\n"))
     }
 
     /// Nanoseconds since 1970, if the start is not up to each process.
-    fn start(&self, several: bool) -> Result<Option<u128>, Refusal> {
+    fn start(&self, several: bool) -> Result<Option<u128>, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let Some(at) = &self.at else {
             return Ok((several && self.iterations.is_none()).then(|| {
@@ -213,7 +213,7 @@ impl Trigger {
             }));
         };
         let expected =
-            || Refusal(format!("--at {at}: expected seconds since 1970, or +DURATION such as +5s"));
+            || Failure(format!("--at {at}: expected seconds since 1970, or +DURATION such as +5s"));
         if let Some(later) = at.strip_prefix('+') {
             return Ok(Some((now + seconds(later).ok_or_else(expected)?).as_nanos()));
         }
@@ -250,7 +250,7 @@ fn with_pid(path: &str) -> String {
 }
 
 impl Stop {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let (processes, missing) = self.which.find()?;
         let command = if self.discard { CANCEL } else { "stop" };
         conduct(&processes, &missing, command, self.quiet)
@@ -274,7 +274,7 @@ fn conduct(
     missing: &[u32],
     lines: &str,
     quiet: bool,
-) -> Result<ExitCode, Refusal> {
+) -> Result<ExitCode, Failure> {
     let mut good = true;
     for pid in missing {
         good = false;

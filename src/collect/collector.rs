@@ -33,7 +33,7 @@ const ORDER: Duration = Duration::from_secs(1);
 /// In what is known of the command: it is over.
 const OVER: i32 = 1 << 8;
 /// Names of dead processes that are kept for children that they may have left.
-const MOST_NAMES: usize = 64;
+const MAX_NAMES: usize = 64;
 
 /// Collects what processes record. Made before the command starts, so that nobody joins too
 /// soon; set to work afterwards, since a process with threads forks badly.
@@ -142,7 +142,7 @@ impl Shared {
 /// A process that joined, with the children that it forked: all that record into one arena.
 struct Home {
     arena: Arc<Arena>,
-    facts: Arc<Vec<(String, String)>>,
+    metadata: Arc<Vec<(String, String)>>,
     /// The process that made it, as `kymo` sees it, and as it sees itself.
     pid: (u32, u32),
     /// Which program that process was.
@@ -212,7 +212,9 @@ impl Work {
     fn accept(&mut self) {
         while let Some(peer) = socket::accept(&self.shared.listener) {
             match peer.and_then(request) {
-                Ok(Request::Dump { socket, pid, facts }) => self.order_dump(socket, pid, &facts),
+                Ok(Request::Dump { socket, pid, metadata }) => {
+                    self.order_dump(socket, pid, &metadata)
+                }
                 Ok(Request::Join(home)) => {
                     self.shared.state().joined += 1;
                     // The program whose place this one has taken records no more. A program
@@ -241,10 +243,11 @@ impl Work {
     }
 
     /// A process wants what is held of it to be written.
-    fn order_dump(&mut self, socket: OwnedFd, pid: u32, facts: &Metadata) {
+    fn order_dump(&mut self, socket: OwnedFd, pid: u32, metadata: &Metadata) {
         // It may have recorded its first event a moment ago.
         self.look();
-        let text = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
+        let text =
+            |key: &str| metadata.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
         let target = text("path").map_or(Target::Next, |path| Target::Path(path.into()));
         let residents = self.homes.iter().flat_map(|home| &home.residents);
         let of_it = residents.filter(|resident| resident.pid == pid);
@@ -289,7 +292,7 @@ impl Work {
                 let dead = resident.process.is_dead() || resident.replaced.load(Ordering::Acquire);
                 if resident.member.is_none() && !resident.over {
                     if resident.names.pool.has_records() {
-                        resident.start(&home.arena, &home.facts, &self.config, &self.page);
+                        resident.start(&home.arena, &home.metadata, &self.config, &self.page);
                     } else if dead {
                         resident.over = true;
                         resident.names.refresh();
@@ -343,7 +346,7 @@ enum Request {
     Dump {
         socket: OwnedFd,
         pid: u32,
-        facts: Metadata,
+        metadata: Metadata,
     },
 }
 
@@ -356,7 +359,7 @@ struct Waiting {
 /// What a process has sent.
 fn request(peer: Peer) -> io::Result<Request> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
-    let Peer { socket, pid, uid, subject, facts, file } = peer;
+    let Peer { socket, pid, uid, subject, metadata, file } = peer;
     // SAFETY: no arguments, cannot fail.
     let me = unsafe { libc::geteuid() };
     if uid != me && uid != 0 && me != 0 {
@@ -364,16 +367,16 @@ fn request(peer: Peer) -> io::Result<Request> {
     }
     match subject {
         Subject::Join => {}
-        Subject::Dump => return Ok(Request::Dump { socket, pid, facts }),
+        Subject::Dump => return Ok(Request::Dump { socket, pid, metadata }),
         Subject::Keep | Subject::Dumped => return Err(io::ErrorKind::Unsupported.into()),
     }
     let arena = Arena::open(file.ok_or_else(|| wrong("a process sent no memory"))?)?;
     let inside = arena.about(1).map_or(0, |about| about.pid);
-    let image = facts.iter().find(|(key, _)| key == IMAGE).map(|(_, image)| image.clone());
+    let image = metadata.iter().find(|(key, _)| key == IMAGE).map(|(_, image)| image.clone());
     let image = image.unwrap_or_default();
-    let (arena, facts) = (Arc::new(arena), Arc::new(facts));
+    let (arena, metadata) = (Arc::new(arena), Arc::new(metadata));
     let pid = (pid, inside);
-    let mut home = Home { arena, facts, pid, image, residents: Vec::new() };
+    let mut home = Home { arena, metadata, pid, image, residents: Vec::new() };
     home.settle();
     Ok(Request::Join(home))
 }
@@ -467,7 +470,7 @@ impl Home {
     /// names from them. The first is kept as long as there is any.
     fn forget(&mut self) {
         let over = self.residents.iter().filter(|resident| resident.over).count();
-        let mut surplus = over.saturating_sub(MOST_NAMES);
+        let mut surplus = over.saturating_sub(MAX_NAMES);
         self.residents.retain(|resident| {
             let goes = resident.over && resident.number != 1 && surplus > 0;
             surplus -= usize::from(goes);
@@ -480,7 +483,7 @@ impl Resident {
     fn start(
         &mut self,
         arena: &Arc<Arena>,
-        facts: &Arc<Vec<(String, String)>>,
+        metadata: &Arc<Vec<(String, String)>>,
         config: &Config,
         page: &Arc<Page>,
     ) {
@@ -489,7 +492,7 @@ impl Resident {
             number: self.number,
             about: self.about,
             pid: self.pid,
-            facts: facts.clone(),
+            metadata: metadata.clone(),
             names: self.names.clone(),
             process: self.process.clone(),
             replaced: self.replaced.clone(),

@@ -63,7 +63,7 @@ struct Kept {
     image: String,
     process: Process,
     arena: Arc<Arena>,
-    facts: Metadata,
+    metadata: Metadata,
 }
 
 impl Keeper {
@@ -139,38 +139,38 @@ impl Shared {
 
 /// A process has begun a recording.
 fn take(kept: &mut Vec<Kept>, peer: Peer) -> io::Result<()> {
-    let Peer { pid, uid, subject, facts, file, .. } = peer;
+    let Peer { pid, uid, subject, metadata, file, .. } = peer;
     // SAFETY: no arguments, cannot fail.
     if subject != Subject::Keep || uid != unsafe { libc::geteuid() } {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let image = fact(&facts, IMAGE).unwrap_or_default().to_owned();
+    let image = fact(&metadata, IMAGE).unwrap_or_default().to_owned();
     match file {
         Some(file) => {
             // The program whose place this one has taken. What it left in the same output is
             // being replaced.
-            let output = fact(&facts, OUTPUT);
-            kept.retain(|old| old.pid != pid || fact(&old.facts, OUTPUT) != output);
+            let output = fact(&metadata, OUTPUT);
+            kept.retain(|old| old.pid != pid || fact(&old.metadata, OUTPUT) != output);
             let (arena, process) = (Arc::new(Arena::open(file)?), Process::open(pid));
-            kept.push(Kept { pid, image, process, arena, facts });
+            kept.push(Kept { pid, image, process, arena, metadata });
         }
         None => {
             let known = kept.iter_mut().find(|it| it.pid == pid && it.image == image);
-            known.ok_or(io::ErrorKind::NotFound)?.facts = facts;
+            known.ok_or(io::ErrorKind::NotFound)?.metadata = metadata;
         }
     }
     Ok(())
 }
 
-fn fact<'a>(facts: &'a Metadata, key: &str) -> Option<&'a str> {
-    facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+fn fact<'a>(metadata: &'a Metadata, key: &str) -> Option<&'a str> {
+    metadata.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
 }
 
 impl Kept {
     /// Writes what its process could not, if there is anything.
     fn write(&self) -> Option<Said> {
-        let output = PathBuf::from(fact(&self.facts, OUTPUT)?);
-        let recovered = Recovered::of(self.arena.clone(), self.facts.clone())?;
+        let output = PathBuf::from(fact(&self.metadata, OUTPUT)?);
+        let recovered = Recovered::of(self.arena.clone(), self.metadata.clone())?;
         let is_whole = recovered.is_whole();
         let (pid, shown) = (self.pid, output.display().to_string());
         let ending = Ending::Killed { signal: self.process.signal() };

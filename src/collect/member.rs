@@ -31,7 +31,7 @@ pub(super) struct Subject {
     pub about: About,
     /// Its pid, as `kymo` sees it.
     pub pid: u32,
-    pub facts: Arc<Vec<(String, String)>>,
+    pub metadata: Arc<Vec<(String, String)>>,
     pub names: Arc<Names>,
     pub process: Arc<Process>,
     /// Another program has taken its place.
@@ -81,9 +81,9 @@ impl Member {
         &self,
         target: Target,
         why: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Ordered, Error> {
-        recording::order_dump_to(&self.shared, target, why, patience)
+        recording::order_dump_to(&self.shared, target, why, timeout)
     }
 
     /// Has the engine end: its process is dead, or what it records from now on is not wanted.
@@ -104,7 +104,7 @@ impl Member {
 fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry: page::Process) {
     let Subject { arena, number, about, names, .. } = subject;
     let page = entry.page().clone();
-    let origin = Origin::from_metadata(subject.pid, &subject.facts, names.clone());
+    let origin = Origin::from_metadata(subject.pid, &subject.metadata, names.clone());
     let origin = if about.parent.is_some() { origin.forked(about.began.1) } else { origin };
     let first = Anchor { ticks: about.began.0, nanos: about.began.1 };
     let converter = Converter::calibrate(first, origin.counter);
@@ -124,11 +124,11 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
             subject.end_sources(&mut engine, &shared);
             break (Ending::Stopped, None);
         }
-        let wish = arena.wanted_flush(*number);
-        engine.tick(wish.map_or(request, |_| Request::Flush(0)));
-        if let Some(wish) = wish {
+        let flush = arena.wanted_flush(*number);
+        engine.tick(flush.map_or(request, |_| Request::Flush(0)));
+        if let Some(flush) = flush {
             let total = shared.total();
-            arena.flushed(*number, wish, (total.events, total.lost));
+            arena.flushed(*number, flush, (total.events, total.lost));
         }
     };
     if let Some(why) = subject.dump_for(ending, &shared.config) {

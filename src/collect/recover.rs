@@ -31,7 +31,7 @@ const STEPS: u64 = 1 << 14;
 #[derive(Debug)]
 pub struct Recovered {
     arena: Arc<Arena>,
-    facts: message::Metadata,
+    metadata: message::Metadata,
     moments: Vec<Moment>,
     kept: Kept,
 }
@@ -46,12 +46,12 @@ impl Recovered {
         if !file.metadata()?.is_file() {
             return Err(wrong("it is no regular file"));
         }
-        let (arena, facts) = Arena::load(&file)?;
-        let facts = match message::read(&facts) {
-            Some((message::Subject::Join, facts)) => facts,
+        let (arena, metadata) = Arena::load(&file)?;
+        let metadata = match message::read(&metadata) {
+            Some((message::Subject::Join, metadata)) => metadata,
             _ => return Err(wrong("it does not say whose recording it is: it is damaged")),
         };
-        let recovered = Recovered::of(Arc::new(arena), facts);
+        let recovered = Recovered::of(Arc::new(arena), metadata);
         let recovered =
             recovered.ok_or_else(|| wrong("its process was killed before it recorded anything"))?;
         match recovered.runs() {
@@ -61,13 +61,13 @@ impl Recovered {
     }
 
     /// What an arena keeps of a dead process, if it keeps anything.
-    pub(super) fn of(arena: Arc<Arena>, facts: message::Metadata) -> Option<Recovered> {
+    pub(super) fn of(arena: Arc<Arena>, metadata: message::Metadata) -> Option<Recovered> {
         let (kept, moments) = (arena.kept(), arena.moments());
         if moments.is_empty() || kept == Kept::Nothing {
             return None;
         }
         arena.forget_keeping();
-        Some(Recovered { arena, facts, moments, kept })
+        Some(Recovered { arena, metadata, moments, kept })
     }
 
     /// The process, as it saw itself.
@@ -83,7 +83,7 @@ impl Recovered {
 
     /// Whether the process runs on this machine.
     fn runs(&self) -> bool {
-        let fact = |key: &str| self.facts.iter().find(|(k, _)| k == key).map(|(_, value)| value);
+        let fact = |key: &str| self.metadata.iter().find(|(k, _)| k == key).map(|(_, value)| value);
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let started = identity::process_start(format!("/proc/{}", self.pid()).as_ref());
         let same = fact("started").is_some_and(|said| *said == started.to_string());
@@ -122,7 +122,7 @@ impl Recovered {
         }
         let names = Arc::new(Names::new(pool.clone(), None, 0));
         names.refresh();
-        let origin = Origin::from_metadata(self.pid(), &self.facts, names);
+        let origin = Origin::from_metadata(self.pid(), &self.metadata, names);
         let shared = Shared::new(
             config,
             Window::with_edges(self.arena.edges()),

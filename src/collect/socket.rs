@@ -17,7 +17,7 @@ pub(super) struct Peer {
     pub pid: u32,
     pub uid: u32,
     pub subject: Subject,
-    pub facts: Metadata,
+    pub metadata: Metadata,
     pub file: Option<OwnedFd>,
 }
 
@@ -67,8 +67,8 @@ fn receive(socket: OwnedFd) -> io::Result<Peer> {
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     // Of a library of another release.
-    let (subject, facts) = message::read(&message).ok_or(io::ErrorKind::Unsupported)?;
-    Ok(Peer { socket, pid: pid as u32, uid, subject, facts, file })
+    let (subject, metadata) = message::read(&message).ok_or(io::ErrorKind::Unsupported)?;
+    Ok(Peer { socket, pid: pid as u32, uid, subject, metadata, file })
 }
 
 fn credentials(socket: &OwnedFd) -> io::Result<libc::ucred> {

@@ -27,7 +27,7 @@ impl Daemon {
     /// Who asks more often keeps a processor awake.
     pub(crate) const SHORTEST_POLL: Duration = Duration::from_secs(1);
     /// A stock daemon forgets who has not asked for a minute.
-    pub(crate) const LONGEST_POLL: Duration = Duration::from_secs(30);
+    pub(crate) const MAX_POLL: Duration = Duration::from_secs(30);
 
     /// None is asked. The table of options has the defaults.
     pub(super) const NONE: Daemon =
@@ -69,7 +69,7 @@ pub(super) fn number<T: std::str::FromStr>(text: &OsStr) -> Result<T, String> {
 
 pub(super) fn poll(text: &OsStr) -> Result<Duration, String> {
     let poll = value::duration(text)?;
-    if poll < Daemon::SHORTEST_POLL || poll > Daemon::LONGEST_POLL {
+    if poll < Daemon::SHORTEST_POLL || poll > Daemon::MAX_POLL {
         return Err("expected a duration from 1s to 30s".to_owned());
     }
     Ok(poll)

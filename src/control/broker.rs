@@ -221,10 +221,10 @@ impl Broker {
     }
 
     /// Has the flight recorder write what it holds into the next numbered file.
-    pub(super) fn order_dump(&self, why: &str, patience: Duration) -> Result<Ordered, Error> {
+    pub(super) fn order_dump(&self, why: &str, timeout: Duration) -> Result<Ordered, Error> {
         match &self.other {
-            Some(other) => recording::order_dump_of(&other.recording, why, patience),
-            None => recording::order_dump(why, patience),
+            Some(other) => recording::order_dump_of(&other.recording, why, timeout),
+            None => recording::order_dump(why, timeout),
         }
     }
 
@@ -339,8 +339,8 @@ impl Broker {
 
     /// The program wants to record: ends what others had asked for, and waits until that is
     /// out of the way. Returns whether it is.
-    pub(crate) fn preempt(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    pub(crate) fn preempt(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         let mut answers = Answers::new();
         let mut state = self.lock();
         while let Some(action) = state.machine.preempt() {
@@ -412,8 +412,8 @@ impl Broker {
     }
 
     /// After [`Broker::close`]: until those who wait have been told.
-    pub(super) fn wait_until_closed(&self, patience: Duration) {
-        let deadline = Instant::now() + patience;
+    pub(super) fn wait_until_closed(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
         let mut state = self.lock();
         while !state.closed {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -11,9 +11,9 @@ use crate::flight::Ordered;
 use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
 
 /// How much a client may say.
-const LONGEST: usize = 64 << 10;
+const MAX_LENGTH: usize = 64 << 10;
 /// How long it may take to say it, and to read an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take where others wait for its place.
 const BUSY: Duration = Duration::from_millis(250);
 /// How often it hears that we are still there, if there is nothing else to tell.
@@ -65,8 +65,10 @@ impl Client {
                     let said = self.input[..=end].to_vec();
                     self.serve(&said, broker);
                 }
-                None if !here || self.since.elapsed() > PATIENCE => return false,
-                None if self.input.len() > LONGEST => self.leave("refused the request is too long"),
+                None if !here || self.since.elapsed() > TIMEOUT => return false,
+                None if self.input.len() > MAX_LENGTH => {
+                    self.leave("refused the request is too long")
+                }
                 None => {}
             }
         }
@@ -89,7 +91,7 @@ impl Client {
         }
         let sent = self.send();
         let waits = !matches!(self.state, State::Leaving);
-        let patient = waits || self.since.elapsed() < PATIENCE;
+        let patient = waits || self.since.elapsed() < TIMEOUT;
         sent && patient && (waits || !self.output.is_empty())
     }
 
@@ -104,7 +106,9 @@ impl Client {
         loop {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return false,
-                Ok(n) if self.input.len() <= LONGEST => self.input.extend_from_slice(&buffer[..n]),
+                Ok(n) if self.input.len() <= MAX_LENGTH => {
+                    self.input.extend_from_slice(&buffer[..n])
+                }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
@@ -158,7 +162,7 @@ impl Client {
                 None => self.leave("refused there is nothing to stop: no trace was asked for"),
             },
             // Into a file whose place the program's own options say: there is no path to check.
-            b"dump" => match broker.order_dump("asked by kymo trigger", PATIENCE) {
+            b"dump" => match broker.order_dump("asked by kymo trigger", TIMEOUT) {
                 Ok(ordered) => {
                     self.state = State::Dumping(ordered);
                     self.say("accepted");
@@ -184,7 +188,7 @@ impl Client {
     /// silence. A client that does not read is not worth much memory.
     fn tell(&mut self, news: String) {
         let is_due = news != self.last_news || self.told.elapsed() >= SIGN;
-        if is_due && self.output.len() < LONGEST {
+        if is_due && self.output.len() < MAX_LENGTH {
             self.say(&news);
             self.last_news = news;
             self.told = Instant::now();

@@ -27,7 +27,7 @@ use crate::{join, queue, sink};
 
 /// How long the end of the process may be delayed by a sink that does not answer; by one that
 /// does, ten times as long.
-pub(crate) const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// In a forked child that has recorded nothing yet: how its parent could be asked for
 /// traces.
@@ -65,7 +65,7 @@ pub(crate) fn join(config: &Config) -> bool {
 }
 
 extern "C" fn at_exit() {
-    slow_guard((), || presence::process_ends(EXIT_PATIENCE));
+    slow_guard((), || presence::process_ends(EXIT_TIMEOUT));
 }
 
 /// In the child of a fork, on its only thread. Takes no lock and allocates nothing: other

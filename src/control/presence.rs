@@ -79,8 +79,8 @@ fn triggers(config: &Config) -> io::Result<Vec<Box<dyn Trigger>>> {
 }
 
 /// The process ends: so does what is recorded of it.
-pub(crate) fn process_ends(patience: Duration) {
-    let deadline = Instant::now() + patience;
+pub(crate) fn process_ends(timeout: Duration) {
+    let deadline = Instant::now() + timeout;
     let left = || deadline.saturating_duration_since(Instant::now());
     let broker = broker().filter(|_| OWNER.load(Ordering::Acquire) == std::process::id());
     if let Some(broker) = broker {

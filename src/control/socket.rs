@@ -16,7 +16,7 @@ use super::trigger::Trigger;
 use crate::config::Config;
 
 /// Clients at a time; further ones wait to be accepted.
-const MOST: usize = 32;
+const MAX: usize = 32;
 /// How often clients hear how it is going.
 const NEWS: Duration = Duration::from_millis(100);
 
@@ -84,7 +84,7 @@ impl Socket {
     }
 
     fn accept(&mut self) {
-        while self.clients.len() < MOST {
+        while self.clients.len() < MAX {
             let Some(fd) = self.listener.as_ref().and_then(Held::get) else {
                 return;
             };
@@ -110,7 +110,7 @@ impl Socket {
 
 impl Trigger for Socket {
     fn descriptors(&self, to: &mut Vec<RawFd>) {
-        if self.clients.len() < MOST {
+        if self.clients.len() < MAX {
             to.extend(self.listener.as_ref().and_then(Held::get));
         }
         to.extend(self.clients.iter().filter_map(|client| client.socket.get()));
@@ -128,7 +128,7 @@ impl Trigger for Socket {
             self.news = now;
         }
         self.clients.retain_mut(|client| client.attend(broker, news));
-        if self.clients.len() == MOST {
+        if self.clients.len() == MAX {
             // Somebody may wait behind those who have nothing to say.
             self.clients.retain(|client| !client.is_silent());
         }

@@ -48,8 +48,8 @@ pub struct Context<'a> {
     pub bounds: Bounds,
     pub process: &'a mut Process,
     pub totals: &'a mut Totals,
-    /// Whether the packets are cut into chapters: see [`super::chapter`].
-    pub chapters: bool,
+    /// Whether the packets have restart points: see [`super::restart`].
+    pub restarts: bool,
     pub watch: Option<&'a mut Watch>,
 }
 
@@ -81,7 +81,7 @@ impl Context<'_> {
 
     /// A beginning, to be kept until its end. `record` begins with its slots.
     pub fn begun(&self, time: u64, head: &Record, record: &[Slot]) -> Begun {
-        let kept = if self.chapters { 1 + head.tail as usize } else { 0 };
+        let kept = if self.restarts { 1 + head.tail as usize } else { 0 };
         Begun { time, record: record[..kept].into() }
     }
 

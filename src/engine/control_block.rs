@@ -1,4 +1,4 @@
-//! The common ground of the engine and everybody else in a recording.
+//! The control block of a recording: what its engine and everything else share.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -18,8 +18,8 @@ use crate::queue;
 /// interrupted the holder.
 const LOCKED: Duration = Duration::from_secs(1);
 
-/// How many times as long as its patience somebody waits who sees that the engine is at it.
-const LONGEST: u32 = 10;
+/// Upper bound on a wait, as a multiple of its `timeout`, while the engine makes progress.
+const MAX_EXTENSION: u32 = 10;
 
 /// What the engine and everybody else share of a recording.
 pub(crate) struct Shared {
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) answer: Condvar,
     pub(crate) stats: Mutex<Stats>,
     tickets: AtomicU64,
-    facts: Mutex<Vec<(String, String)>>,
+    metadata: Mutex<Vec<(String, String)>>,
     edges: Mutex<(u64, u64)>,
     /// Changes whenever the engine has emptied a queue or written something.
     moved: AtomicU64,
@@ -97,7 +97,7 @@ impl Shared {
             answer: Condvar::new(),
             stats: Mutex::default(),
             tickets: AtomicU64::new(0),
-            facts: Mutex::default(),
+            metadata: Mutex::default(),
             edges: Mutex::default(),
             moved: AtomicU64::new(0),
         }
@@ -123,16 +123,12 @@ impl Shared {
         self.moved.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until the engine has ended: for `patience`, and then for as long as it still does
+    /// Waits until the engine has ended: for `timeout`, and then for as long as it still does
     /// something in that time, ten times as long at most. Returns whether it has.
-    pub(crate) fn wait_for_end(
-        &self,
-        mut inbox: MutexGuard<'_, Inbox>,
-        patience: Duration,
-    ) -> bool {
+    pub(crate) fn wait_for_end(&self, mut inbox: MutexGuard<'_, Inbox>, timeout: Duration) -> bool {
         let began = Instant::now();
-        let end = began + patience * LONGEST;
-        let (mut deadline, mut before) = (began + patience, self.moved.load(Ordering::Relaxed));
+        let end = began + timeout * MAX_EXTENSION;
+        let (mut deadline, mut before) = (began + timeout, self.moved.load(Ordering::Relaxed));
         while !inbox.ended {
             let now = Instant::now();
             if now >= deadline {
@@ -140,7 +136,7 @@ impl Shared {
                 if moved == before || now >= end {
                     return false;
                 }
-                (deadline, before) = (end.min(now + patience), moved);
+                (deadline, before) = (end.min(now + timeout), moved);
             }
             inbox = wait(&self.answer, inbox, deadline.saturating_duration_since(now));
         }
@@ -269,12 +265,12 @@ impl Shared {
 
     /// Something that the trace says of itself: it gets the key `kymograph.<pid>.<key>`.
     pub(crate) fn state(&self, key: &str, value: &str) {
-        lock(&self.facts).push((key.to_owned(), value.to_owned()));
+        lock(&self.metadata).push((key.to_owned(), value.to_owned()));
     }
 
     /// Engine: what there is to say.
-    pub(crate) fn facts(&self) -> Vec<(String, String)> {
-        lock(&self.facts).clone()
+    pub(crate) fn metadata(&self) -> Vec<(String, String)> {
+        lock(&self.metadata).clone()
     }
 
     /// What it amounted to, as of the last flush.
@@ -304,9 +300,9 @@ impl Shared {
         self.ended(total, (0, 0));
     }
 
-    pub(crate) fn flush(&self, patience: Duration) -> bool {
+    pub(crate) fn flush(&self, timeout: Duration) -> bool {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed) + 1;
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         let Some(mut inbox) = lock_until(&self.inbox, deadline) else {
             return false;
         };

@@ -9,9 +9,9 @@ use kymograph_protos::device::GpuUnit;
 use kymograph_protos::packet::{CounterSpec, CounterValue, Sequence, Strings};
 
 /// Counters of a device that are told apart.
-const MOST: usize = 64;
+const MAX: usize = 64;
 /// Values that are kept for the end of a pass.
-const MOST_KEPT: usize = 1 << 14;
+const MAX_KEPT: usize = 1 << 14;
 /// Groups in which viewers show them: `SYSTEM`.
 const SYSTEM: u32 = 1 << 1;
 
@@ -51,7 +51,7 @@ impl GpuCounters {
         let counters = &mut self.devices[device].counters;
         let known = counters.iter().position(|known| *known == name);
         let counter = known.unwrap_or(counters.len());
-        if counter >= MOST || self.kept.len() >= MOST_KEPT {
+        if counter >= MAX || self.kept.len() >= MAX_KEPT {
             self.lost += 1;
             return;
         }
@@ -73,7 +73,7 @@ impl GpuCounters {
             let device = &mut self.devices[values[0].device];
             let count = device.counters.len();
             // A table that grew is another table.
-            let number = (u64::from(device.gpu) + 1) * (MOST as u64 + 1) + count as u64;
+            let number = (u64::from(device.gpu) + 1) * (MAX as u64 + 1) + count as u64;
             let gpu = i64::from(device.gpu);
             if device.described != count {
                 device.described = count;

@@ -1,4 +1,4 @@
-//! What backends say about devices: queues, activities, the inventory, facts.
+//! What backends say about devices: queues, activities, the inventory, metadata.
 
 use kymograph_protos::device::{GpuApi, GpuUnit, Stage, Vendor};
 use kymograph_protos::packet::{
@@ -301,9 +301,9 @@ impl Context<'_> {
 
     /// A device is described: states the inventory as far as it is known.
     pub fn device(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
-        let facts = decoded.texts(self.strings);
+        let metadata = decoded.texts(self.strings);
         let name = self.strings.text(head.site).bytes.to_vec();
-        self.process.devices.inventory.describe(head.other as u32, name, facts);
+        self.process.devices.inventory.describe(head.other as u32, name, metadata);
         self.restate_devices(sequence.id());
     }
 
@@ -326,8 +326,8 @@ impl Context<'_> {
             Some(_) => OwnFact::Number(head.arg as i64),
         };
         packet::trace_attributes(self.out, sequence.id(), &[(&key, fact.as_fact())]);
-        if self.chapters {
-            self.process.facts.insert(key.into_owned(), fact);
+        if self.restarts {
+            self.process.metadata.insert(key.into_owned(), fact);
         }
     }
 }

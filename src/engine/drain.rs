@@ -5,7 +5,7 @@ use std::time::Instant;
 use kymograph_protos::packet;
 use kymograph_protos::record::Slot;
 
-use super::keep::Flight;
+use super::flight_recorder::Flight;
 use super::nesting::Pass;
 use super::spans::Known;
 use super::thread::Thread;
@@ -56,7 +56,7 @@ impl Engine {
                 t.rename(&name);
             }
         }
-        // A chapter may have turned meanwhile, and its sequence with it.
+        // The sequence may have restarted meanwhile.
         self.describe();
         let known = if self.behind { Known::Part } else { Known::UntilNow };
         let mut context = self.context();

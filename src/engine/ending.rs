@@ -82,11 +82,11 @@ impl Engine {
             packet::clock_snapshot(&mut self.out, sequence, &now);
         }
         self.totals.unmatched_ends += self.process.unmatched_ranges();
-        self.state_facts();
+        self.state_metadata();
         self.write();
         if self.flight.is_some() {
             // What a dump of its own is about to hold need not be in the output as well.
-            self.keep_last(self.shared.config.dump_on.exit && !self.dumped);
+            self.finish_flight(self.shared.config.dump_on.exit && !self.dumped);
         }
         if let Err(error) = self.sink.finish() {
             self.failed(error);

@@ -33,7 +33,7 @@ impl Groups {
             .write(out, sequence);
     }
 
-    /// Forgets what was said: a chapter ends.
+    /// Forgets what was stated: the sequence restarts.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -22,9 +22,9 @@ struct Item {
     place: u32,
     identity: u64,
     name: Vec<u8>,
-    /// Its 16 bytes, if its facts say them.
+    /// Its 16 bytes, if its metadata say them.
     uuid: Vec<u8>,
-    facts: Vec<(Vec<u8>, String)>,
+    metadata: Vec<(Vec<u8>, String)>,
     /// What its kernels are compiled for.
     code: Vec<u8>,
 }
@@ -39,7 +39,7 @@ pub struct Inventory {
 }
 
 /// A number that lies must not cost memory.
-const MOST: u32 = 1 << 12;
+const MAX: u32 = 1 << 12;
 
 /// Arguments that repeat the number of a device.
 const DEVICES: [&[u8]; 5] = [b"device", b"fromDevice", b"toDevice", b"inDevice", b"outDevice"];
@@ -55,7 +55,7 @@ impl Inventory {
         match self.known(number) {
             Some(item) => item.place,
             None => {
-                let identity = identity(number % MOST, &[]);
+                let identity = identity(number % MAX, &[]);
                 self.add(number, identity).place
             }
         }
@@ -73,16 +73,16 @@ impl Inventory {
     }
 
     /// A device says what it is.
-    pub fn describe(&mut self, number: u32, name: Vec<u8>, facts: Vec<(Vec<u8>, String)>) {
-        let uuid = fact(&facts, b"uuid").map(uuid).unwrap_or_default();
-        let identity = identity(number % MOST, &facts);
-        let at = self.items.iter().position(|item| item.number == number % MOST);
+    pub fn describe(&mut self, number: u32, name: Vec<u8>, metadata: Vec<(Vec<u8>, String)>) {
+        let uuid = fact(&metadata, b"uuid").map(uuid).unwrap_or_default();
+        let identity = identity(number % MAX, &metadata);
+        let at = self.items.iter().position(|item| item.number == number % MAX);
         let item = match at {
             Some(at) => &mut self.items[at],
             None => self.add(number, identity),
         };
-        item.code = code(&facts);
-        (item.name, item.uuid, item.facts) = (name, uuid, facts);
+        item.code = code(&metadata);
+        (item.name, item.uuid, item.metadata) = (name, uuid, metadata);
     }
 
     /// States all of them, each at its place.
@@ -123,11 +123,11 @@ impl Inventory {
     }
 
     fn known(&self, number: u32) -> Option<&Item> {
-        self.items.iter().find(|item| item.number == number % MOST)
+        self.items.iter().find(|item| item.number == number % MAX)
     }
 
     fn add(&mut self, number: u32, identity: u64) -> &mut Item {
-        let number = number % MOST;
+        let number = number % MAX;
         // Some libraries say the same of all their devices.
         let taken = self.items.iter().any(|item| item.identity == identity);
         let identity = if taken { mix(&[identity, number.into()]) } else { identity };
@@ -143,9 +143,9 @@ impl Inventory {
 
 /// What is the same in all processes that see a device: whose it is, its id, and where it is
 /// plugged in, as far as that is known.
-fn identity(number: u32, facts: &[(Vec<u8>, String)]) -> u64 {
+fn identity(number: u32, metadata: &[(Vec<u8>, String)]) -> u64 {
     let says = |text: &&str| text.bytes().any(|byte| byte.is_ascii_hexdigit() && byte != b'0');
-    let of = |key| fact(facts, key).filter(says).unwrap_or_default();
+    let of = |key| fact(metadata, key).filter(says).unwrap_or_default();
     let (uuid, pci) = (of(b"uuid"), of(b"pci"));
     let mut parts = vec![Vendor::of_gpu(number).0 as u64, uuid.len() as u64];
     if uuid.is_empty() && pci.is_empty() {
@@ -157,16 +157,16 @@ fn identity(number: u32, facts: &[(Vec<u8>, String)]) -> u64 {
     mix(&parts)
 }
 
-fn fact<'a>(facts: &'a [(Vec<u8>, String)], key: &[u8]) -> Option<&'a str> {
-    facts.iter().find(|(known, _)| known == key).map(|(_, text)| text.as_str())
+fn fact<'a>(metadata: &'a [(Vec<u8>, String)], key: &[u8]) -> Option<&'a str> {
+    metadata.iter().find(|(known, _)| known == key).map(|(_, text)| text.as_str())
 }
 
 /// What compilers call what a device runs: `sm_90`, `gfx942`.
-fn code(facts: &[(Vec<u8>, String)]) -> Vec<u8> {
-    let capability = fact(facts, b"compute_capability").and_then(|text| text.split_once('.'));
+fn code(metadata: &[(Vec<u8>, String)]) -> Vec<u8> {
+    let capability = fact(metadata, b"compute_capability").and_then(|text| text.split_once('.'));
     match capability {
         Some((major, minor)) => format!("sm_{major}{minor}").into_bytes(),
-        None => fact(facts, b"architecture").unwrap_or_default().as_bytes().to_vec(),
+        None => fact(metadata, b"architecture").unwrap_or_default().as_bytes().to_vec(),
     }
 }
 
@@ -189,11 +189,11 @@ impl Item {
         rows::device(self.place.into(), &String::from_utf8_lossy(&self.name))
     }
 
-    /// The device, with the facts that have a place of their own in it.
+    /// The device, with the metadata that have a place of their own in it.
     fn as_device<'a>(&'a self, row: &'a str) -> Device<'a> {
         let (name, model) = (row.as_bytes(), &self.name[..]);
         let mut device = Device { name, model, uuid: &self.uuid, ..Device::default() };
-        for (key, value) in &self.facts {
+        for (key, value) in &self.metadata {
             match key.as_slice() {
                 b"vendor" => device.vendor = value.as_bytes(),
                 b"architecture" => device.architecture = value.as_bytes(),
@@ -209,9 +209,10 @@ impl Item {
 mod tests {
     use super::*;
 
-    fn described(inventory: &mut Inventory, number: u32, facts: &[(&str, &str)]) -> u32 {
-        let facts = facts.iter().map(|(k, v)| (k.as_bytes().to_vec(), (*v).to_owned())).collect();
-        inventory.describe(number, b"a device".to_vec(), facts);
+    fn described(inventory: &mut Inventory, number: u32, metadata: &[(&str, &str)]) -> u32 {
+        let metadata =
+            metadata.iter().map(|(k, v)| (k.as_bytes().to_vec(), (*v).to_owned())).collect();
+        inventory.describe(number, b"a device".to_vec(), metadata);
         inventory.place(number)
     }
 

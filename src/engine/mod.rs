@@ -14,7 +14,6 @@
 //! When the sink fails, the packets are kept and offered again, up to a bound; then the
 //! recording is given up: nothing more is written, everything is counted.
 
-mod chapter;
 mod context;
 pub(crate) mod control_block;
 mod counters;
@@ -22,11 +21,11 @@ mod device;
 mod drain;
 mod edges;
 pub(crate) mod ending;
-mod facts;
+mod flight_recorder;
 mod groups;
 pub(crate) mod host;
 mod inventory;
-mod keep;
+mod metadata;
 pub(crate) mod names;
 mod nesting;
 pub(crate) mod origin;
@@ -34,6 +33,7 @@ mod parts;
 mod process;
 mod ranges;
 mod record;
+mod restart;
 mod run;
 mod sequences;
 mod spans;
@@ -60,7 +60,7 @@ use crate::queue::Losses;
 use crate::sink::Sink;
 use context::{Context, Totals};
 use control_block::Shared;
-use keep::Flight;
+use flight_recorder::Flight;
 use origin::Origin;
 use parts::Parts;
 use process::Process;
@@ -228,7 +228,7 @@ impl Engine {
             started: self.started,
             process: &mut self.process,
             totals: &mut self.totals,
-            chapters: self.flight.is_some() || self.parts.is_some(),
+            restarts: self.flight.is_some() || self.parts.is_some(),
             watch: self.watch.as_mut(),
         }
     }
@@ -253,7 +253,7 @@ impl Engine {
         self.flushed = Instant::now();
         let lost = self.lost();
         if self.flight.is_some() {
-            self.keep();
+            self.retain();
         } else if (lost > self.lost_stated || self.loss_marked) && !self.given_up {
             self.loss_marked = false;
             let new = lost - std::mem::replace(&mut self.lost_stated, lost);

@@ -10,7 +10,7 @@ use crate::intern::Interner;
 use crate::queue::{NameLog, Named, Pool};
 
 /// Threads whose names are remembered.
-const MOST_THREADS: usize = 1 << 16;
+const MAX_THREADS: usize = 1 << 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Names {
         log.read(&self.pool, define, |tid, name| {
             let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
             // Threads come and go; who has so many gives up names, and not memory.
-            if threads.len() < MOST_THREADS || threads.contains_key(&tid) {
+            if threads.len() < MAX_THREADS || threads.contains_key(&tid) {
                 threads.insert(tid, name.to_vec());
             }
         });

@@ -136,7 +136,11 @@ impl Origin {
 
     /// Another process, from what it said of itself by [`Origin::to_metadata`]. What is missing
     /// or makes no sense is left empty.
-    pub(crate) fn from_metadata(pid: u32, facts: &[(String, String)], names: Arc<Names>) -> Origin {
+    pub(crate) fn from_metadata(
+        pid: u32,
+        metadata: &[(String, String)],
+        names: Arc<Names>,
+    ) -> Origin {
         let mut origin = Origin {
             pool: Memory::Mapped(names.pool.clone()),
             strings: Memory::Mapped(names.interner.clone()),
@@ -151,13 +155,13 @@ impl Origin {
             proc: format!("/proc/{pid}").into(),
             names: Some(names),
         };
-        for (key, value) in facts {
+        for (key, value) in metadata {
             origin.learn(key, value);
         }
         origin
     }
 
-    /// A child that was forked from the process that said the facts, and which began to record
+    /// A child that was forked from the process that said the metadata, and which began to record
     /// at this time of `CLOCK_BOOTTIME`.
     pub(crate) fn forked(mut self, began: u64) -> Origin {
         self.started = match identity::process_start(&self.proc) {
@@ -194,8 +198,8 @@ impl Origin {
     /// the trace.
     pub(crate) fn to_metadata(&self) -> Vec<(String, String)> {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-        let mut facts = vec![("name".to_owned(), text(&self.name))];
-        let mut say = |key: &str, value: String| facts.push((key.to_owned(), value));
+        let mut metadata = vec![("name".to_owned(), text(&self.name))];
+        let mut say = |key: &str, value: String| metadata.push((key.to_owned(), value));
         self.command.iter().for_each(|part| say("command", text(part)));
         say("started", self.started.to_string());
         say("counter", self.counter.to_string());
@@ -205,7 +209,7 @@ impl Origin {
         words.by_key().into_iter().for_each(|(key, id)| {
             say(&format!("word/{key}"), id.0.to_string());
         });
-        facts
+        metadata
     }
 
     /// After records were read and before they are encoded: learns their names.
@@ -248,9 +252,9 @@ mod tests {
             place: vec![("rank".to_owned(), 3), ("world_size".to_owned(), 16)],
             ..Origin::of_this_process(&Config::default())
         };
-        let facts = it.to_metadata();
+        let metadata = it.to_metadata();
         let names = Arc::new(Names::new(Arc::new(Pool::new()), None, 0));
-        let same = Origin::from_metadata(7, &facts, names.clone());
+        let same = Origin::from_metadata(7, &metadata, names.clone());
         assert_eq!((same.pid, same.name.as_slice()), (7, &b"it"[..]));
         assert_eq!(same.command, [&b"a b"[..], "\u{fffd}x".as_bytes(), b"", b"k=v/w"]);
         assert_eq!((same.started, same.counter), (it.started, it.counter));

@@ -1,7 +1,7 @@
 //! Rotating files: the trace is cut into parts, each a trace of its own.
 //!
-//! A part ends when it is large or old enough. The engine then turns a chapter (see
-//! [`super::chapter`]), so that the next part begins with all that still holds; a slice that
+//! A part ends when it is large or old enough. The engine then restarts the incremental state (see
+//! [`super::restart`]), so that the next part begins with all that still holds; a slice that
 //! is cut has no end in the part before, and is whole in the one after. Processes that share
 //! one output share its parts as well: whoever finds that one is full has everybody go on to
 //! the next, and each writes its own preamble to it.
@@ -115,7 +115,7 @@ impl Engine {
         if let Err(error) = before.write(&undecided).and_then(|()| before.finish()) {
             self.failed(error);
         }
-        self.out = self.turn();
+        self.out = self.restart();
         let Some(parts) = &mut self.parts else { return };
         parts.number = number;
         (parts.began, parts.bytes, parts.lost) = (Instant::now(), 0, 0);

@@ -74,7 +74,7 @@ pub struct Process {
     /// Threads that described themselves.
     pub threads: HashSet<u32>,
     /// What is known about the job, by key.
-    pub facts: BTreeMap<String, OwnFact>,
+    pub metadata: BTreeMap<String, OwnFact>,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
     /// What whoever records should know, each sentence once; and how many of them do.
@@ -83,7 +83,7 @@ pub struct Process {
 }
 
 /// Sentences of a process that are told.
-const MOST_NOTES: usize = 16;
+const MAX_NOTES: usize = 16;
 
 impl Process {
     /// The process that `origin` describes. `salt` is a number that no other process of the
@@ -112,7 +112,7 @@ impl Process {
             spans: Spans::new(origin.words.annotations),
             gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
-            facts: BTreeMap::new(),
+            metadata: BTreeMap::new(),
             renamed: Vec::new(),
             notes: Vec::new(),
             notes_told: 0,
@@ -166,7 +166,7 @@ impl Process {
     /// Keeps a sentence for whoever records.
     pub fn note(&mut self, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
-        if self.notes.len() < MOST_NOTES && !self.notes.iter().any(|known| **known == *text) {
+        if self.notes.len() < MAX_NOTES && !self.notes.iter().any(|known| **known == *text) {
             self.notes.push(text.into_owned());
         }
     }
@@ -177,7 +177,7 @@ impl Process {
         &self.notes[told..]
     }
 
-    /// Forgets what was said: a chapter ends.
+    /// Forgets what was stated: the sequence restarts.
     pub fn expire(&mut self) {
         self.sequence.expire();
         self.described = false;
@@ -293,11 +293,11 @@ impl Context<'_> {
     pub fn restate_process(&mut self) {
         // Apart from the rest, so that it can be borrowed along with it.
         let mut sequence = std::mem::replace(&mut self.process.sequence, Sequence::new(0));
-        let facts = std::mem::take(&mut self.process.facts);
-        for (key, fact) in &facts {
+        let metadata = std::mem::take(&mut self.process.metadata);
+        for (key, fact) in &metadata {
             packet::trace_attributes(self.out, sequence.id(), &[(key, fact.as_fact())]);
         }
-        self.process.facts = facts;
+        self.process.metadata = metadata;
         self.restate_devices(sequence.id());
         let named = std::mem::take(&mut self.process.named);
         for (id, named) in &named {

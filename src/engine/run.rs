@@ -17,7 +17,7 @@ use crate::process::identity;
 use crate::sources;
 
 /// How long sources may take when others close the recording.
-const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often names of threads are looked up while another process is recorded: it may be
 /// gone when it ends.
 const NAMES: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ impl Engine {
             // What sources still have comes through the queues that are emptied here.
             let since: Instant = *closing_since.get_or_insert_with(Instant::now);
             let closed =
-                closing && (sources::stop(Duration::ZERO) || since.elapsed() > CLOSING_PATIENCE);
+                closing && (sources::stop(Duration::ZERO) || since.elapsed() > CLOSING_TIMEOUT);
             if matches!(request, Request::Stop) || closed {
                 break;
             }

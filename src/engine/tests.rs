@@ -97,7 +97,7 @@ impl Other {
     }
 
     /// What it says of itself.
-    fn facts(&self) -> Vec<(String, String)> {
+    fn metadata(&self) -> Vec<(String, String)> {
         let ended = self.strings.intern_static(StrId::NONE, StrId::NONE, "ended");
         [
             ("name", "other"),
@@ -116,7 +116,7 @@ impl Other {
     /// Its engine, which has begun, and where it writes to.
     fn engine(&self, config: Config, asked: &Asked) -> (Engine, Memory) {
         let shared = Shared::new(config, Window::all(), PID, Box::new(asked.clone()));
-        let origin = Origin::from_metadata(PID, &self.facts(), self.names.clone());
+        let origin = Origin::from_metadata(PID, &self.metadata(), self.names.clone());
         let first = Anchor { ticks: self.began, nanos: self.began };
         let converter = Converter::calibrate(first, origin.counter);
         let sink = Memory::new();

@@ -19,7 +19,7 @@ use super::record::Decoded;
 use super::thread::{MAX_HELD, Thread};
 
 /// Undecided slices of a thread; further ones go aside.
-const MOST: usize = 1 << 10;
+const MAX: usize = 1 << 10;
 
 impl Thread {
     /// Whether a record may be written before the innermost undecided slice is: not if it
@@ -59,7 +59,7 @@ impl Thread {
     /// Where a slice goes that would be undecided: a program that never ends what it begins
     /// must not cost memory.
     pub(super) fn undecided_place(&self) -> Place {
-        if self.undecided < MOST { Place::Undecided } else { Place::Aside }
+        if self.undecided < MAX { Place::Undecided } else { Place::Aside }
     }
 
     /// Whether what begins at `time` comes after the beginning of the innermost slice, or that
@@ -92,7 +92,7 @@ impl Thread {
         let mut decoded = Decoded::saying(cx.process.correlation);
         self.begin_again(&open.begun, open.track, &mut decoded, cx);
         (open.written, self.undecided) = (true, self.undecided - 1);
-        if !cx.chapters {
+        if !cx.restarts {
             open.begun.record = Box::default();
         }
     }

@@ -26,7 +26,7 @@ const NEVER: u64 = u64::MAX;
 const UNDECIDED: u64 = u64::MAX - 1;
 
 /// How long the engine waits for a caller that was interrupted while it decided.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// One of the two edges.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Edge {
     #[cold]
     fn wait(&self) -> u64 {
         let since = Instant::now();
-        while since.elapsed() < PATIENCE {
+        while since.elapsed() < TIMEOUT {
             match self.ticks.load(Ordering::SeqCst) {
                 UNDECIDED => std::thread::yield_now(),
                 ticks => return ticks,
@@ -199,7 +199,7 @@ impl Window {
         result
     }
 
-    /// The engine's thread, after it drained what it is going to decide on.
+    /// The engine's thread, after it drained the records that it decides about.
     pub fn bounds(&self, converter: &Converter) -> Bounds {
         Bounds {
             opens: self.opens.get(converter),

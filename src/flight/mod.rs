@@ -12,7 +12,7 @@
 //! defaults, its track and its strings anew when it is first used in it. So a trace may
 //! begin with any body. What it would lack is what was said once, long ago, and still
 //! holds: slices that are open, tracks, counters, devices, facts. That is the **preamble**,
-//! made when the segment begins (`engine/chapter.rs`) and only ever written for the first
+//! made when the segment begins (`engine/restart.rs`) and only ever written for the first
 //! segment of a dump.
 //!
 //! **Compression** is zstd at level -1. On the packets of `kymo demo` LZ4 makes them 3.7

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::EXEC_PATIENCE;
+use super::EXEC_TIMEOUT;
 use crate::guard::slow_guard;
 use crate::recording;
 
@@ -32,7 +32,7 @@ macro_rules! interpose {
             /// As exec(3) says.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($first: $of $(, $arg: $ty)*) -> c_int {
-                slow_guard((), || recording::before_exec(|| Names::may_run($first), EXEC_PATIENCE));
+                slow_guard((), || recording::before_exec(|| Names::may_run($first), EXEC_TIMEOUT));
                 let known = real::$name.load(Ordering::Relaxed);
                 let real = if known.is_null() { find(&real::$name, $symbol) } else { known };
                 type Real = Option<unsafe extern "C" fn($of $(, $ty)*) -> c_int>;

@@ -36,7 +36,7 @@ use kymograph_backends::nvidia;
 
 use crate::api::Recording;
 use crate::config::Config;
-use crate::control::lifecycle::{self, EXIT_PATIENCE};
+use crate::control::lifecycle::{self, EXIT_TIMEOUT};
 use crate::control::{self, presence};
 use crate::engine::window::Window;
 use crate::guard::{guard, slow_guard, uninterrupted};
@@ -48,7 +48,7 @@ use crate::recorder::PIPELINE;
 use crate::recording;
 
 /// How long `exec` may be delayed.
-const EXEC_PATIENCE: Duration = Duration::from_millis(500);
+const EXEC_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How this process asked to be recorded, by its environment, when the library was loaded.
 static WANTED: OnceLock<Config> = OnceLock::new();
@@ -69,7 +69,7 @@ extern "C" fn on_load() {
             // Before anything can happen that is to start the recording.
             lifecycle::register_hooks();
             START_INJECTED.register(start_if_wanted);
-            ON_REQUESTED.register(torch::state_facts);
+            ON_REQUESTED.register(torch::state_metadata);
             lifecycle::join(config);
             levelzero::prepare(config);
             python::watch(config);
@@ -108,7 +108,7 @@ fn start_once() {
         if let Ok(recording) = recording::joined::start(config, Window::all()) {
             // It ends with the process.
             recording::keep(recording);
-            torch::state_facts();
+            torch::state_metadata();
         }
         return;
     }
@@ -127,7 +127,7 @@ fn start_once() {
     if let Ok(recording) = Recording::start(config) {
         // It ends with the process.
         recording.keep();
-        torch::state_facts();
+        torch::state_metadata();
     }
 }
 
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut itt::IttGlobal, group: c_in
 /// `_exit`: writes what was recorded, then ends the process (exit_group(2)).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    slow_guard((), || presence::process_ends(EXIT_PATIENCE));
+    slow_guard((), || presence::process_ends(EXIT_TIMEOUT));
     loop {
         // SAFETY: does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

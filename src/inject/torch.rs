@@ -103,12 +103,12 @@ pub(super) fn note(mut text: String) {
     }
     *STATED.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     if recording::is_running() {
-        state_facts();
+        state_metadata();
     }
 }
 
 /// States in the trace what became of it. A process that records nothing states nothing.
-pub(crate) fn state_facts() {
+pub(crate) fn state_metadata() {
     let Some(text) = STATED.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! What became of a dump, as facts.
+//! What became of a dump, as metadata.
 
 use std::io;
 use std::time::Duration;
@@ -26,8 +26,8 @@ pub(crate) fn write(result: Result<Dump, Error>) -> Metadata {
 }
 
 /// The same, read again.
-pub(crate) fn read(facts: &Metadata) -> io::Result<Dump> {
-    let text = |key: &str| facts.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
+pub(crate) fn read(metadata: &Metadata) -> io::Result<Dump> {
+    let text = |key: &str| metadata.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
     let number = |key: &str| text(key).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     if let Some(error) = text("error") {
         return Err(io::Error::other(error.to_owned()));

@@ -38,31 +38,31 @@ impl Subject {
 
 /// Keys and values.
 pub(crate) type Metadata = Vec<(String, String)>;
-/// The longest message; facts that do not fit are left out.
-const LONGEST: usize = 32 << 10;
+/// The longest message; metadata that do not fit are left out.
+const MAX_LENGTH: usize = 32 << 10;
 /// Room for one descriptor beside the message.
 const CONTROL: usize = 64;
 
 /// Metadata as one message.
-pub(crate) fn write(subject: Subject, facts: &[(String, String)]) -> Vec<u8> {
+pub(crate) fn write(subject: Subject, metadata: &[(String, String)]) -> Vec<u8> {
     let mut message = subject.greeting().to_vec();
-    for (key, value) in facts {
-        if message.len() + key.len() + value.len() + 2 <= LONGEST && !value.contains('\0') {
+    for (key, value) in metadata {
+        if message.len() + key.len() + value.len() + 2 <= MAX_LENGTH && !value.contains('\0') {
             message.extend(key.bytes().chain([0]).chain(value.bytes()).chain([0]));
         }
     }
     message
 }
 
-/// What a message is about, and its facts; `None` if it is not one of ours.
+/// What a message is about, and its metadata; `None` if it is not one of ours.
 pub(crate) fn read(message: &[u8]) -> Option<(Subject, Metadata)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let is_it = |subject: &Subject| message.starts_with(subject.greeting());
     let subject = Subject::ALL.into_iter().find(is_it)?;
     let rest = &message[subject.greeting().len()..];
     let parts: Vec<&[u8]> = rest.split(|byte| *byte == 0).collect();
-    let facts = parts.chunks_exact(2).map(|pair| (text(pair[0]), text(pair[1]))).collect();
-    Some((subject, facts))
+    let metadata = parts.chunks_exact(2).map(|pair| (text(pair[0]), text(pair[1]))).collect();
+    Some((subject, metadata))
 }
 
 /// Sends a message, with a descriptor if there is one. Does not raise SIGPIPE.
@@ -92,8 +92,8 @@ pub(crate) fn send(
 
 /// Receives a message, and the descriptor that came with it.
 pub(crate) fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
-    let mut message = vec![0; LONGEST];
-    let (read, file) = with_header(message.as_mut_ptr(), LONGEST, |header, control| {
+    let mut message = vec![0; MAX_LENGTH];
+    let (read, file) = with_header(message.as_mut_ptr(), MAX_LENGTH, |header, control| {
         // SAFETY: as in `send`. A descriptor that arrives is new and ours.
         unsafe {
             let flags = libc::MSG_CMSG_CLOEXEC;
@@ -146,18 +146,18 @@ mod tests {
 
     #[test]
     fn facts_and_a_file_arrive() {
-        let facts = [("name", "a b"), ("command", ""), ("place/rank", "3")]
+        let metadata = [("name", "a b"), ("command", ""), ("place/rank", "3")]
             .map(|(key, value)| (key.to_owned(), value.to_owned()));
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"here").unwrap();
         let (ours, theirs) = UnixDatagram::pair().unwrap();
-        let message = write(Subject::Join, &facts);
+        let message = write(Subject::Join, &metadata);
         send(ours.as_fd(), &message, Some(file.as_fd())).unwrap();
         let (message, received) = receive(theirs.as_fd()).unwrap();
-        assert_eq!(read(&message).unwrap(), (Subject::Join, facts.to_vec()));
-        send(ours.as_fd(), &write(Subject::Dumped, &facts), None).unwrap();
+        assert_eq!(read(&message).unwrap(), (Subject::Join, metadata.to_vec()));
+        send(ours.as_fd(), &write(Subject::Dumped, &metadata), None).unwrap();
         let (message, none) = receive(theirs.as_fd()).unwrap();
-        assert_eq!(read(&message).unwrap(), (Subject::Dumped, facts.to_vec()));
+        assert_eq!(read(&message).unwrap(), (Subject::Dumped, metadata.to_vec()));
         assert!(none.is_none());
         let mut received = std::fs::File::from(received.unwrap());
         let mut text = String::new();

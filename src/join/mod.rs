@@ -29,7 +29,7 @@ pub(crate) const IMAGE: &str = "image";
 /// The fact that names the output of a recording that a process writes itself.
 pub(crate) const OUTPUT: &str = "output";
 /// How long a `kymo` that has too many messages before it is waited for, in milliseconds.
-const PATIENCE_MILLIS: libc::suseconds_t = 500;
+const TIMEOUT_MILLIS: libc::suseconds_t = 500;
 
 /// Joins the recording that `config` names, once. Returns whether this process is part of
 /// it: if not, nothing has changed.
@@ -70,9 +70,9 @@ fn try_join(config: &Config) -> io::Result<()> {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     queue::watch_threads();
-    let mut facts = Origin::of_this_process(config).to_metadata();
-    facts.push((IMAGE.to_owned(), image().to_string()));
-    let message = message::write(Subject::Join, &facts);
+    let mut metadata = Origin::of_this_process(config).to_metadata();
+    metadata.push((IMAGE.to_owned(), image().to_string()));
+    let message = message::write(Subject::Join, &metadata);
     message::send(socket.as_fd(), &message, Some(file.as_fd())).inspect_err(|_| arena.close())
 }
 
@@ -93,25 +93,25 @@ fn image() -> u64 {
 /// and waits for that.
 ///
 /// # Errors
-/// `kymo` cannot be reached, does not answer within `patience`, or could not do it.
+/// `kymo` cannot be reached, does not answer within `timeout`, or could not do it.
 pub(crate) fn request_dump(
     config: &Config,
     path: Option<&Path>,
     why: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<Dump> {
     let folder = config.control.as_deref().and_then(Path::parent).ok_or(io::ErrorKind::NotFound)?;
     let socket = connect(folder)?;
-    wait_for_answers(&socket, patience);
-    let mut facts = vec![("why".to_owned(), why.to_owned())];
+    wait_for_answers(&socket, timeout);
+    let mut metadata = vec![("why".to_owned(), why.to_owned())];
     if let Some(path) = path {
         let path = std::path::absolute(path)?.into_os_string().into_string();
-        facts.push(("path".to_owned(), path.map_err(|_| io::ErrorKind::InvalidFilename)?));
+        metadata.push(("path".to_owned(), path.map_err(|_| io::ErrorKind::InvalidFilename)?));
     }
-    message::send(socket.as_fd(), &message::write(Subject::Dump, &facts), None)?;
+    message::send(socket.as_fd(), &message::write(Subject::Dump, &metadata), None)?;
     let (answer, _) = message::receive(socket.as_fd())?;
-    let (_, facts) = message::read(&answer).ok_or(io::ErrorKind::ConnectionReset)?;
-    dump::read(&facts)
+    let (_, metadata) = message::read(&answer).ok_or(io::ErrorKind::ConnectionReset)?;
+    dump::read(&metadata)
 }
 
 /// Has the `kymo` whose place is `folder` write what is recorded into `output` if this process is
@@ -125,11 +125,11 @@ pub(crate) fn ask_to_keep(
     let socket = connect(folder)?;
     let output = std::path::absolute(output)?.into_os_string().into_string();
     let output = output.map_err(|_| io::ErrorKind::InvalidFilename)?;
-    let facts = [(OUTPUT.to_owned(), output), (IMAGE.to_owned(), image().to_string())];
-    let facts: Vec<_> = facts.into_iter().chain(origin.to_metadata()).collect();
+    let metadata = [(OUTPUT.to_owned(), output), (IMAGE.to_owned(), image().to_string())];
+    let metadata: Vec<_> = metadata.into_iter().chain(origin.to_metadata()).collect();
     message::send(
         socket.as_fd(),
-        &message::write(Subject::Keep, &facts),
+        &message::write(Subject::Keep, &metadata),
         file.as_ref().map(AsFd::as_fd),
     )
 }
@@ -173,7 +173,7 @@ fn connect(folder: &Path) -> io::Result<OwnedFd> {
         }
         OwnedFd::from_raw_fd(fd)
     };
-    let time = libc::timeval { tv_sec: 0, tv_usec: PATIENCE_MILLIS * 1000 };
+    let time = libc::timeval { tv_sec: 0, tv_usec: TIMEOUT_MILLIS * 1000 };
     // SAFETY: `time` and `address` live through the calls, and are as long as is said.
     let connected = unsafe {
         let fd = socket.as_raw_fd();

@@ -18,7 +18,7 @@ const CONTROL: &str = "control";
 /// Everybody who knows the folder's name may add to it, and nobody else may read it.
 const LEFT_OUT: &str = "left-out";
 /// How much of that is read.
-const LONGEST: u64 = 64 << 10;
+const MAX_LENGTH: u64 = 64 << 10;
 
 /// A temporary folder, removed on drop.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Place {
     pub fn left_out(&self) -> (usize, BTreeSet<u32>) {
         let mut said = String::new();
         if let Ok(file) = File::open(self.folder.join(LEFT_OUT)) {
-            let _ = file.take(LONGEST).read_to_string(&mut said);
+            let _ = file.take(MAX_LENGTH).read_to_string(&mut said);
         }
         let users = said.lines().filter_map(|line| line.parse::<u32>().ok());
         (users.clone().count(), users.collect())

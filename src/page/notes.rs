@@ -7,9 +7,9 @@ use super::Page;
 use std::sync::{MutexGuard, PoisonError};
 
 /// Bytes of a sentence; longer ones are cut.
-const LONGEST: usize = 504;
+const MAX_LENGTH: usize = 504;
 /// Sentences that are kept.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -27,11 +27,11 @@ impl Page {
 
     /// Leaves a sentence for `kymo record`. Without room it is only counted.
     pub(crate) fn note(&self, text: &str) {
-        let text = &text[..text.floor_char_boundary(LONGEST)];
+        let text = &text[..text.floor_char_boundary(MAX_LENGTH)];
         let mut notes = self.locked_notes();
         if let Some((_, times)) = notes.said.iter_mut().find(|(known, _)| known == text) {
             *times += 1;
-        } else if notes.said.len() < MOST {
+        } else if notes.said.len() < MAX {
             notes.said.push((text.to_owned(), 1));
         } else {
             notes.unsaid += 1;
@@ -53,17 +53,17 @@ mod tests {
     fn sentences_are_kept_once_and_cut_where_a_character_ends() {
         let page = Page::new();
         assert_eq!(page.notes(), (vec![], 0));
-        let long = format!("{}é and so on", "x".repeat(LONGEST - 1));
+        let long = format!("{}é and so on", "x".repeat(MAX_LENGTH - 1));
         for text in ["CUDA is not recorded", "", "CUDA is not recorded", &long, &long] {
             page.note(text);
         }
         let (notes, unsaid) = page.notes();
-        let cut = "x".repeat(LONGEST - 1);
+        let cut = "x".repeat(MAX_LENGTH - 1);
         let expected = [("CUDA is not recorded".to_owned(), 2), (String::new(), 1), (cut, 2)];
         assert_eq!((notes, unsaid), (expected.to_vec(), 0));
         for n in 0..10 {
             page.note(&n.to_string());
         }
-        assert_eq!((page.notes().0.len(), page.notes().1), (MOST, 5));
+        assert_eq!((page.notes().0.len(), page.notes().1), (MAX, 5));
     }
 }

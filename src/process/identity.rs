@@ -41,7 +41,7 @@ pub fn command_line(proc: &Path) -> Vec<Vec<u8>> {
 /// A short name for a process: its command line, without the directories of the program
 /// and of a script it runs.
 pub fn process_name(command: &[Vec<u8>]) -> Vec<u8> {
-    const LONGEST: usize = 80;
+    const MAX_LENGTH: usize = 80;
     let base = |path: &[u8]| path.rsplit(|b| *b == b'/').next().unwrap_or(path).to_vec();
     let mut name = Vec::new();
     for (index, part) in command.iter().enumerate() {
@@ -53,8 +53,8 @@ pub fn process_name(command: &[Vec<u8>]) -> Vec<u8> {
         } else {
             name.extend(part)
         }
-        if name.len() > LONGEST {
-            name.truncate(LONGEST);
+        if name.len() > MAX_LENGTH {
+            name.truncate(MAX_LENGTH);
             name.extend("…".bytes());
             break;
         }

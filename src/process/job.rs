@@ -1,4 +1,4 @@
-//! Where this process runs, and as which rank of a distributed job: facts by which traces
+//! Where this process runs, and as which rank of a distributed job: metadata by which traces
 //! are put together later.
 //!
 //! The environment is read from `/proc/self/environ`, as it was when the program started:

@@ -380,14 +380,14 @@ impl Arena {
     }
 
     /// The process: asks that everything it has recorded be written. Returns the number of the
-    /// wish, for [`Arena::is_flushed`].
+    /// ticket, for [`Arena::is_flushed`].
     pub(super) fn ask_flush(&self, number: u32) -> u32 {
         self.member(number).map_or(0, |member| member.flushes.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
     /// The process: whether that was done.
-    pub(super) fn is_flushed(&self, number: u32, wish: u32) -> bool {
-        let done = |member: &Member| member.flushed.load(Ordering::Acquire).wrapping_sub(wish);
+    pub(super) fn is_flushed(&self, number: u32, ticket: u32) -> bool {
+        let done = |member: &Member| member.flushed.load(Ordering::Acquire).wrapping_sub(ticket);
         self.member(number).is_none_or(|member| (done(member) as i32) >= 0)
     }
 
@@ -397,19 +397,19 @@ impl Arena {
         self.member(number).map_or((0, 0), |member| (load(&member.events), load(&member.lost)))
     }
 
-    /// Whoever reads: the newest wish for a flush, if it was not done.
+    /// Whoever reads: the newest flush that was requested, if it was not done.
     pub fn wanted_flush(&self, number: u32) -> Option<u32> {
         let member = self.member(number)?;
-        let wish = member.flushes.load(Ordering::Acquire);
-        (member.flushed.load(Ordering::Relaxed) != wish).then_some(wish)
+        let ticket = member.flushes.load(Ordering::Acquire);
+        (member.flushed.load(Ordering::Relaxed) != ticket).then_some(ticket)
     }
 
     /// Whoever reads: so much was written, and lost, so far.
-    pub fn flushed(&self, number: u32, wish: u32, written: (u64, u64)) {
+    pub fn flushed(&self, number: u32, ticket: u32, written: (u64, u64)) {
         if let Some(member) = self.member(number) {
             member.events.store(written.0, Ordering::Relaxed);
             member.lost.store(written.1, Ordering::Relaxed);
-            member.flushed.store(wish, Ordering::Release);
+            member.flushed.store(ticket, Ordering::Release);
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!      ┌────────┬─────────┬───────┬─────────────────────────────────────┬────────┐
-//!      │ header │ members │ lanes │ chunks: what was read, what was not │ facts  │
+//!      │ header │ members │ lanes │ chunks: what was read, what was not │ metadata  │
 //!      └────────┴─────────┴───────┴─────────────────────────────────────┴────────┘
 //! ```
 //! The engine of the process reads its queues as always. Chunks that it has read stay where
@@ -26,8 +26,8 @@ use super::arena::{Arena, HEADER, START, check_file_size_limit, length};
 use super::lane::{ACTIVE, FREE, KEPT, Lane, RETIRED};
 use super::pool::{Pool, SEGMENT_CHUNKS, chunks_for};
 
-/// Bytes for facts at the end of the file.
-const FACTS: usize = 64 << 10;
+/// Bytes for metadata at the end of the file.
+const METADATA_BYTES: usize = 64 << 10;
 /// Comparisons of clocks that are remembered.
 const MOMENTS: usize = 96;
 /// What is kept.
@@ -73,14 +73,14 @@ pub(super) struct Keeping {
 
 impl Arena {
     /// Makes one in a file, for so many bytes of records that wait to be read and as many that
-    /// were read. `facts` are what [`Arena::load`] returns.
+    /// were read. `metadata` are what [`Arena::load`] returns.
     ///
     /// # Errors
     /// The file is there, cannot be made, or there is no room for it.
     pub fn create_in_file(
         path: &Path,
         (waiting, read): (usize, usize),
-        facts: &[u8],
+        metadata: &[u8],
     ) -> io::Result<Arena> {
         let (limit, chunks) = sizes(waiting, read);
         let arena_bytes = length(chunks);
@@ -88,12 +88,12 @@ impl Arena {
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(path)?;
         let prepare = || {
-            reserve(&file, arena_bytes + FACTS)?;
-            if facts.len() + 8 > FACTS {
+            reserve(&file, arena_bytes + METADATA_BYTES)?;
+            if metadata.len() + 8 > METADATA_BYTES {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            file.write_all_at(&(facts.len() as u64).to_le_bytes(), arena_bytes as u64)?;
-            file.write_all_at(facts, arena_bytes as u64 + 8)?;
+            file.write_all_at(&(metadata.len() as u64).to_le_bytes(), arena_bytes as u64)?;
+            file.write_all_at(metadata, arena_bytes as u64 + 8)?;
             let arena = Arena::map(Some(&file), arena_bytes, chunks)?;
             arena.begin(chunks, limit);
             arena.say_edge(0, 0, NEVER);
@@ -131,7 +131,7 @@ impl Arena {
     }
 
     /// Reads one from a file, into memory of its own: nothing that happens to the file later
-    /// changes it. Returns also the facts.
+    /// changes it. Returns also the metadata.
     ///
     /// # Errors
     /// It is no such file, or damaged so that it cannot be one.
@@ -146,7 +146,7 @@ impl Arena {
         })?;
         let bytes = length(chunks);
         let found = file.metadata()?.len();
-        if found != (bytes + FACTS) as u64 {
+        if found != (bytes + METADATA_BYTES) as u64 {
             return Err(wrong("it is cut short, or something was appended to it"));
         }
         let mut arena = Arena::map(None, bytes, chunks)?;
@@ -155,10 +155,10 @@ impl Arena {
         read_parts(file, &mut arena.bytes()[..used])?;
         let mut count = [0; 8];
         file.read_exact_at(&mut count, bytes as u64)?;
-        let count = (u64::from_le_bytes(count) as usize).min(FACTS - 8);
-        let mut facts = vec![0; count];
-        file.read_exact_at(&mut facts, bytes as u64 + 8)?;
-        Ok((arena, facts))
+        let count = (u64::from_le_bytes(count) as usize).min(METADATA_BYTES - 8);
+        let mut metadata = vec![0; count];
+        file.read_exact_at(&mut metadata, bytes as u64 + 8)?;
+        Ok((arena, metadata))
     }
 
     /// What is kept.

@@ -183,15 +183,15 @@ fn goes_on() {
 }
 
 /// Has whoever reads the arena write everything that this process has recorded, and waits
-/// until that is done, or for `patience`. Returns whether it is done.
-pub fn flush(patience: Duration) -> bool {
+/// until that is done, or for `timeout`. Returns whether it is done.
+pub fn flush(timeout: Duration) -> bool {
     let (Some(arena), member @ 1..) = (arena(), POOL.member()) else { return false };
     if !POOL.has_records() {
         return true;
     }
-    let (wish, since) = (arena.ask_flush(member), Instant::now());
-    while !arena.is_flushed(member, wish) {
-        if since.elapsed() > patience || arena.is_closing() {
+    let (ticket, since) = (arena.ask_flush(member), Instant::now());
+    while !arena.is_flushed(member, ticket) {
+        if since.elapsed() > timeout || arena.is_closing() {
             return false;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -14,9 +14,9 @@ use super::armed::armed;
 use crate::intern::INTERNER;
 
 /// Threads whose names are kept.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// Bytes of a name; longer ones are cut.
-const LONGEST: usize = 256;
+const MAX_LENGTH: usize = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) fn remember_name(tid: u32, name: &[u8]) -> bool {
         &new.1
     });
     let known = names.thread(tid).is_some();
-    names.set(tid, &name[..name.len().min(LONGEST)]);
+    names.set(tid, &name[..name.len().min(MAX_LENGTH)]);
     known
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn name_of(tid: u32) -> Option<Vec<u8>> {
 impl Names {
     /// `head` names something: a thread, unless it is the calling one, in `arg`.
     pub fn say(&self, head: &Record, name: &[u8]) {
-        let name = &name[..name.len().min(LONGEST)];
+        let name = &name[..name.len().min(MAX_LENGTH)];
         // SAFETY: takes nothing, returns a number.
         let me = || unsafe { libc::gettid() } as u32;
         if head.kind == Kind::ProcessName as u8 {
@@ -82,10 +82,10 @@ impl Names {
 
     fn set(&self, tid: u32, name: &[u8]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.threads.len() >= MOST {
+        if known.threads.len() >= MAX {
             known.threads.retain(|tid, thread| thread.is_it(started(*tid)));
         }
-        if known.threads.len() < MOST || known.threads.contains_key(&tid) {
+        if known.threads.len() < MAX || known.threads.contains_key(&tid) {
             let name = name.to_vec();
             known.threads.insert(tid, Thread { name, started: started(tid) });
         }
@@ -141,7 +141,7 @@ mod tests {
         let other = || names.0.lock().unwrap();
         other().threads.get_mut(&me).unwrap().started = Some(1);
         assert_eq!(names.thread(me), None, "it was another thread's");
-        for tid in 0..2 * MOST as u32 {
+        for tid in 0..2 * MAX as u32 {
             other().threads.insert(u32::MAX - tid, Thread { name: vec![], started: Some(1) });
         }
         names.say(&head(Kind::ThreadName, 0), b"me");

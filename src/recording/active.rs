@@ -14,7 +14,7 @@ static ACTIVE: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
 static READERS: AtomicU64 = AtomicU64::new(0);
 
 /// How long a reader may be at it; longer, and the recording stays in memory.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The running recording of this process.
 pub fn active() -> Option<Arc<Shared>> {
@@ -40,7 +40,7 @@ pub fn deactivate() {
     }
     let since = Instant::now();
     while READERS.load(Ordering::SeqCst) != 0 {
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > TIMEOUT {
             // One of them was left by a jump out of a signal handler.
             return;
         }

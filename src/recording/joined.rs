@@ -72,9 +72,9 @@ fn nobody_reads() -> bool {
 }
 
 /// Has `kymo` write everything that was recorded so far; returns whether it has.
-pub(super) fn flush(patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
-    sources::flush(patience);
+pub(super) fn flush(timeout: Duration) -> bool {
+    let deadline = Instant::now() + timeout;
+    sources::flush(timeout);
     queue::flush(deadline.saturating_duration_since(Instant::now()))
 }
 
@@ -83,13 +83,13 @@ pub(super) fn dump(
     shared: &Shared,
     target: &Target,
     why: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Dump, Error> {
     if shared.config.flight.is_none() {
         return Err(Error::NoFlight);
     }
-    let deadline = Instant::now() + patience;
-    sources::flush(patience);
+    let deadline = Instant::now() + timeout;
+    sources::flush(timeout);
     let path = match target {
         Target::Path(path) => Some(path.as_path()),
         Target::Next => None,
@@ -102,9 +102,9 @@ pub(super) fn dump(
 }
 
 /// The program ends the recording.
-pub(super) fn stop(shared: &Arc<Shared>, patience: Duration) -> Summary {
-    let deadline = Instant::now() + patience;
-    sources::stop(patience);
+pub(super) fn stop(shared: &Arc<Shared>, timeout: Duration) -> Summary {
+    let deadline = Instant::now() + timeout;
+    sources::stop(timeout);
     shared.recording_ends();
     let flushed = queue::flush(deadline.saturating_duration_since(Instant::now()));
     deactivate();
@@ -115,20 +115,20 @@ pub(super) fn stop(shared: &Arc<Shared>, patience: Duration) -> Summary {
 
 /// The process ends: its sources push what they have. What is recorded after this, by static
 /// destructors for instance, is read as well.
-pub(super) fn process_ends(patience: Duration) {
+pub(super) fn process_ends(timeout: Duration) {
     // No system call unless there is something to do: a program may have forbidden itself all
     // but the one that ends it. So nobody asks here whether this is the child of a `vfork`:
     // workers do, before they touch anything, and its parent says with its next chunk that it
     // goes on.
-    sources::stop(patience);
+    sources::stop(timeout);
     queue::live(Life::Ends);
 }
 
 /// The process is about to become another program.
 #[cfg(feature = "inject")]
-pub(super) fn before_exec(shared: &Shared, patience: Duration) {
+pub(super) fn before_exec(shared: &Shared, timeout: Duration) {
     if shared.is_ours() {
-        sources::flush(patience);
+        sources::flush(timeout);
         queue::live(Life::Becomes);
     }
 }

@@ -56,9 +56,9 @@ pub(super) fn begin(config: &Config, output: Option<&Path>, window: &Window) -> 
     if path.symlink_metadata().is_ok() {
         fs::rename(&path, old(&path)).map_err(failed)?;
     }
-    let facts = join::introduction(&Origin::of_this_process(config));
+    let metadata = join::introduction(&Origin::of_this_process(config));
     let room = (config.buffer as usize, bytes as usize);
-    let arena = Arena::create_in_file(&path, room, &facts).map_err(failed)?;
+    let arena = Arena::create_in_file(&path, room, &metadata).map_err(failed)?;
     let arena: &Arena = Box::leak(Box::new(arena));
     if !(queue::use_own(arena) && queue::enter() && INTERNER.publish()) {
         let _ = fs::remove_file(&path);

@@ -172,31 +172,31 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 }
 
 /// Stops the recording of this process if there is one: at exit, before `exec`.
-pub(crate) fn stop_active(patience: Duration) -> Option<Summary> {
+pub(crate) fn stop_active(timeout: Duration) -> Option<Summary> {
     let shared = active()?;
     if joined::is_joined() {
-        joined::process_ends(patience);
+        joined::process_ends(timeout);
         return None;
     }
     // A flight recorder has more to write than what came since the last flush.
-    let patience = patience.max(shared.config.closing_time());
-    Some(stop(&shared, shared.pid(), patience))
+    let timeout = timeout.max(shared.config.closing_time());
+    Some(stop(&shared, shared.pid(), timeout))
 }
 
 /// Has the flight recorder of this process write what it holds into the next numbered file.
 /// Does not wait for it.
-pub(crate) fn order_dump(why: &str, patience: Duration) -> Result<Ordered, Error> {
+pub(crate) fn order_dump(why: &str, timeout: Duration) -> Result<Ordered, Error> {
     let ours = active().filter(|shared| shared.is_ours());
-    order_dump_of(&*ours.ok_or(Error::NoFlight)?, why, patience)
+    order_dump_of(&*ours.ok_or(Error::NoFlight)?, why, timeout)
 }
 
 /// As [`order_dump`], of a process that is recorded from this one.
 pub(crate) fn order_dump_of(
     shared: &Shared,
     why: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Ordered, Error> {
-    order_dump_to(shared, Target::Next, why, patience)
+    order_dump_to(shared, Target::Next, why, timeout)
 }
 
 /// As [`order_dump_of`], into any file.
@@ -204,30 +204,30 @@ pub(crate) fn order_dump_to(
     shared: &Shared,
     target: Target,
     why: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Ordered, Error> {
-    let asked = shared.ask(Instant::now() + patience)?;
+    let asked = shared.ask(Instant::now() + timeout)?;
     shared.order(Order::new(target, why, asked))
 }
 
 /// Has the flight recorder of this process write what it holds, and waits for it.
-pub(crate) fn dump_active(target: Target, why: &str, patience: Duration) -> Result<Dump, Error> {
+pub(crate) fn dump_active(target: Target, why: &str, timeout: Duration) -> Result<Dump, Error> {
     let ours = active().filter(|shared| shared.is_ours());
-    ours.map_or(Err(Error::NoFlight), |shared| dump(&shared, target, why, patience))
+    ours.map_or(Err(Error::NoFlight), |shared| dump(&shared, target, why, timeout))
 }
 
 pub(crate) fn dump(
     shared: &Shared,
     target: Target,
     why: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Dump, Error> {
     if joined::is_joined() {
-        return joined::dump(shared, &target, why, patience);
+        return joined::dump(shared, &target, why, timeout);
     }
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let asked = shared.ask(deadline)?;
-    sources::flush(patience);
+    sources::flush(timeout);
     let ordered = shared.order(Order { flushed: true, ..Order::new(target, why, asked) })?;
     let left = deadline.saturating_duration_since(Instant::now());
     ordered.recv_timeout(left).unwrap_or_else(|_| {
@@ -238,25 +238,25 @@ pub(crate) fn dump(
 
 /// Writes what was recorded so far: before the process becomes another one.
 /// Returns whether that is done.
-pub(crate) fn flush_active(patience: Duration) -> bool {
+pub(crate) fn flush_active(timeout: Duration) -> bool {
     // The child of a vfork runs in its parent's memory, but is not the one to be flushed.
     let ours = active().filter(|shared| shared.is_ours());
-    ours.is_some_and(|shared| flush(&shared, patience))
+    ours.is_some_and(|shared| flush(&shared, timeout))
 }
 
 /// Writes what was recorded so far: before the process becomes another program, if
 /// `succeeds`. A flight recorder writes what it would have written at its end.
 #[cfg(feature = "inject")]
-pub(crate) fn before_exec(succeeds: impl FnOnce() -> bool, patience: Duration) {
+pub(crate) fn before_exec(succeeds: impl FnOnce() -> bool, timeout: Duration) {
     let ours = active().filter(|shared| shared.is_ours());
     let Some(shared) = ours else { return };
     if joined::is_joined() {
-        joined::before_exec(&shared, patience);
+        joined::before_exec(&shared, timeout);
     } else if shared.config.flight.is_none() {
-        flush(&shared, patience);
+        flush(&shared, timeout);
     } else if shared.config.dump_on.exit && succeeds() {
-        let patience = patience.max(shared.config.closing_time());
-        let _ = dump(&shared, Target::Next, "the process becomes another program", patience);
+        let timeout = timeout.max(shared.config.closing_time());
+        let _ = dump(&shared, Target::Next, "the process becomes another program", timeout);
     }
 }
 
@@ -265,12 +265,12 @@ pub(crate) fn active_summary() -> Option<Summary> {
     active().map(|shared| lock(&shared.stats).total.clone())
 }
 
-pub(crate) fn flush(shared: &Shared, patience: Duration) -> bool {
+pub(crate) fn flush(shared: &Shared, timeout: Duration) -> bool {
     if joined::is_joined() {
-        return joined::flush(patience);
+        return joined::flush(timeout);
     }
-    let deadline = Instant::now() + patience;
-    sources::flush(patience);
+    let deadline = Instant::now() + timeout;
+    sources::flush(timeout);
     shared.flush(deadline.saturating_duration_since(Instant::now()))
 }
 
@@ -282,7 +282,7 @@ pub(crate) fn start_sources() {
     }
 }
 
-pub(crate) fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summary {
+pub(crate) fn stop(shared: &Arc<Shared>, pid: u32, timeout: Duration) -> Summary {
     if pid != std::process::id() {
         // A forked child: the recording is the parent's.
         return Summary::default();
@@ -290,21 +290,21 @@ pub(crate) fn stop(shared: &Arc<Shared>, pid: u32, patience: Duration) -> Summar
     // The engine ends it.
     steps::forget();
     if joined::is_joined() {
-        return joined::stop(shared, patience);
+        return joined::stop(shared, timeout);
     }
     // Only a window that somebody opened has an end.
     if shared.window.is_limited() {
         shared.window.decide(|| (Some(Side::Closes), ()));
     }
     // While the engine still empties the queues.
-    sources::stop(patience);
+    sources::stop(timeout);
     shared.recording_ends();
-    let Some(mut inbox) = lock_until(&shared.inbox, Instant::now() + patience) else {
+    let Some(mut inbox) = lock_until(&shared.inbox, Instant::now() + timeout) else {
         return Summary::default();
     };
     inbox.stop = true;
     shared.wake.notify_one();
-    shared.wait_for_end(inbox, patience);
+    shared.wait_for_end(inbox, timeout);
     lock(&shared.stats).total.clone()
 }
 

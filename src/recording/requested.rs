@@ -45,13 +45,13 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
     let sink = sink::open_file(&config, path)?;
     let first = clock::choose(config.clock);
     let shared = set_up(config, Some(path), Window::closed())?;
-    let facts = [
+    let metadata = [
         ("trace_id", &request.trace_id),
         ("group_trace_id", &request.group_trace_id),
         ("custom_config", &request.custom),
         ("remarks", &request.remarks.join("; ")),
     ];
-    for (key, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+    for (key, value) in metadata.into_iter().filter(|(_, value)| !value.is_empty()) {
         shared.state(key, value);
     }
     sources::start(&shared.config);

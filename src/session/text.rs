@@ -14,7 +14,7 @@ use super::{Now, Origin, Refusal, Request, Start, Window};
 use crate::config::{Config, PyTorch};
 
 /// How much text is looked at. Requests have some hundred bytes.
-pub const LONGEST: usize = 64 << 10;
+pub const MAX_LENGTH: usize = 64 << 10;
 
 /// How far in the past a start may lie, so that a request is still about a start in the
 /// future that took long to arrive. Kineto's number.
@@ -107,8 +107,8 @@ fn read(
     config: &mut Config,
 ) -> Result<(Draft, Vec<String>), Refusal> {
     let malformed = |why: String| Err(Refusal::Malformed(why));
-    if text.len() > LONGEST {
-        return malformed(format!("the request has {} bytes; {LONGEST} are enough", text.len()));
+    if text.len() > MAX_LENGTH {
+        return malformed(format!("the request has {} bytes; {MAX_LENGTH} are enough", text.len()));
     }
     let Ok(text) = str::from_utf8(text) else {
         return malformed("the request is not UTF-8 text".to_owned());

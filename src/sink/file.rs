@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a batch may wait for the reader of a pipe.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A file of this process's own; also a named pipe or a device.
 ///
@@ -146,9 +146,9 @@ pub(super) fn refuse_unsafe(path: &Path, stat: &libc::stat, regular: bool) -> Re
     Err(Error::Refused { path: path.to_owned(), why })
 }
 
-/// Writes to a pipe or device, waiting for room for [`PATIENCE`] at most.
+/// Writes to a pipe or device, waiting for room for [`TIMEOUT`] at most.
 fn send_all(fd: libc::c_int, mut bytes: &[u8]) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !bytes.is_empty() {
         // SAFETY: `bytes` is valid for its length; write only reads it.
         let n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };

@@ -1,16 +1,19 @@
-//! Cold packets: tracks, clocks, facts about the job, and losses.
+//! Cold packets: tracks, clocks, facts about the job, and losses. They are messages of the schema,
+//! which prost encodes.
 
+use super::clocks::{Snapshot, reading};
+use super::cold::{some_string, state, state_at, string};
 use super::message::Message;
 use super::packet_of;
-use super::sequence::{BOOTTIME, Snapshot, clock};
 use crate::CounterUnit;
-use crate::fields::{
-    clock_snapshot, counter_descriptor, process_descriptor, system_info, thread_descriptor,
-    trace_attributes,
-    trace_attributes::attribute,
-    trace_packet, trace_stats,
-    trace_stats::{buffer_stats, writer_stats},
-    trace_uuid, track_descriptor, utsname,
+use crate::fields::trace_packet;
+use crate::perfetto::trace_attributes::{Attribute, attribute};
+use crate::perfetto::trace_packet::Data;
+use crate::perfetto::trace_stats::{BufferStats, WriterStats};
+use crate::perfetto::track_descriptor::{ChildTracksOrdering, StaticOrDynamicName};
+use crate::perfetto::{
+    CounterDescriptor, ProcessDescriptor, SystemInfo, ThreadDescriptor, TraceAttributes,
+    TraceStats, TraceUuid, TrackDescriptor, Utsname,
 };
 use crate::rows::ORDERED_BY_RANK;
 
@@ -69,82 +72,73 @@ pub struct Track<'a> {
 impl ProcessTrack<'_> {
     /// Appends the description.
     pub fn write(&self, out: &mut Vec<u8>, sequence: u32) {
-        described(out, sequence, |track| {
-            track.uint(track_descriptor::UUID, self.uuid).message(
-                track_descriptor::PROCESS,
-                |process| {
-                    process.uint(process_descriptor::PID, self.pid.into());
-                    for part in self.command {
-                        process.text(process_descriptor::CMDLINE, part);
-                    }
-                    process.text(process_descriptor::PROCESS_NAME, self.name);
-                    if self.started != 0 {
-                        process.uint(process_descriptor::START_TIMESTAMP_NS, self.started);
-                    }
-                },
-            );
-            track.int(track_descriptor::SIBLING_ORDER_RANK, self.rank.into());
-        });
+        let process = ProcessDescriptor {
+            pid: Some(self.pid as i32),
+            cmdline: self.command.iter().map(|part| string(part)).collect(),
+            process_name: Some(string(self.name)),
+            start_timestamp_ns: Some(self.started as i64).filter(|time| *time != 0),
+            ..ProcessDescriptor::default()
+        };
+        let track = TrackDescriptor {
+            uuid: Some(self.uuid),
+            process: Some(process),
+            sibling_order_rank: Some(self.rank),
+            ..TrackDescriptor::default()
+        };
+        state(out, sequence, Data::TrackDescriptor(track));
     }
 }
 
 impl ThreadTrack<'_> {
     /// Appends the description.
     pub fn write(&self, out: &mut Vec<u8>, sequence: u32) {
-        described(out, sequence, |track| {
-            track
-                .uint(track_descriptor::UUID, self.uuid)
-                .uint(track_descriptor::PARENT_UUID, self.parent)
-                .message(track_descriptor::THREAD, |thread| {
-                    thread
-                        .uint(thread_descriptor::PID, self.pid.into())
-                        .uint(thread_descriptor::TID, self.tid.into());
-                    if !self.name.is_empty() {
-                        thread.text(thread_descriptor::THREAD_NAME, self.name);
-                    }
-                });
-            track.int(track_descriptor::SIBLING_ORDER_RANK, self.rank.into());
-        });
+        let thread = ThreadDescriptor {
+            pid: Some(self.pid as i32),
+            tid: Some(self.tid.into()),
+            thread_name: some_string(self.name),
+            ..ThreadDescriptor::default()
+        };
+        let track = TrackDescriptor {
+            uuid: Some(self.uuid),
+            parent_uuid: Some(self.parent),
+            thread: Some(thread),
+            sibling_order_rank: Some(self.rank),
+            ..TrackDescriptor::default()
+        };
+        state(out, sequence, Data::TrackDescriptor(track));
     }
 }
 
 /// Says that processes, and the threads of each, stand in the order of their ranks.
 pub fn row_order(out: &mut Vec<u8>, sequence: u32) {
-    described(out, sequence, |track| {
-        track
-            .uint(track_descriptor::UUID, 0)
-            .uint(track_descriptor::PROCESS_ORDERING, ORDERED_BY_RANK)
-            .uint(track_descriptor::THREAD_ORDERING, ORDERED_BY_RANK);
-    });
+    let track = TrackDescriptor {
+        uuid: Some(0),
+        process_ordering: Some(ORDERED_BY_RANK as i32),
+        thread_ordering: Some(ORDERED_BY_RANK as i32),
+        ..TrackDescriptor::default()
+    };
+    state(out, sequence, Data::TrackDescriptor(track));
 }
-
-/// `ChildTracksOrdering`: by `sibling_order_rank`.
-const EXPLICIT: u64 = 3;
 
 impl Track<'_> {
     /// Appends the description.
     pub fn write(&self, out: &mut Vec<u8>, sequence: u32) {
-        described(out, sequence, |track| {
-            track
-                .uint(track_descriptor::UUID, self.uuid)
-                .uint(track_descriptor::PARENT_UUID, self.parent)
-                .text(track_descriptor::NAME, self.name);
-            if let Some(unit) = self.counter {
-                track.message(track_descriptor::COUNTER, |counter| {
-                    counter.uint(counter_descriptor::UNIT, unit as u64);
-                });
-            }
-            if self.orders_children {
-                track.uint(track_descriptor::CHILD_ORDERING, EXPLICIT);
-            }
-            if let Some(rank) = self.rank {
-                track.int(track_descriptor::SIBLING_ORDER_RANK, rank.into());
-            }
-        });
+        let counter = |unit| CounterDescriptor { unit: Some(unit as i32), ..Default::default() };
+        let ordering = ChildTracksOrdering::Explicit as i32;
+        let track = TrackDescriptor {
+            uuid: Some(self.uuid),
+            parent_uuid: Some(self.parent),
+            static_or_dynamic_name: Some(StaticOrDynamicName::Name(string(self.name))),
+            counter: self.counter.map(counter),
+            child_ordering: self.orders_children.then_some(ordering),
+            sibling_order_rank: self.rank,
+            ..TrackDescriptor::default()
+        };
+        state(out, sequence, Data::TrackDescriptor(track));
     }
 }
 
-/// A packet that describes a track.
+/// A packet that describes a track, by hand: see `track.rs`.
 pub(super) fn described(out: &mut Vec<u8>, sequence: u32, fill: impl FnOnce(&mut Message<'_>)) {
     packet_of(out, sequence, |p| {
         p.message(trace_packet::TRACK_DESCRIPTOR, fill);
@@ -154,15 +148,7 @@ pub(super) fn described(out: &mut Vec<u8>, sequence: u32, fill: impl FnOnce(&mut
 /// Relates the system's clocks at one moment, for readers that join traces of several
 /// machines or compare with logs.
 pub fn clock_snapshot(out: &mut Vec<u8>, sequence: u32, clocks: &Snapshot) {
-    packet_of(out, sequence, |p| {
-        p.uint(trace_packet::TIMESTAMP, clocks.boottime)
-            .uint(trace_packet::TIMESTAMP_CLOCK_ID, BOOTTIME);
-        p.message(trace_packet::CLOCK_SNAPSHOT, |snapshot| {
-            clock(snapshot, BOOTTIME, clocks.boottime);
-            clocks.others(snapshot);
-            snapshot.uint(clock_snapshot::PRIMARY_TRACE_CLOCK, BOOTTIME);
-        });
-    });
+    state_at(out, sequence, clocks.boottime, Data::ClockSnapshot(reading(clocks, None)));
 }
 
 /// What is known of the machine. Texts may be empty, and numbers 0.
@@ -178,40 +164,24 @@ pub struct System<'a> {
     pub processors: u32,
 }
 
-/// In the order of [`System::names`].
-const UTSNAME: [u32; 4] = [utsname::SYSNAME, utsname::VERSION, utsname::RELEASE, utsname::MACHINE];
-
 /// States the machine.
 pub fn system_info(out: &mut Vec<u8>, sequence: u32, system: &System<'_>) {
-    packet_of(out, sequence, |p| {
-        p.message(trace_packet::SYSTEM_INFO, |info| {
-            info.message(system_info::UTSNAME, |names| {
-                for (field, name) in UTSNAME.into_iter().zip(system.names) {
-                    names.text(field, name);
-                }
-            });
-            for (field, number) in [
-                (system_info::PAGE_SIZE, system.page_size),
-                (system_info::NUM_CPUS, system.processors),
-            ] {
-                if number > 0 {
-                    info.uint(field, number.into());
-                }
-            }
-            if !system.host.is_empty() {
-                info.text(system_info::MACHINE_NAME, system.host);
-            }
-        });
-    });
+    let [sysname, version, release, machine] = system.names.map(|name| Some(string(name)));
+    let number = |number: u32| Some(number).filter(|number| *number > 0);
+    let info = SystemInfo {
+        utsname: Some(Utsname { sysname, version, release, machine }),
+        page_size: number(system.page_size),
+        num_cpus: number(system.processors),
+        machine_name: some_string(system.host),
+        ..SystemInfo::default()
+    };
+    state(out, sequence, Data::SystemInfo(info));
 }
 
 /// Gives the trace a name that no other has. Stated once.
 pub fn trace_uuid(out: &mut Vec<u8>, sequence: u32, [msb, lsb]: [u64; 2]) {
-    packet_of(out, sequence, |p| {
-        p.message(trace_packet::TRACE_UUID, |uuid| {
-            uuid.uint(trace_uuid::MSB, msb).uint(trace_uuid::LSB, lsb);
-        });
-    });
+    let uuid = TraceUuid { msb: Some(msb as i64), lsb: Some(lsb as i64) };
+    state(out, sequence, Data::TraceUuid(uuid));
 }
 
 /// The value of a trace attribute.
@@ -226,19 +196,15 @@ pub enum Fact<'a> {
 /// States facts about the job: rows `trace_attribute.KEY` of trace_processor's metadata.
 /// Readers that do not know the packet skip it.
 pub fn trace_attributes(out: &mut Vec<u8>, sequence: u32, facts: &[(&str, Fact<'_>)]) {
-    packet_of(out, sequence, |p| {
-        p.message(trace_packet::TRACE_ATTRIBUTES, |attributes| {
-            for (key, value) in facts {
-                attributes.message(trace_attributes::ATTRIBUTE, |a| {
-                    a.text(attribute::KEY, key.as_bytes());
-                    match value {
-                        Fact::Number(n) => a.int(attribute::LONG_VALUE, *n),
-                        Fact::Text(text) => a.text(attribute::STRING_VALUE, text.as_bytes()),
-                    };
-                });
-            }
-        });
-    });
+    let attribute = |(key, fact): &(&str, Fact<'_>)| Attribute {
+        key: Some(string(key.as_bytes())),
+        value: Some(match fact {
+            Fact::Number(number) => attribute::Value::LongValue(*number),
+            Fact::Text(text) => attribute::Value::StringValue(string(text.as_bytes())),
+        }),
+    };
+    let attributes = TraceAttributes { attribute: facts.iter().map(attribute).collect() };
+    state(out, sequence, Data::TraceAttributes(attributes));
 }
 
 /// States how many events were lost in all, in the one form that trace_processor counts
@@ -246,19 +212,20 @@ pub fn trace_attributes(out: &mut Vec<u8>, sequence: u32, facts: &[(&str, Fact<'
 /// with a larger count: the last one holds. `buffer` is the size of the record memory in
 /// bytes; `sequences` are those that lost something.
 pub fn trace_stats(out: &mut Vec<u8>, sequence: u32, buffer: u64, lost: u64, sequences: &[u32]) {
-    packet_of(out, sequence, |p| {
-        p.message(trace_packet::TRACE_STATS, |stats| {
-            stats.message(trace_stats::BUFFER_STATS, |b| {
-                b.uint(buffer_stats::BUFFER_SIZE, buffer)
-                    .uint(buffer_stats::TRACE_WRITER_PACKET_LOSS, lost);
-            });
-            for id in sequences {
-                stats.message(trace_stats::WRITER_STATS, |writer| {
-                    writer
-                        .uint(writer_stats::SEQUENCE_ID, u64::from(*id))
-                        .uint(writer_stats::BUFFER, 0);
-                });
-            }
-        });
-    });
+    let buffer = BufferStats {
+        buffer_size: Some(buffer),
+        trace_writer_packet_loss: Some(lost),
+        ..BufferStats::default()
+    };
+    let writer = |id: &u32| WriterStats {
+        sequence_id: Some(u64::from(*id)),
+        buffer: Some(0),
+        ..WriterStats::default()
+    };
+    let stats = TraceStats {
+        buffer_stats: vec![buffer],
+        writer_stats: sequences.iter().map(writer).collect(),
+        ..TraceStats::default()
+    };
+    state(out, sequence, Data::TraceStats(stats));
 }

@@ -1,18 +1,20 @@
 //! Devices and their counters, of any origin.
 
+use super::clocks::BOOTTIME;
+use super::cold::{some_string, state_at, string};
 use super::event::CounterValue;
 use super::message::Message;
-use super::sequence::{BOOTTIME, Sequence};
+use super::sequence::Sequence;
 use super::{packet, packet_of};
 use crate::fields::{
-    generic_gpu_frequency_event, gpu_counter_descriptor,
-    gpu_counter_descriptor::gpu_counter_spec,
-    gpu_counter_event,
-    gpu_counter_event::gpu_counter,
-    gpu_info,
-    gpu_info::{gpu, gpu::key_value},
-    gpu_mem_total_event, interned_data, interned_gpu_counter_descriptor, trace_packet,
+    generic_gpu_frequency_event, gpu_counter_descriptor, gpu_counter_descriptor::gpu_counter_spec,
+    gpu_counter_event, gpu_counter_event::gpu_counter, gpu_mem_total_event, interned_data,
+    interned_gpu_counter_descriptor, trace_packet,
 };
+use crate::perfetto::GpuInfo;
+use crate::perfetto::gpu_info::Gpu;
+use crate::perfetto::gpu_info::gpu::KeyValue;
+use crate::perfetto::trace_packet::Data;
 
 /// A device.
 #[derive(Clone, Debug, Default)]
@@ -36,36 +38,21 @@ pub struct Device<'a> {
 /// States the devices of the machine, in the order of their indices. Comes before any
 /// activity.
 pub fn devices(out: &mut Vec<u8>, sequence: u32, time: u64, devices: &[Device<'_>]) {
-    packet_of(out, sequence, |p| {
-        p.uint(trace_packet::TIMESTAMP, time)
-            .uint(trace_packet::TIMESTAMP_CLOCK_ID, BOOTTIME)
-            .message(trace_packet::GPU_INFO, |info| {
-                for device in devices {
-                    info.message(gpu_info::GPUS, |gpu| {
-                        for (field, text) in [
-                            (gpu::NAME, device.name),
-                            (gpu::VENDOR, device.vendor),
-                            (gpu::MODEL, device.model),
-                            (gpu::ARCHITECTURE, device.architecture),
-                            (gpu::PCI_BDF, device.pci),
-                        ] {
-                            if !text.is_empty() {
-                                gpu.text(field, text);
-                            }
-                        }
-                        if !device.uuid.is_empty() {
-                            gpu.bytes(gpu::UUID, device.uuid);
-                        }
-                        for (key, value) in &device.facts {
-                            gpu.message(gpu::EXTRA_INFO, |fact| {
-                                fact.text(key_value::KEY, key)
-                                    .text(key_value::VALUE, value.as_bytes());
-                            });
-                        }
-                    });
-                }
-            });
-    });
+    let gpu = |device: &Device<'_>| Gpu {
+        name: some_string(device.name),
+        vendor: some_string(device.vendor),
+        model: some_string(device.model),
+        architecture: some_string(device.architecture),
+        uuid: Some(device.uuid.to_vec()).filter(|uuid| !uuid.is_empty()),
+        extra_info: device.facts.iter().map(key_value).collect(),
+        pci_bdf: some_string(device.pci),
+    };
+    let info = GpuInfo { gpus: devices.iter().map(gpu).collect() };
+    state_at(out, sequence, time, Data::GpuInfo(info));
+}
+
+fn key_value((key, value): &(&[u8], String)) -> KeyValue {
+    KeyValue { key: Some(string(key)), value: Some(string(value.as_bytes())) }
 }
 
 /// How much memory of a device a process has allocated; process 0 is all of them together.

@@ -23,6 +23,8 @@
 //! `protos/perfetto/trace/**`. The end of a slice repeats the name, so that a viewer
 //! notices when it would close another slice than the one meant.
 
+mod clocks;
+mod cold;
 mod cursor;
 mod descriptor;
 mod event;
@@ -40,6 +42,7 @@ mod tree;
 
 use crate::fields::{trace, trace_packet};
 
+pub use clocks::Snapshot;
 pub use descriptor::{
     Fact, ProcessTrack, System, ThreadTrack, Track, clock_snapshot, row_order, system_info,
     trace_attributes, trace_stats, trace_uuid,
@@ -48,7 +51,7 @@ pub use event::{Arg, Correlation, CounterValue, Event, EventType, Name, Value};
 pub use gpu::{Activity, Annotation, Kernel, Launch, Queue};
 pub use inventory::{CounterSpec, Device, device_frequency, device_memory, devices};
 pub use message::Message;
-pub use sequence::{Sequence, Snapshot};
+pub use sequence::Sequence;
 pub use stage::{ContextEntry, KernelEntry, RenderStage, StageEntry};
 pub use text::{Strings, Text, clean};
 pub use track::{AnyTrack, TrackOf};

@@ -1,11 +1,12 @@
 //! A packet sequence and its incremental state: the hot half of the encoder.
 
+use super::clocks::{Snapshot, reading};
+use super::cold::append;
 use super::cursor::Cursor;
 use super::event::{Arg, Correlation, CounterValue, Event, Name, Value};
 use super::gpu::GpuTables;
 use super::keys;
 use super::message::{Message, close};
-use super::packet_of;
 use super::text::Strings;
 use super::tree::Trees;
 use crate::StrId;
@@ -13,10 +14,9 @@ use crate::device::GpuApi;
 use crate::fields::gpu_correlation::{
     RENDER_STAGE_SUBMISSION_EVENT_IDS as SUBMITTED, RENDER_STAGE_WAIT_EVENT_IDS as WAITED_FOR,
 };
-use crate::fields::{
-    clock_snapshot, clock_snapshot::clock, interned_data, interned_string, trace_packet,
-    trace_packet_defaults, track_event, track_event_defaults,
-};
+use crate::fields::{interned_data, interned_string, trace_packet, track_event};
+use crate::perfetto::trace_packet::Data;
+use crate::perfetto::{TracePacket, TracePacketDefaults, TrackEventDefaults};
 
 /// `SequenceFlags`: what was said before no longer holds; this packet needs what was said.
 const CLEARED: u64 = 1;
@@ -25,31 +25,6 @@ const NEEDS_STATE: u8 = 2;
 const DROPPED: u64 = 1 | 256;
 /// The sequence-scoped clock of timestamps.
 const CLOCK: u64 = 64;
-pub(super) const BOOTTIME: u64 = 6;
-const REALTIME: u64 = 1;
-const MONOTONIC: u64 = 3;
-
-/// The same moment on the system's clocks, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Snapshot {
-    /// `CLOCK_BOOTTIME`, the clock of the trace.
-    pub boottime: u64,
-    /// `CLOCK_MONOTONIC`; 0 if unknown.
-    pub monotonic: u64,
-    /// `CLOCK_REALTIME`; 0 if unknown.
-    pub realtime: u64,
-}
-
-impl Snapshot {
-    /// The clocks that are not the trace's, as far as they are known.
-    pub(super) fn others(&self, snapshot: &mut Message<'_>) {
-        for (id, time) in [(REALTIME, self.realtime), (MONOTONIC, self.monotonic)] {
-            if time != 0 {
-                clock(snapshot, id, time);
-            }
-        }
-    }
-}
 
 /// Numbers given to strings within one table of one sequence, dense from 1.
 #[derive(Debug, Default)]
@@ -199,31 +174,22 @@ impl Sequence {
         }
         self.gpu.clear();
         self.trees.clear();
-        packet_of(out, self.id, |p| {
-            p.uint(trace_packet::SEQUENCE_FLAGS, CLEARED);
-            if first {
-                p.uint(trace_packet::FIRST_PACKET_ON_SEQUENCE, 1);
-            }
-            if dropped {
-                p.uint(trace_packet::PREVIOUS_PACKET_DROPPED, DROPPED);
-            }
-            p.message(trace_packet::TRACE_PACKET_DEFAULTS, |defaults| {
-                defaults.uint(trace_packet_defaults::TIMESTAMP_CLOCK_ID, CLOCK);
-                defaults.message(trace_packet_defaults::TRACK_EVENT_DEFAULTS, |event| {
-                    event.uint(track_event_defaults::TRACK_UUID, track);
-                });
-            });
-            p.message(trace_packet::CLOCK_SNAPSHOT, |snapshot| {
-                clock(snapshot, BOOTTIME, clocks.boottime);
-                snapshot.message(clock_snapshot::CLOCKS, |c| {
-                    c.uint(clock::CLOCK_ID, CLOCK)
-                        .uint(clock::TIMESTAMP, clocks.boottime)
-                        .uint(clock::IS_INCREMENTAL, 1);
-                });
-                clocks.others(snapshot);
-                snapshot.uint(clock_snapshot::PRIMARY_TRACE_CLOCK, BOOTTIME);
-            });
-        });
+        let defaults = TracePacketDefaults {
+            timestamp_clock_id: Some(CLOCK as u32),
+            track_event_defaults: Some(TrackEventDefaults {
+                track_uuid: Some(track),
+                ..TrackEventDefaults::default()
+            }),
+        };
+        let packet = TracePacket {
+            sequence_flags: Some(CLEARED as u32),
+            first_packet_on_sequence: first.then_some(true),
+            previous_packet_dropped: dropped.then_some(DROPPED as u32),
+            trace_packet_defaults: Some(defaults),
+            data: Some(Data::ClockSnapshot(reading(clocks, Some(CLOCK)))),
+            ..TracePacket::default()
+        };
+        append(out, self.id, packet);
     }
 
     /// Makes `time` the time of the packet before; returns how far that is.
@@ -421,12 +387,6 @@ fn correlation(out: &mut Vec<u8>, gpu: &Correlation<'_>) {
     if gpu.api != GpuApi::Unsaid {
         event.uint(track_event::GPU_API, gpu.api as u64);
     }
-}
-
-pub(super) fn clock(snapshot: &mut Message<'_>, id: u64, nanos: u64) {
-    snapshot.message(clock_snapshot::CLOCKS, |c| {
-        c.uint(clock::CLOCK_ID, id).uint(clock::TIMESTAMP, nanos);
-    });
 }
 
 /// Gives a string its number and notes it for the packet being made.

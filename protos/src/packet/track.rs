@@ -1,5 +1,6 @@
 //! Tracks of any origin: what [`super::ProcessTrack`], [`super::ThreadTrack`] and
-//! [`super::Track`] say of our own, in full generality, for traces that are converted.
+//! [`super::Track`] say of our own, in full generality, for traces that are converted. Encoded by
+//! hand: a converted trace may have numbers that the schema's types do not hold.
 
 use super::descriptor::described;
 use super::message::Message;

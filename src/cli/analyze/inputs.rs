@@ -1,6 +1,6 @@
 //! Which traces there are, and what metrics give for each.
 
-use super::{Refusal, files, named, say, status};
+use super::{Failure, files, named, say, status};
 use kymograph_analysis::{Metric, Options, Part, run};
 use kymograph_converters::folder;
 use kymograph_converters::format::Format;
@@ -58,23 +58,23 @@ pub(super) struct Found {
 pub(super) struct Inputs(pub(super) Vec<PathBuf>);
 
 /// What a file gave: for each rank in it, a part or a complaint for each metric.
-type Given = Result<Vec<(i64, Vec<Result<Part, String>>)>, Refusal>;
+type Given = Result<Vec<(i64, Vec<Result<Part, String>>)>, Failure>;
 
 impl Inputs {
     /// The files that words stand for.
-    pub(super) fn find(words: &[String]) -> Result<Inputs, Refusal> {
+    pub(super) fn find(words: &[String]) -> Result<Inputs, Failure> {
         let mut found = Vec::new();
         for word in words {
             let path = Path::new(word);
             if !path.exists() && !files::is_pipe(path) && !word.contains(['.', '/', '*']) {
-                return Err(Refusal(format!(
+                return Err(Failure(format!(
                     "`{word}` is neither a file nor a metric; `kymo analyze --list` has all metrics"
                 )));
             }
-            found.extend(folder::traces(word).map_err(Refusal)?);
+            found.extend(folder::traces(word).map_err(Failure)?);
         }
         if found.is_empty() {
-            return Err(Refusal("say which trace: kymo analyze METRIC TRACE…".to_owned()));
+            return Err(Failure("say which trace: kymo analyze METRIC TRACE…".to_owned()));
         }
         Ok(Inputs(found))
     }
@@ -86,7 +86,7 @@ impl Inputs {
         metrics: &[&Metric],
         options: &Options,
         wanted: &Wanted,
-    ) -> Result<Found, Refusal> {
+    ) -> Result<Found, Failure> {
         let given = self.each(|number, path| of_file(metrics, options, wanted, number, path));
         let mut files: BTreeMap<i64, &Path> = BTreeMap::new();
         let mut parts: Vec<Vec<Part>> = metrics.iter().map(|_| Vec::new()).collect();
@@ -95,7 +95,7 @@ impl Inputs {
             for (rank, given) in given? {
                 if let Some(other) = files.insert(rank, path) {
                     let (one, two) = (named(other), named(path));
-                    return Err(Refusal(format!(
+                    return Err(Failure(format!(
                         "{one} and {two} are both rank {rank}: give one of them only"
                     )));
                 }
@@ -108,11 +108,11 @@ impl Inputs {
             }
         }
         if files.is_empty() {
-            return Err(Refusal(wanted.is_missing()));
+            return Err(Failure(wanted.is_missing()));
         }
         if parts.iter().all(Vec::is_empty) {
             let first = complaints.into_iter().flatten().next();
-            return Err(Refusal(first.unwrap_or_else(|| "there is nothing to analyze".to_owned())));
+            return Err(Failure(first.unwrap_or_else(|| "there is nothing to analyze".to_owned())));
         }
         Ok(Found { parts, complaints })
     }
@@ -151,9 +151,9 @@ pub(super) fn sides(
     metric: &Metric,
     options: &Options,
     wanted: &Wanted,
-) -> Result<Found, Refusal> {
+) -> Result<Found, Failure> {
     if words.len() < 2 || !words.len().is_multiple_of(2) {
-        return Err(Refusal(format!(
+        return Err(Failure(format!(
             "{} compares BASE and TEST: as many words for one as for the other, each a file, a \
              folder, or a pattern in quotes, not {} in all",
             metric.name,
@@ -166,7 +166,7 @@ pub(super) fn sides(
         let given = inputs.each(|number, path| of_file(&[metric], options, wanted, number, path));
         for given in given {
             for part in given?.into_iter().flat_map(|(_, given)| given) {
-                parts.push(Part { rank: side, ..part.map_err(Refusal)? });
+                parts.push(Part { rank: side, ..part.map_err(Failure)? });
             }
         }
     }

@@ -5,7 +5,7 @@ mod inputs;
 mod page;
 mod tuning;
 
-use super::{Refusal, files, say, status};
+use super::{Failure, files, say, status};
 use clap::{Args, ValueEnum};
 use inputs::{Inputs, Wanted};
 use kymograph_analysis::compat::hta::{Rules, Version};
@@ -149,7 +149,7 @@ enum Compat {
 }
 
 impl Analyze {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let metrics = self.metrics()?;
         if self.help {
             return Ok(help::print(&metrics));
@@ -173,7 +173,7 @@ impl Analyze {
         }
         if let Some(out) = &self.overlay {
             let [metric] = metrics[..] else {
-                return Err(Refusal("--overlay is for one metric".to_owned()));
+                return Err(Failure("--overlay is for one metric".to_owned()));
             };
             return overlay(metric, &Inputs::find(words)?, &options, &wanted, out);
         }
@@ -210,14 +210,14 @@ impl Analyze {
             tables.push(self.rendered(metric, batch, several)?);
         }
         if tables.is_empty() {
-            return Err(Refusal("none of these metrics has anything to tell".to_owned()));
+            return Err(Failure("none of these metrics has anything to tell".to_owned()));
         }
         let done = self.put(&tables.concat())?;
         Ok(if worse { ExitCode::from(REGRESSION) } else { done })
     }
 
     /// The metrics that the first word names, with commas between them; none for the page.
-    fn metrics(&self) -> Result<Vec<&'static Metric>, Refusal> {
+    fn metrics(&self) -> Result<Vec<&'static Metric>, Failure> {
         let Some(word) = self.words.first() else { return Ok(Vec::new()) };
         let found: Vec<Option<&'static Metric>> = word.split(',').map(Metric::find).collect();
         if found.iter().all(Option::is_none) {
@@ -226,17 +226,17 @@ impl Analyze {
         let unknown = word.split(',').zip(&found).find(|(_, metric)| metric.is_none());
         if let Some((name, _)) = unknown {
             let what = format!("there is no metric `{name}`; `kymo analyze --list` has all");
-            return Err(Refusal(what));
+            return Err(Failure(what));
         }
         let found: Vec<&'static Metric> = found.into_iter().flatten().collect();
         if found.len() > 1 && matches!(self.format, Format::Parquet | Format::Arrow) {
-            return Err(Refusal("Parquet and Arrow files hold one table: name one metric".into()));
+            return Err(Failure("Parquet and Arrow files hold one table: name one metric".into()));
         }
         let of_torch =
             |metric: &&Metric| metric.name.starts_with("operators") || metric.name == "stacks";
         if matches!(self.compat, Some(Compat::Torch)) && !found.iter().all(of_torch) {
             let what = "--compat torch is for operators, those by shape and by stack, and stacks";
-            return Err(Refusal(what.to_owned()));
+            return Err(Failure(what.to_owned()));
         }
         const OF_PLUGIN: [&str; 14] = [
             "recommendations",
@@ -258,18 +258,18 @@ impl Analyze {
         let plugin = matches!(self.compat, Some(Compat::Tensorboard | Compat::TensorboardLast));
         if plugin && !found.iter().all(of_plugin) {
             let what = format!("--compat tensorboard is for {}", OF_PLUGIN.join(", "));
-            return Err(Refusal(what));
+            return Err(Failure(what));
         }
         let for_stacks = matches!(self.format, Format::Collapsed | Format::Speedscope);
         if for_stacks && found.iter().any(|metric| metric.name != "stacks") {
             let what = "--format collapsed and speedscope are for the metric stacks";
-            return Err(Refusal(what.to_owned()));
+            return Err(Failure(what.to_owned()));
         }
         if found.len() > 1
             && let Some(metric) = found.iter().find(|metric| metric.compares())
         {
             let name = metric.name;
-            return Err(Refusal(format!("{name} compares two sides: ask for it alone")));
+            return Err(Failure(format!("{name} compares two sides: ask for it alone")));
         }
         Ok(found)
     }
@@ -279,7 +279,7 @@ impl Analyze {
         metric: &Metric,
         batch: table::RecordBatch,
         one_of_several: bool,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<Vec<u8>, Failure> {
         let batch = match self.limit.filter(|_| self.format != Format::Table) {
             Some(limit) if limit < batch.num_rows() => batch.slice(0, limit),
             _ => batch,
@@ -312,7 +312,7 @@ impl Analyze {
         Ok(text.into_bytes())
     }
 
-    fn put(&self, bytes: &[u8]) -> Result<ExitCode, Refusal> {
+    fn put(&self, bytes: &[u8]) -> Result<ExitCode, Failure> {
         match &self.output {
             Some(path) if !files::is_pipe(path) => {
                 files::whole(path, |file| file.write_all(bytes))?;
@@ -358,9 +358,9 @@ fn overlay(
     options: &Options,
     wanted: &Wanted,
     out: &Path,
-) -> Result<ExitCode, Refusal> {
+) -> Result<ExitCode, Failure> {
     let [path] = &inputs.0[..] else {
-        return Err(Refusal("--overlay writes one trace: give one".to_owned()));
+        return Err(Failure("--overlay writes one trace: give one".to_owned()));
     };
     let to = files::format_of(out, None)?;
     files::may_replace(out, false)?;
@@ -372,11 +372,11 @@ fn overlay(
         found.push(match metric.name {
             "counters" => overlay::counters(&model)?,
             "critical_path" => overlay::critical_path(&model, options)?,
-            _ => return Err(Refusal("--overlay is for counters and critical_path".to_owned())),
+            _ => return Err(Failure("--overlay is for counters and critical_path".to_owned())),
         });
     }
     if found.is_empty() {
-        return Err(Refusal(wanted.is_missing()));
+        return Err(Failure(wanted.is_missing()));
     }
     found.into_iter().for_each(|overlay| overlay.put_into(&mut trace));
     let left_out = files::write(&trace, out, to, false)?;
@@ -393,7 +393,7 @@ fn regressed(batch: &table::RecordBatch) -> bool {
 }
 
 #[cfg(feature = "export")]
-fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Refusal> {
+fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     match format {
         Format::Parquet => render::parquet(batch, &mut bytes)?,
@@ -403,8 +403,8 @@ fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Refusal
 }
 
 #[cfg(not(feature = "export"))]
-fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Refusal> {
-    Err(Refusal(
+fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Failure> {
+    Err(Failure(
         "this kymo was built without Parquet and Arrow: build it with `cargo build --release \
          --features export`, or say --format csv"
             .to_owned(),

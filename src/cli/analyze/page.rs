@@ -1,6 +1,6 @@
 //! The page: what this is, where the time goes, what to do about it.
 
-use super::Refusal;
+use super::Failure;
 use super::inputs::{Inputs, Wanted};
 use kymograph_analysis::findings::{METRICS, findings};
 use kymograph_analysis::table::{self, Cells, RecordBatch};
@@ -19,7 +19,7 @@ const SECTIONS: [(&str, &str, Option<&str>, usize); 9] = [
     ("Longest kernels", "kernel_breakdown", Some("sum"), 10),
 ];
 
-pub(super) fn page(inputs: &Inputs, options: &Options, wanted: &Wanted) -> Result<String, Refusal> {
+pub(super) fn page(inputs: &Inputs, options: &Options, wanted: &Wanted) -> Result<String, Failure> {
     let mut names: Vec<&str> = vec!["profiler_steps"];
     names.extend(SECTIONS.iter().map(|(_, name, ..)| name));
     names.extend(METRICS.iter().filter(|name| !SECTIONS.iter().any(|(_, own, ..)| own == *name)));

@@ -17,7 +17,7 @@ mod serve;
 mod site;
 mod view;
 
-use super::{Refusal, say, status};
+use super::{Failure, say, status};
 use audience::Audience;
 use clap::Args;
 use kymograph::Config;
@@ -67,7 +67,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let file = open(&self.trace)?;
         let listener = listen(self.port)?;
         let port = listener.local_addr()?.port();
@@ -108,7 +108,7 @@ impl Open {
     }
 }
 
-fn open(path: &Path) -> Result<File, Refusal> {
+fn open(path: &Path) -> Result<File, Failure> {
     let shown = path.display();
     // Without blocking: the writer of a pipe may never come.
     let mut options = File::options();
@@ -119,21 +119,21 @@ fn open(path: &Path) -> Result<File, Refusal> {
     })?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(Refusal(format!("{shown} is not a file; name a trace")));
+        return Err(Failure(format!("{shown} is not a file; name a trace")));
     }
     if metadata.len() == 0 {
-        return Err(Refusal(format!("{shown} is empty: nothing was recorded into it")));
+        return Err(Failure(format!("{shown} is empty: nothing was recorded into it")));
     }
     Ok(file)
 }
 
-fn listen(port: u16) -> Result<TcpListener, Refusal> {
+fn listen(port: u16) -> Result<TcpListener, Failure> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => Refusal(format!(
+        io::ErrorKind::AddrInUse => Failure(format!(
             "port {port} is in use, perhaps by another `kymo open` or by trace_processor: stop \
              that one; on a remote machine, --port 0 takes another"
         )),
-        _ => Refusal(format!("cannot listen on 127.0.0.1:{port}: {error}")),
+        _ => Failure(format!("cannot listen on 127.0.0.1:{port}: {error}")),
     })
 }
 

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 const HEAD: usize = 16 << 10;
 const FIELDS: usize = 64;
 /// How long a head may take, and how long the browser may read nothing.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
-const BODY_PATIENCE: Duration = Duration::from_secs(60);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Connections at a time. More than any browser opens.
 const CONNECTIONS: usize = 32;
 
@@ -36,8 +36,8 @@ struct Server {
     fetched: SyncSender<()>,
 }
 
-/// Serves `file` until it was fetched; `false` if nobody did for `patience`.
-pub(super) fn once(listener: TcpListener, site: Site, file: File, patience: Duration) -> bool {
+/// Serves `file` until it was fetched; `false` if nobody did for `timeout`.
+pub(super) fn once(listener: TcpListener, site: Site, file: File, timeout: Duration) -> bool {
     let (fetched, done) = mpsc::sync_channel(1);
     let server = Arc::new(Server {
         site,
@@ -52,9 +52,9 @@ pub(super) fn once(listener: TcpListener, site: Site, file: File, patience: Dura
     let theirs = Arc::clone(&server);
     std::thread::spawn(move || accept(&listener, &theirs));
     loop {
-        match done.recv_timeout(patience) {
+        match done.recv_timeout(timeout) {
             Ok(()) => return true,
-            // A slow fetch is not to be cut off; it has a patience of its own.
+            // A slow fetch is not to be cut off; it has a timeout of its own.
             Err(RecvTimeoutError::Timeout) if server.sending.load(Ordering::Relaxed) > 0 => {}
             Err(_) => return false,
         }
@@ -92,7 +92,7 @@ impl Server {
     /// Answers one request; whether the end of the trace is now with the browser.
     fn serve(&self, mut stream: TcpStream) -> io::Result<bool> {
         let head = read_head(&mut stream)?;
-        stream.set_write_timeout(Some(BODY_PATIENCE))?;
+        stream.set_write_timeout(Some(BODY_TIMEOUT))?;
         let mut fields = [httparse::EMPTY_HEADER; FIELDS];
         let mut request = httparse::Request::new(&mut fields);
         let Ok(httparse::Status::Complete(_)) = request.parse(&head) else {
@@ -258,7 +258,7 @@ impl Server {
 
 /// A request up to the empty line.
 fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let deadline = Instant::now() + HEAD_PATIENCE;
+    let deadline = Instant::now() + HEAD_TIMEOUT;
     let mut head = Vec::new();
     let mut buffer = [0; 2048];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -13,14 +13,14 @@ const OPENED: &str = "^(GPU|Hardware Queues|GPU [0-9]+.* Hardware Queues)$";
 const PINNED: &str = "^Steps( · .*)?$";
 
 /// Ranks whose steps are pinned one after the other: links have a length.
-const MOST_RANKS: usize = 16;
+const MAX_RANKS: usize = 16;
 
 /// Traces are read for their first step up to this size: what is larger takes too long.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Parameters of the link.
 pub(super) fn parameters(path: &Path, file: &File) -> String {
-    let small = file.metadata().is_ok_and(|about| about.len() <= MOST_BYTES);
+    let small = file.metadata().is_ok_and(|about| about.len() <= MAX_BYTES);
     let trace = if small { files::read(path, None).ok() } else { None };
     let ranks = trace.as_ref().map(ranks).unwrap_or_default();
     let pins: Vec<String> =
@@ -45,7 +45,7 @@ fn ranks(trace: &Trace) -> BTreeSet<i64> {
 /// has processes. UIs before that of Perfetto 56 know no order of processes but their own.
 fn pinned(ranks: &BTreeSet<i64>) -> Vec<String> {
     match ranks.len() {
-        2..=MOST_RANKS => {
+        2..=MAX_RANKS => {
             ranks.iter().map(|rank| format!("^{}$", rows::steps(Some(*rank)))).collect()
         }
         _ => vec![PINNED.to_owned()],

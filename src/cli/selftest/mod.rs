@@ -24,7 +24,7 @@ mod truth;
 mod workload;
 mod zero;
 
-use super::{Refusal, files};
+use super::{Failure, files};
 use check::Check;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub(super) struct Work {
 const NOTHING: u8 = 3;
 
 impl Work {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         match workload::run(self.vendor, self.client) {
             Ok(done) => {
                 std::fs::write(&self.truth, done.to_text())?;
@@ -84,7 +84,7 @@ impl Work {
                 println!("{why}");
                 Ok(ExitCode::from(NOTHING))
             }
-            Err(devices::Stop::Failed(why)) => Err(Refusal(why)),
+            Err(devices::Stop::Failed(why)) => Err(Failure(why)),
         }
     }
 }
@@ -117,7 +117,7 @@ enum Outcome {
 
 /// Tests one vendor, or all that this machine has, prints a table, and leaves a report. Fails
 /// if a check does, or if the vendor that was asked for is not there.
-pub(super) fn run(only: Option<Vendor>, report: &Path) -> Result<ExitCode, Refusal> {
+pub(super) fn run(only: Option<Vendor>, report: &Path) -> Result<ExitCode, Failure> {
     let folder = Scratch::new()?;
     let mut page = report::Report::new();
     let mut failed = false;
@@ -143,7 +143,7 @@ fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-fn test(vendor: Vendor, folder: &Path, page: &mut report::Report) -> Result<Outcome, Refusal> {
+fn test(vendor: Vendor, folder: &Path, page: &mut report::Report) -> Result<Outcome, Failure> {
     let (alone, truth) = work(vendor, Step::Alone, folder)?;
     let Some(truth) = truth else {
         let said = String::from_utf8_lossy(&alone.stdout);
@@ -173,7 +173,7 @@ fn test(vendor: Vendor, folder: &Path, page: &mut report::Report) -> Result<Outc
                 page.trace(vendor, step.name(), &truth, &trace);
             }
             (None, _) => checks.push(Check::bad("work", ending(&output))),
-            (_, Err(Refusal(why))) => checks.push(Check::bad("trace", why)),
+            (_, Err(Failure(why))) => checks.push(Check::bad("trace", why)),
         }
         steps.push((step.name(), checks));
     }
@@ -185,7 +185,7 @@ fn trace_name(vendor: Vendor, step: Step) -> String {
 }
 
 /// Does the work, and reads what it says that it did.
-fn work(vendor: Vendor, step: Step, folder: &Path) -> Result<(Output, Option<Truth>), Refusal> {
+fn work(vendor: Vendor, step: Step, folder: &Path) -> Result<(Output, Option<Truth>), Failure> {
     let truth = folder.join("truth");
     let _ = std::fs::remove_file(&truth);
     let me = std::env::current_exe()?;

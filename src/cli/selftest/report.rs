@@ -1,6 +1,6 @@
 //! The one file that a self-test leaves: what it found, and what it saw.
 
-use super::super::Refusal;
+use super::super::Failure;
 use super::check::facts;
 use super::truth::Truth;
 use kymograph_converters::trace::Trace;
@@ -48,9 +48,9 @@ impl Report {
         self.section(&format!("{} {step}: truth", vendor.name()), &truth.to_text());
     }
 
-    pub(super) fn write(&self, path: &Path) -> Result<(), Refusal> {
+    pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
         std::fs::write(path, &self.0)
-            .map_err(|error| Refusal(format!("{}: {error}", path.display())))
+            .map_err(|error| Failure(format!("{}: {error}", path.display())))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::wire::MOST_PIDS;
+use super::wire::MAX_PIDS;
 
 /// `pid`, its parent and so on, up to the first process of all, which is left out: that is
 /// everybody's ancestor.
@@ -13,7 +13,7 @@ pub(super) fn of(pid: u32) -> Vec<i32> {
 fn up(pid: i32, parent: impl Fn(i32) -> Option<i32>) -> Vec<i32> {
     let mut pids = vec![pid];
     let mut last = pid;
-    while pids.len() < MOST_PIDS {
+    while pids.len() < MAX_PIDS {
         match parent(last) {
             Some(next) if next > 1 => {
                 pids.push(next);
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(up(5, |_| None), [5]);
         assert_eq!(up(5, |pid| Some(pid - 1)), [5, 4, 3, 2]);
         assert_eq!(up(1, |_| Some(0)), [1], "the first process of a container");
-        assert_eq!(up(7, |_| Some(7)).len(), MOST_PIDS);
+        assert_eq!(up(7, |_| Some(7)).len(), MAX_PIDS);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::config::Daemon;
 use random::Random;
 use requests::Remarks;
 pub use socket::{CLIENT, Received, Socket, listens};
-pub use wire::{LONGEST, LONGEST_TEXT, MOST_PIDS, Malformed, Ready, reply, request};
+pub use wire::{MAX_LENGTH, MAX_PIDS, MAX_TEXT, Malformed, Ready, reply, request};
 
 /// Clients that ask at the same moment would have a daemon, which serves a hundred a
 /// second, make the last ones wait: all spread their first question over this time.
@@ -146,7 +146,7 @@ impl Client {
             let Some(socket) = &self.socket else {
                 return texts;
             };
-            self.buffer.resize(LONGEST, 0);
+            self.buffer.resize(MAX_LENGTH, 0);
             match socket.receive(&mut self.buffer) {
                 Ok(Received::Nothing) => return texts,
                 Ok(Received::Datagram(length)) => texts.extend(self.read(length)),
@@ -165,7 +165,7 @@ impl Client {
     }
 
     fn read(&mut self, length: usize) -> Option<String> {
-        match reply(&self.buffer[..length.min(LONGEST)], length) {
+        match reply(&self.buffer[..length.min(MAX_LENGTH)], length) {
             Ok(Some(text)) => {
                 self.counts.answers += 1;
                 self.asked = None;
@@ -192,7 +192,7 @@ impl Client {
 
     /// From the next question on.
     fn poll_every(&mut self, poll: Duration) {
-        self.settings.poll = poll.clamp(Daemon::SHORTEST_POLL, Daemon::LONGEST_POLL);
+        self.settings.poll = poll.clamp(Daemon::SHORTEST_POLL, Daemon::MAX_POLL);
     }
 
     /// Asks the daemon, if it is time to.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Client;
 use crate::config::Config;
-use crate::control::{Broker, Wish};
+use crate::control::{Broker, Conversion};
 use crate::session::{self, Dialect, Origin, Outcome};
 
 /// Remarks that are kept until a trace can tell them.
@@ -75,11 +75,11 @@ impl Client {
         let notes = broker.config().json_notes.clone();
         let answer = move |outcome: &Outcome| match outcome {
             Outcome::Done(done) if done.path != asked => {
-                let wish = Wish { trace: done.path.clone(), json: asked };
+                let conversion = Conversion { trace: done.path.clone(), json: asked };
                 // Without a `kymo` around, there is the trace, and `kymo convert`.
-                let noted = notes.map_or(Ok(()), |notes| wish.note(&notes));
+                let noted = notes.map_or(Ok(()), |notes| conversion.note(&notes));
                 if let Err(error) = noted {
-                    remarks.add(format!("{} is not made: {error}", wish.json.display()));
+                    remarks.add(format!("{} is not made: {error}", conversion.json.display()));
                 }
             }
             Outcome::Done(_) => {}
@@ -93,7 +93,7 @@ impl Client {
 }
 
 /// The name of what is written when JSON is asked for: a process that is traced writes
-/// Perfetto's format only, and says so; see [`Wish`].
+/// Perfetto's format only, and says so; see [`Conversion`].
 fn as_perfetto(path: &Path) -> PathBuf {
     let bytes = path.as_os_str().as_bytes();
     let (name, packed) = [b".gz".as_slice(), b".zst"]

@@ -260,12 +260,12 @@ fn lies_and_floods_are_counted() {
     daemon.raw(&from, b"");
     daemon.raw(&from, b"short");
     daemon.raw(&from, &[0xff; 40]);
-    daemon.answer(&from, &vec![b'#'; LONGEST_TEXT]);
-    daemon.answer(&from, &vec![b'#'; LONGEST_TEXT + 1]);
+    daemon.answer(&from, &vec![b'#'; MAX_TEXT]);
+    daemon.answer(&from, &vec![b'#'; MAX_TEXT + 1]);
     daemon.answer(&from, b"A=\xff\xfe");
     daemon.answer(&from, b" \n\t\n");
     daemon.answer(&from, b"A=1");
-    assert_eq!(client.receive(), ["#".repeat(LONGEST_TEXT), "A=1".to_owned()]);
+    assert_eq!(client.receive(), ["#".repeat(MAX_TEXT), "A=1".to_owned()]);
     let counts = client.counts();
     assert_eq!((counts.answers, counts.requests, counts.malformed), (3, 2, 5));
     assert!(client.problem().unwrap().contains("makes no sense"));
@@ -277,7 +277,7 @@ fn lies_and_floods_are_counted() {
     daemon.answer(&from, b"A=2");
     assert_eq!(client.receive(), ["A=2"]);
     assert!(client.problem().unwrap().contains(&format!("it has {longest} bytes")), "{client:?}");
-    assert_eq!(client.buffer.capacity(), LONGEST);
+    assert_eq!(client.buffer.capacity(), MAX_LENGTH);
 
     // As fast as it is read, and faster: not for longer than one go.
     let mut sent = 0;

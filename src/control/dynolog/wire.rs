@@ -27,11 +27,11 @@ use std::mem::offset_of;
 use bytemuck::{Pod, Zeroable};
 
 /// Pids in a request: the process and ten of its ancestors.
-pub const MOST_PIDS: usize = 11;
+pub const MAX_PIDS: usize = 11;
 /// The longest text that is taken from a daemon. Real ones have some hundred bytes.
-pub const LONGEST_TEXT: usize = 64 << 10;
+pub const MAX_TEXT: usize = 64 << 10;
 /// The longest datagram that can be of use.
-pub const LONGEST: usize = size_of::<Head>() + LONGEST_TEXT;
+pub const MAX_LENGTH: usize = size_of::<Head>() + MAX_TEXT;
 
 const REQUEST: &[u8] = b"req";
 
@@ -64,9 +64,9 @@ pub enum Ready {
 }
 
 /// A `req`: are there any requests for the process `pids[0]`, which has the ancestors
-/// `pids[1..]`? Pids beyond [`MOST_PIDS`] are left out. `None` without any.
+/// `pids[1..]`? Pids beyond [`MAX_PIDS`] are left out. `None` without any.
 pub fn request(ready: Ready, job: i64, pids: &[i32]) -> Option<Vec<u8>> {
-    let pids = &pids[..pids.len().min(MOST_PIDS)];
+    let pids = &pids[..pids.len().min(MAX_PIDS)];
     if pids.is_empty() {
         return None;
     }
@@ -131,7 +131,7 @@ impl fmt::Display for Malformed {
                 write!(f, "it has {came} bytes, fewer than its head of {}", size_of::<Head>())
             }
             Malformed::TooLong(length) => {
-                write!(f, "it has {length} bytes; no more than {LONGEST} are taken")
+                write!(f, "it has {length} bytes; no more than {MAX_LENGTH} are taken")
             }
             Malformed::Size { said, came } => {
                 write!(f, "it says that {said} bytes follow the head, and {came} do")
@@ -180,7 +180,7 @@ mod tests {
         for n in 1..30 {
             let pids: Vec<i32> = (1..=n).collect();
             let bytes = request(Ready::Nothing, -1, &pids).unwrap();
-            let count = pids.len().min(MOST_PIDS);
+            let count = pids.len().min(MAX_PIDS);
             let size = u64::from_ne_bytes(bytes[..8].try_into().unwrap());
             assert_eq!((bytes.len(), size), (56 + 4 * count, 16 + 4 * count as u64));
             assert_eq!(bytes[44..48], (count as i32).to_ne_bytes());

@@ -28,7 +28,7 @@ use crossing::mark;
 
 /// Slices or ranges that are remembered at most; a program that never ends what it begins
 /// must not cost memory.
-const MOST: usize = 1 << 14;
+const MAX: usize = 1 << 14;
 
 fn is_event(kind: Kind) -> bool {
     !matches!(
@@ -87,10 +87,10 @@ impl Context<'_> {
     fn early_range(&mut self, kind: Kind, id: u64, slots: &[Slot]) {
         let edges = &mut self.process.edges;
         if kind == Kind::RangeEnd {
-            if edges.early.remove(&id).is_none() && edges.ended.len() < MOST {
+            if edges.early.remove(&id).is_none() && edges.ended.len() < MAX {
                 edges.ended.insert(id);
             }
-        } else if !edges.ended.remove(&id) && edges.early.len() < MOST {
+        } else if !edges.ended.remove(&id) && edges.early.len() < MAX {
             edges.early.insert(id, slots.into());
         }
     }
@@ -178,7 +178,7 @@ impl Thread {
                 mark(decoded, &cx.origin.words, Side::Opens);
                 return true;
             }
-            Kind::Begin | Kind::Push if self.edges.early.len() < MOST => {
+            Kind::Begin | Kind::Push if self.edges.early.len() < MAX => {
                 self.edges.early.push((stack_of(head, cx.strings), slots.into()));
             }
             Kind::End | Kind::Pop => {

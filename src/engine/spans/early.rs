@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::Work;
 
 /// For each half of [`NANOS`].
-pub(super) const MOST: usize = 1 << 16;
+pub(super) const MAX: usize = 1 << 16;
 /// How long work waits for its launch to be read, at least.
 const NANOS: u64 = 500_000_000;
 
@@ -26,14 +26,14 @@ pub(super) struct Early {
 
 impl Early {
     pub fn add(&mut self, correlation: u64, part: Part) {
-        if self.found[0].len() < MOST {
+        if self.found[0].len() < MAX {
             self.found[0].entry(correlation).or_default().add(part);
         }
     }
 
     /// The same while there are no ranges.
     pub fn put_down(&mut self, correlation: u64, part: Part) {
-        if self.idle[0].len() < MOST {
+        if self.idle[0].len() < MAX {
             self.idle[0].push((correlation, part));
         }
     }

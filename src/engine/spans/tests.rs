@@ -176,16 +176,16 @@ fn ranges_that_cross_have_tracks_of_their_own() {
 fn memory_is_bounded() {
     let (mut spans, mut line) = (spans(), 0);
     begin(&mut spans, &mut line, 1);
-    let launches = MOST_WAITING as u64 * 3;
+    let launches = MAX_WAITING as u64 * 3;
     for n in 0..launches {
         spans.work(launches + n, 7, (1, 2), 0);
         spans.launch(line, n, (0, false), 0);
     }
-    assert!(spans.early.len() <= early::MOST && spans.waiting.len() <= MOST_WAITING * 2);
+    assert!(spans.early.len() <= early::MAX && spans.waiting.len() <= MAX_WAITING * 2);
     settle(&mut spans, 0, false);
-    assert!(spans.waiting.len() <= MOST_WAITING);
+    assert!(spans.waiting.len() <= MAX_WAITING);
     settle(&mut spans, 0, true);
-    assert!(spans.unfollowed >= MOST_WAITING as u64);
+    assert!(spans.unfollowed >= MAX_WAITING as u64);
     assert_eq!(spans.without_work + spans.unfollowed, launches);
 }
 

@@ -13,7 +13,7 @@ use kymograph_protos::packet::Name;
 use super::Line;
 
 /// Ranges that may wait; if there are more, they come in the order of their ends.
-const MOST: usize = 1 << 14;
+const MAX: usize = 1 << 14;
 
 /// A range that a queue worked for. Times are nanoseconds on the trace's clock.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +63,7 @@ impl Wholes {
 
     /// Hands out those that need not wait; `all`: all of them.
     pub(super) fn settle(&mut self, lines: &[Line], all: bool, mut write: impl FnMut(&Whole)) {
-        let all = all || self.0.len() > MOST;
+        let all = all || self.0.len() > MAX;
         let ended = std::mem::take(&mut self.0).into_iter();
         let (waiting, mut ready): (Vec<_>, Vec<_>) = ended.partition(|w| !all && w.waits(lines));
         self.0 = waiting;

@@ -109,7 +109,7 @@ impl Thread {
         uuid
     }
 
-    /// Forgets what was said: a chapter ends.
+    /// Forgets what was stated: the sequence restarts.
     pub fn expire(&mut self) {
         self.sequence.expire();
         self.described = false;
@@ -147,7 +147,7 @@ impl Thread {
     ) {
         if !begun.record.is_empty() {
             let (head, _) = decoded.read(&begun.record, cx.strings);
-            if cx.chapters {
+            if cx.restarts {
                 decoded.leave_flows_open();
             }
             if cx.began_early(&head) {

@@ -31,7 +31,7 @@ const PROGRAM: &[u8] = b"cpython.run_";
 const OURS: &[u8] = b"<kymograph>(";
 
 /// Functions whose ids are kept, at most; and places for them.
-const MOST: usize = 1 << 14;
+const MAX: usize = 1 << 14;
 const SLOTS: usize = 1 << 15;
 /// Places looked at.
 const PROBES: usize = 16;
@@ -231,7 +231,7 @@ impl Calls {
             }
             let keep = (ours || !id.is_none()) && id.0 < 1 << 16 && address < 1 << 48;
             if let Some(slot) = slot.filter(|_| keep)
-                && KEPT.fetch_add(1, Ordering::Relaxed) < MOST
+                && KEPT.fetch_add(1, Ordering::Relaxed) < MAX
             {
                 // Under the interpreter's lock; without one (free threading) the last one stays,
                 // and the other's reference as well, which is what matters.

@@ -154,14 +154,14 @@ fn launches_for_others_are_bounded() {
     for line in [&mut one, &mut two] {
         begin(&mut spans, line, 1);
     }
-    let launches = MOST_WAITING as u64 * 3;
+    let launches = MAX_WAITING as u64 * 3;
     for launch in 0..launches {
         spans.launch(0, launch, (launch, true), 0);
         if launch % 1000 == 0 {
             settle(&mut spans, 0, false);
         }
     }
-    assert!(spans.waiting.len() <= MOST_WAITING);
+    assert!(spans.waiting.len() <= MAX_WAITING);
     settle(&mut spans, 0, true);
     assert!(spans.waiting.is_empty() && spans.gradients.is_empty());
     assert_eq!(spans.ambiguous, launches);

@@ -114,7 +114,7 @@ impl Flight {
 
 impl Engine {
     /// Takes the place of writing to the sink.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn retain(&mut self) {
         let now = clock::system(libc::CLOCK_BOOTTIME);
         let processes = self.member.as_ref().map_or(1, |m| m.page().recording());
         let Some(flight) = &mut self.flight else { return };
@@ -163,7 +163,7 @@ impl Engine {
         self.out.shrink_to(2 * full);
         flight.preamble = Vec::new();
         (flight.begun, flight.events_before, flight.lost_before) = (now, events, lost);
-        let mut preamble = self.turn();
+        let mut preamble = self.restart();
         preamble.shrink_to_fit();
         if let Some(flight) = &mut self.flight {
             flight.preamble = preamble;

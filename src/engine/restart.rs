@@ -1,12 +1,12 @@
-//! Chapters: stretches of the packets that can be read without what came before.
+//! Restart points: places in the packets from which they can be read without what came before.
 //!
-//! Where a file may begin in the middle of a recording (a flight recorder's dump, the next
-//! of rotating files) the engine **turns** a chapter: it forgets what every sequence has
-//! said, so that all of it is said anew as it is used, and makes a **preamble** of what
-//! would not be: slices that are open, with the times at which they really began, tracks
-//! and counters, devices, facts.
+//! Where a file may begin in the middle of a recording (a dump of the flight recorder, the next
+//! of rotating files), the engine clears the incremental state of every sequence, so that each
+//! states its clock, its defaults, its track and its strings again when it next uses them. What
+//! is stated only once goes into a **preamble**: slices that are open, with the times at which
+//! they really began, tracks and counters, devices, metadata.
 //!
-//! In a recording with chapters, arrows never *end*: they pass through their last event
+//! In a recording with restart points, arrows never *end*: they pass through their last event
 //! instead. Where an arrow began may be in a file that is gone, and an end without a
 //! beginning is a defect to trace_processor. The picture is the same, unless a program
 //! uses the id of an arrow again.
@@ -16,8 +16,8 @@ use std::mem;
 use super::Engine;
 
 impl Engine {
-    /// Turns the chapter. Returns the preamble of the new one; `out` stays as it is.
-    pub(super) fn turn(&mut self) -> Vec<u8> {
+    /// Makes a restart point. Returns its preamble; `out` stays as it is.
+    pub(super) fn restart(&mut self) -> Vec<u8> {
         let out = mem::take(&mut self.out);
         self.expire();
         self.clocks = self.now();

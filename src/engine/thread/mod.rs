@@ -150,7 +150,7 @@ impl Thread {
         while let Some(len) = record_len(&slots[at..]) {
             let rest = &slots[at..];
             let (head, kind) = decoded.read(rest, cx.strings);
-            if cx.chapters {
+            if cx.restarts {
                 decoded.leave_flows_open();
             }
             if self.edges.wait() && cx.is_inside(&head) {

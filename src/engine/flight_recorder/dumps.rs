@@ -222,13 +222,13 @@ impl Engine {
         let prefix = format!("kymograph.{}", self.process.pid);
         let keys = ["events", "lost", "flight.began", "dump.why"].map(|k| format!("{prefix}.{k}"));
         let number = |n: u64| Fact::Number(n as i64);
-        let facts = [
+        let metadata = [
             (&*keys[0], number(dump.done.events)),
             (&*keys[1], number(dump.done.lost)),
             (&*keys[2], number(dump.begun)),
             (&*keys[3], Fact::Text(&dump.done.why)),
         ];
-        packet::trace_attributes(&mut words, sequence, &facts);
+        packet::trace_attributes(&mut words, sequence, &metadata);
         if !dump.done.missing.is_zero() {
             self.state_short(dump.done.missing, &mut words);
         }
@@ -241,7 +241,7 @@ impl Engine {
         match dump.sink.write(&words).and_then(|()| dump.sink.finish()) {
             Ok(()) => {
                 if let Some(answer) = dump.order.answer.take() {
-                    // Who asked may have lost patience.
+                    // Who asked may have lost timeout.
                     let _ = answer.send(Ok(dump.done));
                 }
             }
@@ -284,7 +284,7 @@ impl Engine {
 
     /// The recording ends: dumps that were asked for are written to their end, and then
     /// what is left goes into the output, if it is `wanted`.
-    pub(in crate::engine) fn keep_last(&mut self, wanted: bool) {
+    pub(in crate::engine) fn finish_flight(&mut self, wanted: bool) {
         self.take_orders();
         if let Some(flight) = &mut self.flight {
             (flight.ends, flight.flushing) = (true, None);

@@ -40,18 +40,18 @@ pub(crate) fn settings(config: &Config) -> Settings {
 }
 
 /// Lets them push what is finished.
-pub(crate) fn flush(patience: Duration) {
-    each(patience, |source, left| source.flush(left));
+pub(crate) fn flush(timeout: Duration) {
+    each(timeout, |source, left| source.flush(left));
 }
 
 /// Stops them; returns whether all have stopped. What they have to say is pushed then.
-pub(crate) fn stop(patience: Duration) -> bool {
+pub(crate) fn stop(timeout: Duration) -> bool {
     children::stop();
-    each(patience, |source, left| source.stop(left))
+    each(timeout, |source, left| source.stop(left))
 }
 
-fn each(patience: Duration, ask: impl Fn(&dyn Source, Duration) -> bool) -> bool {
-    let deadline = Instant::now() + patience;
+fn each(timeout: Duration, ask: impl Fn(&dyn Source, Duration) -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
     let left = || deadline.saturating_duration_since(Instant::now());
     // Each is asked, also after one that is not done.
     SOURCES.iter().filter(|source| !ask(**source, left())).count() == 0

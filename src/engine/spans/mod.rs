@@ -48,7 +48,7 @@ pub use whole::Whole;
 use whole::Wholes;
 
 /// Launches that may wait, in all lines.
-const MOST_WAITING: usize = 1 << 17;
+const MAX_WAITING: usize = 1 << 17;
 /// Ranges in each other that are shown.
 const DEEPEST: usize = 200;
 /// How long nothing new is heard of a launch before it counts as done: it may be of a graph,
@@ -60,8 +60,8 @@ const SILENT_NANOS: u64 = 10_000_000_000;
 /// How long lines wait for what other threads launched for them.
 const ADOPTED_NANOS: u64 = 1_000_000_000;
 /// Ranges and launches that wait so: of a line, and of all.
-const MOST_EXPECTING: usize = 1 << 16;
-const MOST_EXPECTING_IN_ALL: usize = 1 << 18;
+const MAX_EXPECTING: usize = 1 << 16;
+const MAX_EXPECTING_IN_ALL: usize = 1 << 18;
 /// Bit of the number of a launch of another thread's.
 const ADOPTED: u64 = 1 << 63;
 
@@ -195,8 +195,8 @@ impl Spans {
 
     /// How many steps of a line may wait for what others launched for it; none if nobody does.
     fn most_expecting(&self) -> Option<usize> {
-        let each = MOST_EXPECTING_IN_ALL / self.lines.len().max(1);
-        self.gradients.seen.then(|| each.min(MOST_EXPECTING))
+        let each = MAX_EXPECTING_IN_ALL / self.lines.len().max(1);
+        self.gradients.seen.then(|| each.min(MAX_EXPECTING))
     }
 
     /// The innermost range of this side ends.
@@ -230,7 +230,7 @@ impl Spans {
         if !own && !adopt {
             return;
         }
-        if self.waiting.len() >= MOST_WAITING * 2 {
+        if self.waiting.len() >= MAX_WAITING * 2 {
             self.unfollowed += 1;
             return;
         }
@@ -364,7 +364,7 @@ impl Spans {
     }
 
     fn is_settled(&self, correlation: u64, heard: u64, now: u64) -> bool {
-        if self.waiting.len() > MOST_WAITING {
+        if self.waiting.len() > MAX_WAITING {
             return true;
         }
         self.waiting.get(&correlation).is_none_or(|launch| {
@@ -391,7 +391,7 @@ impl Spans {
             }
             Step::Launch(correlation) => {
                 // Then it was not waited for.
-                let too_many = self.waiting.len() > MOST_WAITING && known != Known::All;
+                let too_many = self.waiting.len() > MAX_WAITING && known != Known::All;
                 let work = self.waiting.remove(&correlation).map(|l| l.work).unwrap_or_default();
                 match work.first {
                     None if line.open.iter().all(|range| range.begun > time) => {}

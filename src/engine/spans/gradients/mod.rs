@@ -16,14 +16,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{ADOPTED, Known, Launch, Line, MOST_WAITING, SILENT_NANOS, Spans, Step};
+use super::{ADOPTED, Known, Launch, Line, MAX_WAITING, SILENT_NANOS, Spans, Step};
 
 /// What threads are called that compute gradients.
 const AUTOGRAD: &[u8] = b"pt_autograd_";
 /// Launches that may wait for a decision.
-pub(super) const MOST: usize = 1 << 16;
+pub(super) const MAX: usize = 1 << 16;
 /// Queues of a thread that are remembered.
-const MOST_QUEUES: usize = 64;
+const MAX_QUEUES: usize = 64;
 
 /// Launches of threads that compute gradients, until it is known for whom.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Gradients {
     }
 
     pub fn is_full(&self) -> bool {
-        self.undecided.len() >= MOST
+        self.undecided.len() >= MAX
     }
 }
 
@@ -110,7 +110,7 @@ impl Spans {
         }
         let mut moments: Vec<Moment> = lines.iter().map(Moment::before).collect();
         while let Some((time, number)) = self.gradients.undecided.front().copied() {
-            let full = self.gradients.is_full() || self.waiting.len() > MOST_WAITING;
+            let full = self.gradients.is_full() || self.waiting.len() > MAX_WAITING;
             if !full && until.is_none_or(|until| time > until) {
                 break;
             }
@@ -245,7 +245,7 @@ impl Moment {
 pub(super) fn note(used: &mut Vec<(u32, u64)>, queue: u32, time: u64) {
     if let Some((_, last)) = used.iter_mut().find(|(other, _)| *other == queue) {
         *last = time.max(*last);
-    } else if used.len() < MOST_QUEUES {
+    } else if used.len() < MAX_QUEUES {
         used.push((queue, time));
     }
 }

@@ -1,9 +1,9 @@
-//! Traces that somebody wants as JSON.
+//! Requests to convert a finished trace to JSON.
 //!
-//! A traced process writes Perfetto's format and nothing else: what converts it is the
-//! other half, which does not belong into somebody's program. So the process notes what is
-//! wanted in a folder, and the `kymo record --wait` that started it sees to it. A note is a
-//! file of its own: the path of the trace, a NUL, and the path of the JSON.
+//! A traced process writes Perfetto's format and nothing else: the converters belong to the half
+//! that is not linked into the program. The process leaves a request in a folder, and the
+//! `kymo record --wait` that started it carries it out. A request is a file of its own: the path
+//! of the trace, a NUL, and the path of the JSON.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest note: two paths.
-const LONGEST: usize = 2 * libc::PATH_MAX as usize;
+const MAX_LENGTH: usize = 2 * libc::PATH_MAX as usize;
 /// The end of a note's name while it is written.
 const UNFINISHED: &str = "new";
 
-/// A trace that is to become JSON.
+/// A request to convert one trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wish {
+pub struct Conversion {
     /// The trace, which is finished.
     pub trace: PathBuf,
-    /// What is wanted.
+    /// Where the JSON goes.
     pub json: PathBuf,
 }
 
-impl Wish {
+impl Conversion {
     /// Notes it in `folder`.
     ///
     /// # Errors
@@ -42,20 +42,20 @@ impl Wish {
     }
 
     /// Takes all notes out of `folder`.
-    pub fn take_all(folder: &Path) -> Vec<Wish> {
+    pub fn take_all(folder: &Path) -> Vec<Conversion> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
         let finished = paths.filter(|path| path.extension().is_none());
-        finished.filter_map(|path| Wish::take(&path)).collect()
+        finished.filter_map(|path| Conversion::take(&path)).collect()
     }
 
-    fn take(path: &Path) -> Option<Wish> {
+    fn take(path: &Path) -> Option<Conversion> {
         let text = fs::read(path);
         fs::remove_file(path).ok()?;
-        let text = text.ok().filter(|text| text.len() < LONGEST)?;
+        let text = text.ok().filter(|text| text.len() < MAX_LENGTH)?;
         let nul = text.iter().position(|byte| *byte == 0)?;
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        Some(Wish { trace: path(&text[..nul]), json: path(&text[nul + 1..]) })
+        Some(Conversion { trace: path(&text[..nul]), json: path(&text[nul + 1..]) })
     }
 }
 
@@ -66,20 +66,20 @@ mod tests {
     #[test]
     fn notes_are_taken_once() {
         let folder = tempfile::tempdir().unwrap();
-        let wish = |n: u32| Wish {
+        let conversion = |n: u32| Conversion {
             trace: format!("/tmp/{n}=\n.pftrace").into(),
             json: OsStr::from_bytes(b"/tmp/\xff.json").into(),
         };
-        wish(1).note(folder.path()).unwrap();
-        wish(2).note(folder.path()).unwrap();
+        conversion(1).note(folder.path()).unwrap();
+        conversion(2).note(folder.path()).unwrap();
         fs::write(folder.path().join("nonsense"), "no NUL").unwrap();
         fs::write(folder.path().join("4711-1.new"), "half a no").unwrap();
-        let mut taken = Wish::take_all(folder.path());
+        let mut taken = Conversion::take_all(folder.path());
         taken.sort_by(|a, b| a.trace.cmp(&b.trace));
-        assert_eq!(taken, [wish(1), wish(2)]);
-        assert_eq!(Wish::take_all(folder.path()), []);
-        assert_eq!(Wish::take_all(Path::new("/no/such/folder")), []);
-        let missing = wish(3).note(Path::new("/no/such/folder"));
+        assert_eq!(taken, [conversion(1), conversion(2)]);
+        assert_eq!(Conversion::take_all(folder.path()), []);
+        assert_eq!(Conversion::take_all(Path::new("/no/such/folder")), []);
+        let missing = conversion(3).note(Path::new("/no/such/folder"));
         assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

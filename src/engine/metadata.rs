@@ -9,8 +9,8 @@ use crate::process::job;
 impl Engine {
     /// What it says first.
     pub(super) fn introduce(&mut self) {
-        let facts = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let metadata = [("kymograph.version", Fact::Text(env!("CARGO_PKG_VERSION")))];
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &metadata);
         self.state_place();
         // Of several processes that write a trace, the first speaks for all.
         if self.process.devices.serial <= 1 {
@@ -39,12 +39,12 @@ impl Engine {
         let place: Vec<_> = place.map(|(key, n)| (format!("{prefix}.{key}"), *n)).collect();
         let about = self.origin.about.iter().map(|(key, text)| (key.as_str(), Fact::Text(text)));
         let place = place.iter().map(|(key, n)| (key.as_str(), Fact::Number(*n)));
-        let facts: Vec<_> = about.chain(place).collect();
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let metadata: Vec<_> = about.chain(place).collect();
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &metadata);
     }
 
     /// The counts that people ask for, in the trace itself.
-    pub(super) fn state_facts(&mut self) {
+    pub(super) fn state_metadata(&mut self) {
         let summary = self.summary();
         let number = |n: u64| Fact::Number(n as i64);
         let prefix = format!("kymograph.{}", self.process.pid);
@@ -65,28 +65,28 @@ impl Engine {
             ("gpu_counters_lost", self.process.gpu_counters.lost),
         ];
         let keys = rows.map(|(key, _)| format!("{prefix}.{key}"));
-        let facts: Vec<_> =
+        let metadata: Vec<_> =
             keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
-        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        packet::trace_attributes(&mut self.out, self.process.sequence.id(), &metadata);
         let window = self.shared.window.bounds(&self.converter);
         if !window.is_all() {
             let (opened, closed) = window.nanos(&self.converter);
             let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
-            let facts = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+            let metadata = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &metadata);
         }
-        for (key, value) in self.shared.facts() {
+        for (key, value) in self.shared.metadata() {
             let key = format!("{prefix}.{key}");
-            let facts = [(key.as_str(), Fact::Text(&value))];
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+            let metadata = [(key.as_str(), Fact::Text(&value))];
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &metadata);
         }
         let lanes = self.threads.iter().flatten().filter(|t| t.reader.losses().dropped > 0);
         let lanes: Vec<_> = lanes
             .map(|t| (format!("{prefix}.lost.thread.{}", t.tid), t.reader.losses().dropped))
             .collect();
-        let facts: Vec<_> = lanes.iter().map(|(k, n)| (k.as_str(), number(*n))).collect();
-        if !facts.is_empty() {
-            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &facts);
+        let metadata: Vec<_> = lanes.iter().map(|(k, n)| (k.as_str(), number(*n))).collect();
+        if !metadata.is_empty() {
+            packet::trace_attributes(&mut self.out, self.process.sequence.id(), &metadata);
         }
     }
 }
