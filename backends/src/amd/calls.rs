@@ -19,6 +19,7 @@ use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
 use super::{stream_ids, stream_names, streams};
 use crate::annotate::guarded;
 use crate::device::args::Args;
+use crate::device::names;
 use crate::device::sample;
 
 /// A function.
@@ -282,7 +283,7 @@ impl Calls {
         let Some(seen) = seen else { return };
         let operation = record.parts(self.version).operation;
         let what = format!("arguments.{}.{operation}", domain.number);
-        sample::text(self.recorder, "hip", what, &seen);
+        sample::text(self.recorder, names::AMD.key, what, &seen);
     }
 
     /// # Safety

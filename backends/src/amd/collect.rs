@@ -20,6 +20,7 @@ use super::runtime;
 use super::sys::{Entry, Id, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
 use crate::device::error::{Error, Result};
+use crate::device::names;
 use crate::device::reader::{self, Reader, Round, keep_pace};
 use crate::device::remark;
 use crate::device::sample;
@@ -41,8 +42,7 @@ const BACKLOG_TIMEOUT: Duration = Duration::from_millis(200);
 const BATCH: usize = 512;
 
 static WORKER: Worker = Worker::new(Words {
-    name: "HIP",
-    key: "hip",
+    names: names::AMD,
     thread: "kymograph-amd",
     late: "rocprofiler-sdk did not hand over its last records",
 });
@@ -63,7 +63,7 @@ static BUFFERS: AtomicU64 = AtomicU64::new(0);
 
 impl Source for Amd {
     fn name(&self) -> &'static str {
-        "HIP"
+        names::AMD.shown
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
@@ -131,7 +131,7 @@ pub fn without_library() {
 pub(crate) fn refused(why: &str) {
     SAID.store(true, Ordering::Relaxed);
     if let Some((recorder, _)) = wanted() {
-        remark::not_recorded(recorder, "HIP", "hip", why);
+        remark::not_recorded(recorder, names::AMD, why);
     }
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn go_on() {
     let Selection { calls, collectives, hsa, .. } = selection;
     calls::enable([calls, collectives, hsa, hsa], settings.all_args);
     for name in selection.beyond(setup.selection) {
-        let key = format!("hip.{}.kind_not_recorded.{name}", std::process::id());
+        let key = names::AMD.of_process(format_args!("kind_not_recorded.{name}"));
         let why = "it must be asked for (ACTIVITY_TYPES) before HIP is first used";
         remark::fact(recorder, &key, why);
     }
@@ -383,9 +383,9 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("clock_jumps", decoder.clock.jumps),
         ("stop_us", stopping.elapsed().as_micros() as u64),
     ];
-    remark::counts(recorder, "hip", &rows);
+    remark::counts(recorder, names::AMD, &rows);
     for ((kind, size), count) in &decoder.misfits {
-        let key = format!("hip.{}.lost.of_unknown_layout.{kind}.{size}", std::process::id());
+        let key = names::AMD.of_process(format_args!("lost.of_unknown_layout.{kind}.{size}"));
         remark::number(recorder, &key, *count);
     }
 }

@@ -32,6 +32,7 @@ use super::sys::{
 };
 use crate::annotate::{guarded, roctx};
 use crate::device::error::{Error, Result};
+use crate::device::names;
 use crate::device::remark;
 
 /// Bytes of a buffer; the library makes two.
@@ -335,7 +336,7 @@ impl Check<'_> {
     }
 
     fn not_recorded(&self, kind: &str, error: Status) {
-        let key = format!("hip.{}.kind_not_recorded.{kind}", std::process::id());
+        let key = names::AMD.of_process(format_args!("kind_not_recorded.{kind}"));
         remark::fact(self.recorder, &key, &describe(error, self.sdk.status_string));
     }
 }

@@ -7,6 +7,7 @@ use kymograph_protos::device::Vendor;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{SUCCESS, Sdk, Status, agent};
+use crate::device::names;
 use crate::device::raw::Raw;
 use crate::device::sample;
 
@@ -78,7 +79,12 @@ impl Agents {
         gpus.sort_by_key(|agent| agent.gpu);
         gpus.into_iter().for_each(|agent| agent.describe(recorder));
         for (number, agent) in self.all.iter().enumerate().filter(|_| sample::is_on()) {
-            sample::bytes(recorder, "hip", format!("agent.{number}"), Raw::new(&agent.raw));
+            sample::bytes(
+                recorder,
+                names::AMD.key,
+                format!("agent.{number}"),
+                Raw::new(&agent.raw),
+            );
         }
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use kymograph_protos::Recorder;
 
 use super::error::Result;
+use super::names::Names;
 use super::remark;
 use super::thread::{wait, wait_while_it_moves, without_signals};
 use crate::annotate::guarded;
@@ -38,10 +39,7 @@ pub(crate) fn moves() {
 /// What is said of a source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
-    /// What people call it.
-    pub(crate) name: &'static str,
-    /// What its facts begin with.
-    pub(crate) key: &'static str,
+    pub(crate) names: Names,
     /// The name of its thread: 15 bytes at most.
     pub(crate) thread: &'static str,
     /// Why something is missing when the thread has not ended in time.
@@ -192,7 +190,7 @@ impl Worker {
     /// Says why something of the source is missing.
     pub(crate) fn not_recorded(&self, why: &str) {
         if let Some(recorder) = self.recorder() {
-            remark::not_recorded(recorder, self.words.name, self.words.key, why);
+            remark::not_recorded(recorder, self.words.names, why);
         }
     }
 

@@ -15,6 +15,7 @@ use super::levelzero::{self, Device};
 use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
 use crate::device::args::Args;
+use crate::device::names::INTEL;
 use crate::device::present::Present;
 use crate::device::ranges::Ranges;
 use crate::device::raw::Raw;
@@ -122,7 +123,7 @@ impl Decoder {
     /// `raw` is a record as PTI wrote it: the names it points to are C strings, which PTI
     /// keeps.
     pub(crate) unsafe fn record(&mut self, raw: Raw<'_>) {
-        sample::record(self.recorder, "xpu", raw.u32(0), raw);
+        sample::record(self.recorder, INTEL.key, raw.u32(0), raw);
         // SAFETY: the caller's promise.
         unsafe {
             match raw.u32(0) {

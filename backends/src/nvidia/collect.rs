@@ -29,6 +29,7 @@ use super::subscription;
 use super::sys::{ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
 use crate::device::error::Result;
+use crate::device::names;
 use crate::device::reader;
 use crate::device::remark;
 use crate::device::sample;
@@ -43,8 +44,7 @@ pub static NVIDIA: Nvidia = Nvidia(());
 pub struct Nvidia(());
 
 static WORKER: Worker = Worker::new(Words {
-    name: "CUDA",
-    key: "cuda",
+    names: names::NVIDIA,
     thread: "kymograph-gpu",
     late: "CUPTI did not hand over its last records in time; let the program wait for its \
            devices before it ends",
@@ -64,7 +64,7 @@ pub fn injected(start: impl FnOnce()) {
 
 impl Source for Nvidia {
     fn name(&self) -> &'static str {
-        "CUDA"
+        names::NVIDIA.shown
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
@@ -136,7 +136,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         && !STATE.setup.begun.swap(true, Ordering::Relaxed);
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
-        let key = format!("cuda.{}.calls_not_watched", std::process::id());
+        let key = names::NVIDIA.of_process("calls_not_watched");
         remark::fact(recorder, &key, &refused.to_string());
     }
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))

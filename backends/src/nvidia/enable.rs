@@ -13,6 +13,7 @@ use super::library::{self, describe};
 use super::other;
 use super::state::STATE;
 use super::sys::{Code, Cupti, SUCCESS};
+use crate::device::names;
 use crate::device::remark;
 
 /// All kinds that were chosen, and what belongs to them. `noise` calls its argument with the
@@ -82,7 +83,7 @@ fn check(cupti: &Cupti, recorder: &dyn Recorder, kind: u32, result: Code) {
 }
 
 fn not_recorded(recorder: &dyn Recorder, kind: u32, why: &str) {
-    let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
+    let key = names::NVIDIA.of_process(format_args!("kind_not_recorded.{kind}"));
     remark::fact(recorder, &key, why);
 }
 
