@@ -72,7 +72,7 @@ impl Library {
 
     /// Loads the library of this name, from where the loader looks for libraries.
     pub(crate) fn load(name: &CStr) -> Option<Library> {
-        // Its symbols are nobody else's business: a program that asks for them by name
+        // Its symbols stay apart: a program that asks for them by name
         // shall find what it would find without us.
         Library::open(name, unix::RTLD_NOW | unix::RTLD_LOCAL)
     }

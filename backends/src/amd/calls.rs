@@ -77,7 +77,7 @@ static ON: AtomicBool = AtomicBool::new(false);
 static SLICES: [AtomicBool; DOMAINS] = [const { AtomicBool::new(false) }; DOMAINS];
 /// Whether arguments are recorded that the device activity says as well.
 static ALL_ARGS: AtomicBool = AtomicBool::new(false);
-/// Whether anything was called since somebody last looked.
+/// Whether anything was called since this was last read.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Whether anything was ever called.
 static EVER: AtomicBool = AtomicBool::new(false);

@@ -38,7 +38,7 @@ pub struct Amd(());
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a thread of the library waits for a pipeline that does not keep up, each time.
 const BACKLOG_TIMEOUT: Duration = Duration::from_millis(200);
-/// Records that are decoded before anybody looks whether the pipeline keeps up.
+/// Records that are decoded between two looks at whether the pipeline keeps up.
 const BATCH: usize = 512;
 
 static WORKER: Worker = Worker::new(Words {
@@ -52,7 +52,7 @@ static WANTED: Mutex<Option<(&'static dyn Recorder, Settings)>> = Mutex::new(Non
 static DECODER: Mutex<Option<Decoder>> = Mutex::new(None);
 /// Set when the library ends: nothing of HIP may be called any more.
 static FINALIZING: AtomicBool = AtomicBool::new(false);
-/// Whether HIP may have been used before the library was configured, which nobody can say.
+/// Whether HIP may have been used before the library was configured, which cannot be found out.
 static IN_DOUBT: AtomicBool = AtomicBool::new(false);
 /// Whether it was said in this recording why something is missing.
 static SAID: AtomicBool = AtomicBool::new(false);
@@ -98,7 +98,7 @@ impl Source for Amd {
         if WORKER.is_dead() {
             return true;
         }
-        // Asked only by who waits: it takes the loader's lock.
+        // Asked only by callers that wait: it takes the loader's lock.
         if !timeout.is_zero() && wanted().is_some() && !SAID.load(Ordering::Relaxed) {
             unseen().into_iter().for_each(refused);
         }
@@ -140,7 +140,7 @@ fn unseen() -> Option<&'static str> {
     if !configure::is_configured() {
         let loaded = runtime::is_registered() == Some(true);
         return loaded
-            .then_some("HIP was loaded after the recording started, and nobody was there to see");
+            .then_some("HIP was loaded after the recording started, too late to be recorded");
     }
     let asked = IN_DOUBT.load(Ordering::Relaxed) && !calls::ever();
     asked.then_some(

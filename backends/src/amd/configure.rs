@@ -199,7 +199,7 @@ fn set_up(
     Ok(Setup { sdk, version, path, context, buffer, agents, numbers, selection })
 }
 
-/// Kernels are told of when their code objects are loaded.
+/// The library reports kernels when their code objects are loaded.
 fn watch_kernels(check: &Check<'_>, kinds: &Kinds) -> Result<()> {
     let context = check.context()?;
     let operations = [KERNEL_SYMBOL as c_int];

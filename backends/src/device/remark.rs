@@ -15,7 +15,7 @@ pub(crate) fn note(recorder: &dyn Recorder, text: &str) {
     instant(recorder, Kind::Instant, text);
 }
 
-/// The same, which whoever records is told, too.
+/// The same, which `kymo` prints as well.
 pub(crate) fn tell(recorder: &dyn Recorder, text: &str) {
     instant(recorder, Kind::Note, text);
 }

@@ -202,7 +202,7 @@ fn refuse(recorder: &dyn Recorder, why: &str) {
     fact(recorder, &format!("{}.error", prefix()), why);
 }
 
-/// The profiler's records lie in the device's memory, which somebody has to give it: once, as
+/// The profiler's records lie in the device's memory, which has to be given to it: once, as
 /// it keeps it.
 fn provide_memory(synapse: &Synapse, device: u32) -> Result<()> {
     static PROVIDED: AtomicU64 = AtomicU64::new(0);

@@ -28,7 +28,7 @@ const LAUNCH: &[u8] = b"enqueueWithExternalEvents";
 const OURS: Ids = Ids::of(*b"HP");
 /// Queues that are at hand.
 const RECENT: usize = 64;
-/// Events that are decoded before anybody looks whether the pipeline keeps up.
+/// Events that are decoded between two looks at whether the pipeline keeps up.
 const BATCH: u64 = 512;
 
 /// What was decoded.

@@ -50,7 +50,7 @@ impl Reader for Session {
         let started = Instant::now();
         for running in take_running() {
             if let Err(why) = self.finish(running) {
-                // How much is missing, nobody can know.
+                // How much is missing is unknown.
                 self.recorder.lost(1);
                 let text = why.on_device(running.device).to_string();
                 note(self.recorder, &format!("Gaudi: {text}"));

@@ -200,7 +200,7 @@ fn choose_calls(pti: &Pti, kind: u32, class: c_int) -> Code {
     }
 }
 
-/// Whether ITT's annotations go to PTI, which is an ITT collector itself: oneCCL tells of
+/// Whether ITT's annotations go to PTI, which is an ITT collector itself: oneCCL reports
 /// its collectives that way. If they come to us, we record them.
 fn pti_collects_itt() -> bool {
     // SAFETY: the value is looked at and not kept.

@@ -35,7 +35,7 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     pub(crate) collectives: u64,
     pub(crate) overheads: u64,
-    /// Records of kinds that nobody asked us to read.
+    /// Records of kinds that are not read.
     pub(crate) skipped: u64,
 }
 

@@ -4,7 +4,7 @@
 //! so that the first launch is seen. Everything after that happens on one thread of ours:
 //! decoding, flushing, and taking CUPTI down. No call of CUPTI is made under a lock.
 //!
-//! After a recording CUPTI leaves, if nobody else uses it ([`super::leave`]).
+//! After a recording CUPTI leaves, if nothing else uses it ([`super::leave`]).
 
 use std::ffi::c_void;
 use std::ptr;
@@ -108,9 +108,9 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     // Before anything that a tool that is there already could notice.
     let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
-        let who = other_tool().unwrap_or("another tool");
+        let tool = other_tool().unwrap_or("another tool");
         let why =
-            format!("{who} uses CUPTI in this process, which serves one tool; record without it");
+            format!("{tool} uses CUPTI in this process, which serves one tool; record without it");
         return Err(why.into());
     }
     check(cupti, "cuptiSubscribe", result)?;
@@ -178,7 +178,7 @@ extern "C" fn at_exit() {
     });
 }
 
-/// Who else may have subscribed, by the libraries in the process.
+/// Which tool may have subscribed, by the libraries in the process.
 pub(crate) fn other_tool() -> Option<&'static str> {
     const TOOLS: [(&str, &str); 5] = [
         ("libToolsInjection", "Nsight Systems"),

@@ -8,7 +8,7 @@
 //! its performance monitor. (The older call for PCIe measures for 20 ms each time.)
 //!
 //! Only devices in which the process has a context are asked: of the processes that share a
-//! machine's devices, each tells of its own.
+//! machine's devices, each reports its own.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

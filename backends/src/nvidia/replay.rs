@@ -20,7 +20,7 @@ const KERNEL_BYTES: usize = 216;
 const COPY_BYTES: usize = 96;
 const VERSION: u32 = 130_000;
 
-/// A buffer of records such as CUPTI hands over, and who decodes it.
+/// A buffer of records such as CUPTI hands over, and its decoder.
 pub struct Replay {
     decoder: Decoder,
     records: Vec<Vec<u64>>,

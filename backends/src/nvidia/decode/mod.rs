@@ -40,7 +40,7 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     /// Kernels whose launch was not watched: no slice has an arrow to them.
     pub(crate) uncalled: u64,
-    /// Records that nobody asked us to read: what others enabled.
+    /// Records of kinds that are not read, which another user of CUPTI enabled.
     pub(crate) skipped: u64,
 }
 

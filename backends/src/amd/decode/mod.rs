@@ -42,7 +42,7 @@ pub(crate) struct Counts {
     pub(crate) unnamed: u64,
     /// Records that are laid out in no way that is known, by the size that they say.
     pub(crate) broken: u64,
-    /// Records of kinds that nobody asked for.
+    /// Records of kinds that were not asked for.
     pub(crate) skipped: u64,
 }
 
