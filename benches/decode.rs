@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kymograph::{Config, Recording};
-use kymograph_backends::{amd, gaudi, intel};
+use kymograph_backends::{amd, gaudi, intel, nvidia};
 use kymograph_protos::{Extra, Record, Recorder, StrId};
 use measure::cores;
 use measure::turns::{best, median};
@@ -69,12 +69,13 @@ macro_rules! replays {
     };
 }
 
-replays! { amd gaudi intel }
+replays! { amd gaudi intel nvidia }
 
 /// Makes a buffer of so many records that begin at a time.
 type Make = fn(&'static dyn Recorder, usize, u64) -> Box<dyn Replay>;
 
-const VENDORS: [(&str, Make); 3] = [
+const VENDORS: [(&str, Make); 4] = [
+    ("CUDA", |recorder, count, now| Box::new(nvidia::replay::Replay::new(recorder, count, now))),
     ("HIP", |recorder, count, now| Box::new(amd::replay::Replay::new(recorder, count, now))),
     ("Intel GPU", |recorder, count, _| {
         // PTI's clock is the system's; what is read is over.

@@ -1,12 +1,12 @@
 //! The environment, as far as this process may be guided by it.
 //!
-//! A program that runs with more rights than whoever started it (setuid, setgid, file
-//! capabilities) gets its environment from somebody who must not decide which files it writes
+//! A program that runs with more rights than the user that started it (setuid, setgid, file
+//! capabilities) gets its environment from a user that must not decide which files it writes
 //! or which libraries it loads. The kernel tells such a program so (getauxval(3), `AT_SECURE`).
 
 use std::ffi::OsString;
 
-/// Whether this process has more rights than who started it.
+/// Whether this process has more rights than the user that started it.
 pub fn is_privileged() -> bool {
     // SAFETY: no pointers.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

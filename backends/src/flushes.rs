@@ -8,10 +8,10 @@ use std::time::Duration;
 
 /// Answers of a round that are counted at most.
 const MAX_SOURCES: u64 = 0xff;
-/// How long who reads may stand still before it is looked for.
+/// How long the reader may stand still before its process is looked for.
 const STILL: Duration = Duration::from_secs(5);
 
-/// Memory that both map. All zeros: nobody has asked, and no source runs.
+/// Memory that both map. All zeros: no flush was asked for, and no source runs.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Flushes {
@@ -27,7 +27,7 @@ pub struct Flushes {
 }
 
 impl Flushes {
-    /// Who reads: asks all sources that run to push what they have finished. Returns the
+    /// For the reader: asks all sources that run to push what they have finished. Returns the
     /// round, for [`Flushes::is_done`].
     pub fn ask(&self) -> u64 {
         let next = |word: u64| Some(((word >> 8) + 1) << 8);
@@ -35,29 +35,29 @@ impl Flushes {
         (before.unwrap_or_else(|word| word) >> 8) + 1
     }
 
-    /// Who reads: whether all have.
+    /// For the reader: whether all have.
     pub fn is_done(&self, round: u64) -> bool {
         let word = self.round.load(Ordering::Acquire);
         let running = u64::from(self.running.load(Ordering::Acquire));
         word >> 8 != round || word & MAX_SOURCES >= running.min(MAX_SOURCES)
     }
 
-    /// Who reads: has all sources push what they have, and end, for good.
+    /// For the reader: has all sources push what they have, and end, for good.
     pub fn stop(&self) {
         self.stop.store(1, Ordering::Release);
     }
 
-    /// Who reads: whether no source runs.
+    /// For the reader: whether no source runs.
     pub fn is_idle(&self) -> bool {
         self.running.load(Ordering::Acquire) == 0
     }
 
-    /// Who reads, many times a second: it is there.
+    /// For the reader, many times a second: it is there.
     pub fn beat(&self) {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A source: ends all sources, if who reads is gone. To be called now and then.
+    /// For a source: ends all sources, if the reader is gone. To be called now and then.
     pub(crate) fn look_for_reader(&self) {
         let now = monotonic();
         let beats = self.beats.load(Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Flushes {
 }
 
 static ASKED: AtomicPtr<Flushes> = AtomicPtr::new(ptr::null_mut());
-/// What is known of who reads: its last beat, since when, and how to find out whether it is gone.
+/// What is known of the reader: its last beat, since when, and how to find out whether it is gone.
 static BEATS: AtomicU64 = AtomicU64::new(0);
 static SINCE: AtomicU64 = AtomicU64::new(0);
 static IS_GONE: OnceLock<fn() -> bool> = OnceLock::new();
@@ -114,8 +114,8 @@ fn monotonic() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Has sources that start from now on answer what is asked there. `is_gone` says whether nobody
-/// can ask any more; it is called when nobody has moved for seconds.
+/// Has sources that start from now on answer what is asked there. `is_gone` says whether the
+/// reader is gone; it is called when the reader has not moved for seconds.
 pub fn answer_to(flushes: &'static Flushes, is_gone: fn() -> bool) {
     let _ = IS_GONE.set(is_gone);
     ASKED.store(ptr::from_ref(flushes).cast_mut(), Ordering::Release);

@@ -16,3 +16,4 @@ mod load;
 pub mod nvidia;
 pub mod source;
 pub mod torch;
+pub mod vendors;

@@ -1,10 +1,13 @@
 //! Vendor libraries, found at run time.
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, OsStr, c_void};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+
+use libloading::os::unix;
 
 /// A loaded library. It is never unloaded: its code may run as long as the process does.
 #[derive(Clone, Copy)]
@@ -59,19 +62,19 @@ impl Library {
     /// not: that may be asked at the end of a program that has forbidden itself all of them.
     pub(crate) fn present(name: &CStr) -> Option<Library> {
         mapped(name.to_bytes())?;
-        Library::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+        Library::open(name, unix::RTLD_LAZY | libc::RTLD_NOLOAD)
     }
 
     /// As [`Library::present`], in whichever version it is (`libx.so.1` for `libx.so`).
     pub(crate) fn present_in_any_version(name: &CStr) -> Option<Library> {
-        Library::dlopen(&mapped(name.to_bytes())?, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+        Library::open(&mapped(name.to_bytes())?, unix::RTLD_LAZY | libc::RTLD_NOLOAD)
     }
 
     /// Loads the library of this name, from where the loader looks for libraries.
     pub(crate) fn load(name: &CStr) -> Option<Library> {
-        // Its symbols are nobody else's business: a program that asks for them by name
+        // Its symbols stay apart: a program that asks for them by name
         // shall find what it would find without us.
-        Library::dlopen(name, libc::RTLD_NOW | libc::RTLD_LOCAL)
+        Library::open(name, unix::RTLD_NOW | unix::RTLD_LOCAL)
     }
 
     /// Loads the library in this file.
@@ -79,16 +82,23 @@ impl Library {
         Library::load(&CString::new(path.as_os_str().as_bytes()).ok()?)
     }
 
-    fn dlopen(name: &CStr, flags: libc::c_int) -> Option<Library> {
-        // SAFETY: a C string; the constructors of a vendor's library are what the program
-        // that uses this vendor's devices runs as well.
-        NonNull::new(unsafe { libc::dlopen(name.as_ptr(), flags) }).map(Library)
+    fn open(name: &CStr, flags: libc::c_int) -> Option<Library> {
+        // SAFETY: the constructors of a vendor's library are what the program that uses this
+        // vendor's devices runs as well.
+        let library =
+            unsafe { unix::Library::open(Some(OsStr::from_bytes(name.to_bytes())), flags) }.ok()?;
+        NonNull::new(library.into_raw()).map(Library)
     }
 
     /// The address of a symbol.
     pub(crate) fn symbol(self, name: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: a handle that is never closed, and a C string.
-        NonNull::new(unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) })
+        // SAFETY: a handle of the loader's, which is not closed here either; the caller knows of
+        // what type the symbol is.
+        unsafe {
+            let library = ManuallyDrop::new(unix::Library::from_raw(self.0.as_ptr()));
+            let symbol = library.get_singlethreaded::<*mut c_void>(name).ok()?;
+            NonNull::new(symbol.as_raw_ptr())
+        }
     }
 
     /// Whether this text is among what the library was loaded with: names of functions that it
@@ -113,7 +123,7 @@ impl Library {
         }
         // SAFETY: the link map lives as long as the library, and `name` is a C string.
         let name = unsafe { CStr::from_ptr((*map).name) };
-        let path = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        let path = Path::new(OsStr::from_bytes(name.to_bytes()));
         path.is_absolute().then(|| path.to_owned())
     }
 }
@@ -140,7 +150,7 @@ unsafe extern "C" fn search_object(
     };
     // SAFETY: as above.
     let name = unsafe { CStr::from_ptr(info.dlpi_name) };
-    if Path::new(std::ffi::OsStr::from_bytes(name.to_bytes())) != search.path {
+    if Path::new(OsStr::from_bytes(name.to_bytes())) != search.path {
         return 0;
     }
     let text = search.text.to_bytes_with_nul();

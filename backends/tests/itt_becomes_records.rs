@@ -323,7 +323,7 @@ fn metadata_is_added_at_the_end() {
         "instant meta \"late\" late=0.25",
         "instant meta \"whole\" whole=\"zero-terminated\"",
     ]);
-    begin(d, "crowded");
+    begin(d, "packed");
     (0..40_u64).for_each(|i| number(d, NULL, "n", 1, 1, &i.to_le_bytes()));
     end(d);
     let lines = take();

@@ -113,7 +113,7 @@ fn injection(checks: &mut Vec<Finding>) {
             ),
         });
     }
-    for backend in probe::BACKENDS {
+    for backend in probe::backends() {
         checks.extend(probe::backend(&library, backend.0));
     }
 }

@@ -9,7 +9,8 @@ use clap::Args;
 use kymograph::Config;
 use kymograph_backends::device::finding::Finding;
 use kymograph_backends::source::Settings;
-use kymograph_backends::{amd, gaudi, intel, nvidia, torch};
+use kymograph_backends::torch;
+use kymograph_backends::vendors::VENDORS;
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::path::Path;
@@ -19,13 +20,10 @@ use std::process::{Command, ExitCode, Output};
 type Look = fn(&Settings, &mut dyn FnMut(Finding));
 
 /// The backends: a name to ask for them by, and who answers.
-pub(super) const BACKENDS: [(&str, Look); 5] = [
-    ("CUDA", nvidia::probe),
-    ("HIP", amd::probe),
-    ("Intel GPU", intel::probe),
-    ("Gaudi", gaudi::probe),
-    ("PyTorch", torch::probe),
-];
+pub(super) fn backends() -> impl Iterator<Item = (&'static str, Look)> {
+    let vendors = VENDORS.iter().map(|vendor| (vendor.names.shown, vendor.probe));
+    vendors.chain([("PyTorch", torch::probe as Look)])
+}
 
 /// Runs inside the child: prints what the library and the drivers look like from there.
 #[derive(Args)]
@@ -112,7 +110,7 @@ fn ask(name: &str) {
         gpu_counters: None,
         ..Settings::default()
     };
-    for (_, look) in BACKENDS.iter().filter(|(known, _)| *known == name) {
+    for (_, look) in backends().filter(|(known, _)| *known == name) {
         look(&settings, &mut |finding| print(&(finding.to_line() + "\n")));
     }
 }

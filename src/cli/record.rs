@@ -19,6 +19,7 @@ use kymograph::collect::{Collector, Keeper, Outcome};
 use kymograph::config::{self, Compress, Config, OPTIONS};
 use kymograph::control::{Page, Place, State, Totals};
 use kymograph::sink;
+use kymograph_backends::vendors::{VENDORS, Variable};
 use kymograph_protos::packet::{self, Fact};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -28,22 +29,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Variables by which annotation libraries and drivers are told to be recorded, and what
-/// they are set to. ROCm needs none: it looks for a symbol of the library.
-const COLLECTORS: [(&str, Setting); 4] = [
-    ("NVTX_INJECTION64_PATH", Setting::Library),
-    ("INTEL_LIBITTNOTIFY64", Setting::Library),
-    ("CUDA_INJECTION64_PATH", Setting::Library),
-    ("HABANA_PROFILE", Setting::Default("profile_api_light")),
-];
-
-/// What a variable is set to.
-enum Setting {
-    /// The path of the library.
-    Library,
-    /// A text, unless the user has chosen another.
-    Default(&'static str),
-}
+/// Variables by which annotation libraries are told to be recorded. What vendors' libraries need
+/// is in their table.
+const COLLECTORS: [(&str, Variable); 2] =
+    [("NVTX_INJECTION64_PATH", Variable::Library), ("INTEL_LIBITTNOTIFY64", Variable::Library)];
 
 /// Records a command, its children and grandchildren into one trace.
 #[derive(Args)]
@@ -444,13 +433,14 @@ fn inject(environment: &mut Environment, library: &Path, quiet: bool) -> Result<
     }
     sanitizer.push("verify_asan_link_order=0");
     environment.set("ASAN_OPTIONS", sanitizer);
-    for (name, setting) in COLLECTORS {
+    let vendors = VENDORS.iter().flat_map(|vendor| vendor.environment);
+    for (name, setting) in COLLECTORS.iter().chain(vendors) {
         let value = match setting {
-            Setting::Library => library.as_os_str(),
-            Setting::Default(text) => OsStr::new(text),
+            Variable::Library => library.as_os_str(),
+            Variable::Default(text) => OsStr::new(text),
         };
         match environment.get(name) {
-            Some(_) if matches!(setting, Setting::Default(_)) => {}
+            Some(_) if matches!(setting, Variable::Default(_)) => {}
             Some(theirs) if !theirs.is_empty() && theirs != value => {
                 if !quiet {
                     let theirs = theirs.display();

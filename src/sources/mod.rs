@@ -4,24 +4,19 @@ mod children;
 
 use std::time::{Duration, Instant};
 
-use kymograph_backends::amd::AMD;
-use kymograph_backends::gaudi::GAUDI;
-use kymograph_backends::intel::INTEL;
-use kymograph_backends::nvidia::NVIDIA;
 use kymograph_backends::source::{Settings, Source};
+use kymograph_backends::vendors::VENDORS;
 
 use crate::config::Config;
 use crate::recorder::PIPELINE;
 pub use children::{Membership, take_part};
 
-static SOURCES: [&dyn Source; 4] = [&NVIDIA, &AMD, &INTEL, &GAUDI];
-
 /// Starts those that have something to record in this process. May be called again, when
 /// there may be more.
 pub(crate) fn start(config: &Config) {
     let settings = settings(config);
-    for source in SOURCES {
-        source.start(&PIPELINE, &settings);
+    for vendor in &VENDORS {
+        vendor.source.start(&PIPELINE, &settings);
     }
     children::start();
 }
@@ -54,5 +49,5 @@ fn each(timeout: Duration, ask: impl Fn(&dyn Source, Duration) -> bool) -> bool 
     let deadline = Instant::now() + timeout;
     let left = || deadline.saturating_duration_since(Instant::now());
     // Each is asked, also after one that is not done.
-    SOURCES.iter().filter(|source| !ask(**source, left())).count() == 0
+    VENDORS.iter().filter(|vendor| !ask(vendor.source, left())).count() == 0
 }

@@ -146,7 +146,7 @@ impl Sizes {
 struct Learner {
     /// The address of the first argument, which is only compared.
     first: Option<usize>,
-    /// What the library says, if somebody wants to know.
+    /// What the library says, where that is wanted.
     seen: Option<String>,
     size: usize,
     places: Places,
@@ -172,7 +172,7 @@ unsafe extern "C" fn learn(
     if ty.is_null() || name.is_null() {
         return 0;
     }
-    // SAFETY: the caller's promise; nobody else uses the learner meanwhile.
+    // SAFETY: the caller's promise; nothing else uses the learner meanwhile.
     let (learner, ty, name) =
         unsafe { (&mut *learner.cast::<Learner>(), CStr::from_ptr(ty), CStr::from_ptr(name)) };
     let first = *learner.first.get_or_insert(address.addr());

@@ -19,6 +19,7 @@ use super::sys::{CallbackRecord, PHASE_ENTER, PHASE_EXIT, Sdk};
 use super::{stream_ids, stream_names, streams};
 use crate::annotate::guarded;
 use crate::device::args::Args;
+use crate::device::names;
 use crate::device::sample;
 
 /// A function.
@@ -76,7 +77,7 @@ static ON: AtomicBool = AtomicBool::new(false);
 static SLICES: [AtomicBool; DOMAINS] = [const { AtomicBool::new(false) }; DOMAINS];
 /// Whether arguments are recorded that the device activity says as well.
 static ALL_ARGS: AtomicBool = AtomicBool::new(false);
-/// Whether anything was called since somebody last looked.
+/// Whether anything was called since this was last read.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 /// Whether anything was ever called.
 static EVER: AtomicBool = AtomicBool::new(false);
@@ -282,7 +283,7 @@ impl Calls {
         let Some(seen) = seen else { return };
         let operation = record.parts(self.version).operation;
         let what = format!("arguments.{}.{operation}", domain.number);
-        sample::text(self.recorder, "hip", what, &seen);
+        sample::text(self.recorder, names::AMD.key, what, &seen);
     }
 
     /// # Safety

@@ -20,6 +20,7 @@ use super::runtime;
 use super::sys::{Entry, Id, RecordHeader, SUCCESS, describe};
 use crate::annotate::guarded;
 use crate::device::error::{Error, Result};
+use crate::device::names;
 use crate::device::reader::{self, Reader, Round, keep_pace};
 use crate::device::remark;
 use crate::device::sample;
@@ -37,12 +38,11 @@ pub struct Amd(());
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a thread of the library waits for a pipeline that does not keep up, each time.
 const BACKLOG_TIMEOUT: Duration = Duration::from_millis(200);
-/// Records that are decoded before anybody looks whether the pipeline keeps up.
+/// Records that are decoded between two looks at whether the pipeline keeps up.
 const BATCH: usize = 512;
 
 static WORKER: Worker = Worker::new(Words {
-    name: "HIP",
-    key: "hip",
+    names: names::AMD,
     thread: "kymograph-amd",
     late: "rocprofiler-sdk did not hand over its last records",
 });
@@ -52,7 +52,7 @@ static WANTED: Mutex<Option<(&'static dyn Recorder, Settings)>> = Mutex::new(Non
 static DECODER: Mutex<Option<Decoder>> = Mutex::new(None);
 /// Set when the library ends: nothing of HIP may be called any more.
 static FINALIZING: AtomicBool = AtomicBool::new(false);
-/// Whether HIP may have been used before the library was configured, which nobody can say.
+/// Whether HIP may have been used before the library was configured, which cannot be found out.
 static IN_DOUBT: AtomicBool = AtomicBool::new(false);
 /// Whether it was said in this recording why something is missing.
 static SAID: AtomicBool = AtomicBool::new(false);
@@ -63,7 +63,7 @@ static BUFFERS: AtomicU64 = AtomicU64::new(0);
 
 impl Source for Amd {
     fn name(&self) -> &'static str {
-        "HIP"
+        names::AMD.shown
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
@@ -98,7 +98,7 @@ impl Source for Amd {
         if WORKER.is_dead() {
             return true;
         }
-        // Asked only by who waits: it takes the loader's lock.
+        // Asked only by callers that wait: it takes the loader's lock.
         if !timeout.is_zero() && wanted().is_some() && !SAID.load(Ordering::Relaxed) {
             unseen().into_iter().for_each(refused);
         }
@@ -131,7 +131,7 @@ pub fn without_library() {
 pub(crate) fn refused(why: &str) {
     SAID.store(true, Ordering::Relaxed);
     if let Some((recorder, _)) = wanted() {
-        remark::not_recorded(recorder, "HIP", "hip", why);
+        remark::not_recorded(recorder, names::AMD, why);
     }
 }
 
@@ -140,7 +140,7 @@ fn unseen() -> Option<&'static str> {
     if !configure::is_configured() {
         let loaded = runtime::is_registered() == Some(true);
         return loaded
-            .then_some("HIP was loaded after the recording started, and nobody was there to see");
+            .then_some("HIP was loaded after the recording started, too late to be recorded");
     }
     let asked = IN_DOUBT.load(Ordering::Relaxed) && !calls::ever();
     asked.then_some(
@@ -227,7 +227,7 @@ pub(crate) fn go_on() {
     let Selection { calls, collectives, hsa, .. } = selection;
     calls::enable([calls, collectives, hsa, hsa], settings.all_args);
     for name in selection.beyond(setup.selection) {
-        let key = format!("hip.{}.kind_not_recorded.{name}", std::process::id());
+        let key = names::AMD.of_process(format_args!("kind_not_recorded.{name}"));
         let why = "it must be asked for (ACTIVITY_TYPES) before HIP is first used";
         remark::fact(recorder, &key, why);
     }
@@ -383,9 +383,9 @@ fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: I
         ("clock_jumps", decoder.clock.jumps),
         ("stop_us", stopping.elapsed().as_micros() as u64),
     ];
-    remark::counts(recorder, "hip", &rows);
+    remark::counts(recorder, names::AMD, &rows);
     for ((kind, size), count) in &decoder.misfits {
-        let key = format!("hip.{}.lost.of_unknown_layout.{kind}.{size}", std::process::id());
+        let key = names::AMD.of_process(format_args!("lost.of_unknown_layout.{kind}.{size}"));
         remark::number(recorder, &key, *count);
     }
 }

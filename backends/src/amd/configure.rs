@@ -32,6 +32,7 @@ use super::sys::{
 };
 use crate::annotate::{guarded, roctx};
 use crate::device::error::{Error, Result};
+use crate::device::names;
 use crate::device::remark;
 
 /// Bytes of a buffer; the library makes two.
@@ -198,7 +199,7 @@ fn set_up(
     Ok(Setup { sdk, version, path, context, buffer, agents, numbers, selection })
 }
 
-/// Kernels are told of when their code objects are loaded.
+/// The library reports kernels when their code objects are loaded.
 fn watch_kernels(check: &Check<'_>, kinds: &Kinds) -> Result<()> {
     let context = check.context()?;
     let operations = [KERNEL_SYMBOL as c_int];
@@ -335,7 +336,7 @@ impl Check<'_> {
     }
 
     fn not_recorded(&self, kind: &str, error: Status) {
-        let key = format!("hip.{}.kind_not_recorded.{kind}", std::process::id());
+        let key = names::AMD.of_process(format_args!("kind_not_recorded.{kind}"));
         remark::fact(self.recorder, &key, &describe(error, self.sdk.status_string));
     }
 }

@@ -7,6 +7,7 @@ use kymograph_protos::device::Vendor;
 use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
 
 use super::sys::{SUCCESS, Sdk, Status, agent};
+use crate::device::names;
 use crate::device::raw::Raw;
 use crate::device::sample;
 
@@ -78,7 +79,12 @@ impl Agents {
         gpus.sort_by_key(|agent| agent.gpu);
         gpus.into_iter().for_each(|agent| agent.describe(recorder));
         for (number, agent) in self.all.iter().enumerate().filter(|_| sample::is_on()) {
-            sample::bytes(recorder, "hip", format!("agent.{number}"), Raw::new(&agent.raw));
+            sample::bytes(
+                recorder,
+                names::AMD.key,
+                format!("agent.{number}"),
+                Raw::new(&agent.raw),
+            );
         }
     }
 }
@@ -210,7 +216,7 @@ unsafe extern "C" fn note(
     if agents.is_null() || list.is_null() {
         return SUCCESS;
     }
-    // SAFETY: the caller's promise; nobody else uses the list meanwhile.
+    // SAFETY: the caller's promise; nothing else uses the list meanwhile.
     unsafe {
         let list = &mut *list.cast::<Vec<Agent>>();
         let agents = std::slice::from_raw_parts(agents, count.min(MAX_AGENTS));
@@ -221,6 +227,7 @@ unsafe extern "C" fn note(
 
 impl Agents {
     /// A CPU (1) and GPUs (2, 3, …) that are not there.
+    #[cfg(any(test, feature = "replay"))]
     pub(crate) fn made_up(gpus: u32) -> Agents {
         let gpu = |n| Agent { id: u64::from(n) + 2, gpu: Some(n), ..Agent::default() };
         let cpu = Agent { id: 1, ..Agent::default() };

@@ -90,7 +90,7 @@ impl Known {
     }
 }
 
-/// What a kernel that nobody registered is called.
+/// The name of a kernel that was not registered.
 pub(crate) fn unnamed(recorder: &dyn Recorder) -> Name {
     Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), ..Name::default() }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// All that costs little while nobody asks for it.
+    /// All that costs little while it is not asked for.
     pub(crate) const CHEAP: Selection = Selection {
         kernels: true,
         copies: true,
@@ -191,7 +191,7 @@ pub(crate) fn operations(sdk: &Sdk, kind: c_int) -> Vec<(c_int, String)> {
 /// # Safety
 /// `list` is the list that was passed with it.
 unsafe extern "C" fn note(kind: c_int, list: *mut c_void) -> c_int {
-    // SAFETY: the caller's promise; nobody else uses it meanwhile.
+    // SAFETY: the caller's promise; nothing else uses it meanwhile.
     unsafe { (*list.cast::<Vec<c_int>>()).push(kind) };
     0
 }

@@ -2,7 +2,7 @@
 //!
 //! Records of kernels and copies know the call by its correlation id, and neither the HIP
 //! stream nor, for fills, the bytes. The call knows them. It leaves them in a ring: one slot
-//! per id, modulo its length. Nobody waits, nothing is allocated, and an id that was
+//! per id, modulo its length. Nothing waits, nothing is allocated, and an id that was
 //! overwritten (when more than [`SLOTS`] calls are under way) is not found.
 
 use std::sync::OnceLock;

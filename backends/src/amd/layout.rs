@@ -154,7 +154,7 @@ pub(crate) mod graph {
 /// `rocprofiler_buffer_tracing_kfd_page_migrate_record_t`: since 1.0.0.
 pub(crate) mod migration {
     use super::Times;
-    /// It is nobody's call.
+    /// No call asked for it.
     pub(crate) const TIMES: Times = Times { correlation: usize::MAX - 8, start: 16, end: 24 };
     pub(crate) const FROM: usize = 40;
     pub(crate) const TO: usize = 48;

@@ -26,7 +26,7 @@ const RUNTIMES: [&CStr; 6] = [
     REGISTER,
 ];
 pub(crate) const REGISTER: &CStr = c"librocprofiler-register.so.0";
-/// Where ROCm lies if nobody says.
+/// Where ROCm lies by default.
 const FOLDER: &str = "/opt/rocm/lib";
 
 /// The library that has this function: the one that called us with it.

@@ -46,6 +46,7 @@ mod pages;
 mod probe;
 mod ranges;
 #[doc(hidden)]
+#[cfg(feature = "replay")]
 pub mod replay;
 mod runtime;
 pub(crate) mod stream_ids;

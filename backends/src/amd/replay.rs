@@ -19,7 +19,7 @@ const COPY_EVERY: usize = 8;
 const KERNEL: u32 = 11;
 const COPY: u32 = 10;
 
-/// A buffer of records such as rocprofiler-sdk hands over, and who decodes it.
+/// A buffer of records such as rocprofiler-sdk hands over, and its decoder.
 pub struct Replay {
     decoder: Decoder,
     records: Vec<Vec<u64>>,
@@ -104,7 +104,7 @@ fn name(id: u64) -> CString {
     CString::new(format!("_ZN2at6native4fill{id}IfLi4EEEvPT_i.kd")).unwrap_or_default()
 }
 
-/// As the library tells of a kernel whose code was loaded.
+/// As the library reports a kernel whose code was loaded.
 pub(crate) fn register(id: u64, name: &CStr, recorder: &dyn Recorder) {
     let symbol = KernelSymbol {
         size: size_of::<KernelSymbol>() as u64,

@@ -34,7 +34,7 @@ const AGAIN: &CStr = c"rocprofiler_register_invoke_all_registrations";
 const EACH: &CStr = c"rocprofiler_register_iterate_registration_info";
 
 /// Whether a library of ROCm has handed its tables over already: without a tool then, if no
-/// tool was there. None if nobody can say.
+/// tool was there. None if that cannot be found out.
 pub(crate) fn is_registered() -> Option<bool> {
     type Each = unsafe extern "C" fn(
         unsafe extern "C" fn(*const c_void, *mut c_void) -> c_int,

@@ -1,8 +1,8 @@
-//! The stream of the call that a thread is in, as rocprofiler-sdk tells of it (`HIP_STREAM`).
+//! The stream of the call that a thread is in, as rocprofiler-sdk reports it (`HIP_STREAM`).
 //!
 //! Before and after each function that takes a stream it says which one that is, by a number
 //! that no other stream ever has: a handle may be another's, once its stream is destroyed.
-//! What tells of streams is wrapped around what tells of calls (registration.cpp), so that a
+//! The report of streams is wrapped around that of calls (registration.cpp), so that a
 //! call knows it when it begins.
 //!
 //! Asked for from 1.3.0 on. Before, the library looks a stream up by `std::map::at`: one that

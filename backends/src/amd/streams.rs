@@ -37,7 +37,7 @@ pub(crate) fn key(numbered: Option<u64>, handle: Option<u64>, own: bool, thread:
         (None, Some(handle)) => handle,
     }
 }
-/// Streams and queues that are told apart at most: handles that lie must not cost memory.
+/// Streams and queues that are told apart at most: wrong handles must not cost memory.
 const MAX_STREAMS: usize = 1 << 14;
 
 /// Where an activity is shown.

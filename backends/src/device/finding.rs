@@ -1,4 +1,4 @@
-//! What `kymo doctor` is told: what a backend needs, and whether it is there.
+//! What `kymo doctor` reports: what a backend needs, and whether it is there.
 //!
 //! Each backend has a function that looks and says what it found. It runs in a process of
 //! its own, which loads the vendor's libraries as a recorded program would: some of them

@@ -8,7 +8,8 @@
 //! | `pool`, `buffers`, `walk` | buffers that a vendor fills, and the records in them |
 //! | `remark`, `error` | what a backend says about the recording, and why it cannot record |
 //! | `thread`, `worker`, `reader` | threads of ours |
-//! | `finding` | what `kymo doctor` is told |
+//! | `finding` | what `kymo doctor` reports |
+//! | `names` | what vendors are called |
 //! | `sample` | the first records of each kind, byte by byte |
 
 pub(crate) mod args;
@@ -19,6 +20,7 @@ pub(crate) mod fields;
 pub mod finding;
 pub(crate) mod kernel;
 pub(crate) mod keys;
+pub mod names;
 #[cfg(test)]
 pub(crate) mod notes;
 pub(crate) mod pool;

@@ -1,4 +1,4 @@
-//! A recorder for unit tests: it writes down what it is told.
+//! A recorder for unit tests: it keeps what is pushed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

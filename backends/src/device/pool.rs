@@ -41,7 +41,7 @@ pub(crate) struct Full {
     pub(crate) used: usize,
 }
 
-// SAFETY: whoever holds it is the only one who knows the buffer: it left the library, and
+// SAFETY: its holder is the only one that has the buffer: it left the library, and
 // comes back only through `recycle`.
 unsafe impl Send for Full {}
 
@@ -57,7 +57,7 @@ pub(crate) struct Counts {
     pub(crate) completed: u64,
     /// Requests at the bound: refused, or served with a scratch buffer.
     pub(crate) refused: u64,
-    /// Buffers given back that are nobody's whom we know.
+    /// Buffers given back that were asked for by an unknown user.
     pub(crate) foreign: u64,
     /// Records in scratch buffers.
     pub(crate) discarded: u64,
@@ -69,7 +69,7 @@ pub(crate) struct Pool {
     free: ArrayQueue<Free>,
     scratch: ArrayQueue<Free>,
     full: ArrayQueue<Full>,
-    /// All buffers that were made: what the library gives back may be somebody else's.
+    /// All buffers that were made: the library may give back those of another user.
     known: Box<[AtomicPtr<u8>]>,
     made: AtomicUsize,
     made_scratch: AtomicUsize,
@@ -171,7 +171,7 @@ impl Pool {
             && (size == self.bounds.bytes || size == self.bounds.scratch_bytes)
     }
 
-    /// Of somebody who registered callbacks before us, and whom we do not know.
+    /// One of another user, which registered callbacks before us and which we do not know.
     pub(crate) fn refuse(&self, buffer: *mut u8) {
         self.foreign.fetch_add(u64::from(!buffer.is_null()), Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Whether something can have been at the time that it is said to have ended.
 //!
 //! Records are read when what they tell of is over. One that says a later time is of a clock that
-//! was set, or that is not the one we take it for: where it belongs, nobody knows.
+//! was set, or that is not the one we take it for: where it belongs is unknown.
 
 use kymograph_protos::Recorder;
 

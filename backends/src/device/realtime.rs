@@ -1,7 +1,7 @@
 //! Times of `CLOCK_REALTIME`, as nanoseconds of `CLOCK_BOOTTIME`.
 //!
 //! The former may be set; the latter may not. Both are steered at the same rate by the
-//! kernel, so their difference is constant until somebody sets the former: it is looked at
+//! kernel, so their difference is constant until the former is set: it is looked at
 //! several times a second, and every time knows the difference that was valid then.
 //!
 //! A closer comparison counts from its own time on, and does not move what was before it: records

@@ -1,13 +1,13 @@
 //! What a backend says about the recording itself: facts, and why something is missing.
 
+use super::names::Names;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
-/// Says on this thread's track, among the facts (`KEY.PID.not_recorded`) and to whoever
-/// records that the activities of a vendor are not recorded. `name` is what people call
-/// them.
-pub(crate) fn not_recorded(recorder: &dyn Recorder, name: &str, key: &str, why: &str) {
-    instant(recorder, Kind::Note, &format!("{name} is not recorded: {why}"));
-    fact(recorder, &format!("{key}.{}.not_recorded", std::process::id()), why);
+/// Reports that the activities of a vendor are not recorded: on this thread's track, in the
+/// trace's metadata (`KEY.PID.not_recorded`), and to `kymo`.
+pub(crate) fn not_recorded(recorder: &dyn Recorder, names: Names, why: &str) {
+    instant(recorder, Kind::Note, &format!("{} is not recorded: {why}", names.shown));
+    fact(recorder, &names.of_process("not_recorded"), why);
 }
 
 /// Something that a reader of the trace should know, on this thread's track.
@@ -15,7 +15,7 @@ pub(crate) fn note(recorder: &dyn Recorder, text: &str) {
     instant(recorder, Kind::Instant, text);
 }
 
-/// The same, which whoever records is told, too.
+/// The same, which `kymo` prints as well.
 pub(crate) fn tell(recorder: &dyn Recorder, text: &str) {
     instant(recorder, Kind::Note, text);
 }
@@ -42,9 +42,9 @@ pub(crate) fn number(recorder: &dyn Recorder, key: &str, value: u64) {
 }
 
 /// What came of a recording of this process: `KEY.PID.` and a name each.
-pub(crate) fn counts(recorder: &dyn Recorder, key: &str, rows: &[(&str, u64)]) {
+pub(crate) fn counts(recorder: &dyn Recorder, names: Names, rows: &[(&str, u64)]) {
     for (name, value) in rows {
-        number(recorder, &format!("{key}.{}.{name}", std::process::id()), *value);
+        number(recorder, &names.of_process(name), *value);
     }
 }
 

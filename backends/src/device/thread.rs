@@ -1,4 +1,4 @@
-//! Threads of our own in somebody's process, and waits for them.
+//! Threads of our own in the program's process, and waits for them.
 
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     }
 }
 
-/// How many times as long as its timeout somebody waits who sees that things move.
+/// Upper bound on the wait, as a multiple of `timeout`, while there is progress.
 const MAX_TIMEOUTS: u32 = 10;
 
 /// As [`wait`], and goes on for as long as `moved` changes within `timeout`, ten times as

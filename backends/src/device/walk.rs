@@ -13,7 +13,7 @@ use super::raw::Raw;
 /// which stands there. Returns 0 if there is one.
 pub(crate) type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int;
 
-/// Records that are read before somebody looks whether the pipeline keeps up.
+/// Records that are read between two looks at whether the pipeline keeps up.
 const BATCH: u32 = 512;
 /// Bytes that a record may have.
 const MAX_RECORD_BYTES: usize = 1024;
@@ -39,7 +39,7 @@ pub(crate) fn stride(next: Next, kind: u32) -> Option<usize> {
 /// How many records are in a buffer.
 ///
 /// # Safety
-/// The library wrote them, and nobody writes now.
+/// The library wrote them, and does not write to it now.
 pub(crate) unsafe fn count(next: Next, full: &Full) -> u64 {
     let (mut count, mut record) = (0, ptr::null_mut());
     // SAFETY: the caller's promise.
@@ -77,9 +77,9 @@ pub(crate) unsafe fn pieces(next: Next, full: &Full, mut each: impl FnMut(u32, &
 }
 
 /// Reads all records of a buffer. Returns false if a rest of it could not be read: how many
-/// records that are, nobody knows. `size` gives the bytes of a kind's records, 0 of one that
+/// records that are is unknown. `size` gives the bytes of a kind's records, 0 of one that
 /// is not read; `end` is what the library returns at the end of a buffer; `pace` waits, now
-/// and then, for who takes what was read.
+/// and then, for the pipeline.
 ///
 /// # Safety
 /// As for [`count`].
@@ -113,9 +113,9 @@ pub(crate) unsafe fn records(
             // Its names may be garbage.
             return false;
         }
-        // Of a kind that is not read, nobody knows where it ends.
+        // Of a kind that is not read, the end is unknown.
         (least, exact) = (at + size.max(8), size > 0);
-        // SAFETY: so many bytes of the buffer, which nobody writes to now.
+        // SAFETY: so many bytes of the buffer, which is not written to now.
         read(Raw::new(unsafe { std::slice::from_raw_parts(record, size.max(8)) }));
         count += 1;
         if count.is_multiple_of(BATCH) {

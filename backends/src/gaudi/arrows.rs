@@ -80,7 +80,7 @@ impl Arrows {
     }
 }
 
-/// Sorts launches, without those that are part of another one: the same call, told of by an
+/// Sorts launches, without those that are part of another one: the same call, reported by an
 /// inner function of Synapse's as well.
 fn outermost(launches: &mut Vec<Launch>) {
     launches.sort_unstable_by_key(|launch| (launch.start, u64::MAX - launch.end));

@@ -14,6 +14,7 @@ use super::session::{Running, Session, check, prefix};
 use super::sys::{SUCCESS, Synapse, TRACE_ALL, TRACE_DEVICE, TRACE_HOST};
 use crate::annotate::guarded;
 use crate::device::error::{Error, Result};
+use crate::device::names;
 use crate::device::reader;
 use crate::device::remark::{fact, note};
 use crate::device::sample;
@@ -29,8 +30,7 @@ pub static GAUDI: Gaudi = Gaudi(());
 pub struct Gaudi(());
 
 static WORKER: Worker = Worker::new(Words {
-    name: "Gaudi",
-    key: "hpu",
+    names: names::GAUDI,
     thread: "kymograph-hpu",
     late: "Synapse did not hand over its trace",
 });
@@ -107,7 +107,7 @@ fn is_on() -> bool {
 
 impl Source for Gaudi {
     fn name(&self) -> &'static str {
-        "Gaudi"
+        names::GAUDI.shown
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
@@ -202,7 +202,7 @@ fn refuse(recorder: &dyn Recorder, why: &str) {
     fact(recorder, &format!("{}.error", prefix()), why);
 }
 
-/// The profiler's records lie in the device's memory, which somebody has to give it: once, as
+/// The profiler's records lie in the device's memory, which has to be given to it: once, as
 /// it keeps it.
 fn provide_memory(synapse: &Synapse, device: u32) -> Result<()> {
     static PROVIDED: AtomicU64 = AtomicU64::new(0);

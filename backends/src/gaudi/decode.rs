@@ -17,6 +17,7 @@ use super::engines::{Engines, Role, stage};
 use super::layout::{Event, NAME, OPERATION, Trace};
 use super::texts::Texts;
 use crate::device::args::Args;
+use crate::device::names;
 use crate::device::present::Present;
 use crate::device::ranges::{Ids, Ranges};
 use crate::device::sample;
@@ -27,7 +28,7 @@ const LAUNCH: &[u8] = b"enqueueWithExternalEvents";
 const OURS: Ids = Ids::of(*b"HP");
 /// Queues that are at hand.
 const RECENT: usize = 64;
-/// Events that are decoded before anybody looks whether the pipeline keeps up.
+/// Events that are decoded between two looks at whether the pipeline keeps up.
 const BATCH: u64 = 512;
 
 /// What was decoded.
@@ -120,8 +121,8 @@ impl Decoder {
             format!("{at}={text}")
         });
         let texts: Vec<_> = texts.collect();
-        sample::bytes(self.recorder, "hpu", what.clone(), event.bytes());
-        sample::text(self.recorder, "hpu", format!("texts.{what}"), &texts.join("\t"));
+        sample::bytes(self.recorder, names::GAUDI.key, what.clone(), event.bytes());
+        sample::text(self.recorder, names::GAUDI.key, format!("texts.{what}"), &texts.join("\t"));
     }
 
     /// Everything of a trace of device `device`, whose times are `scale` nanoseconds.

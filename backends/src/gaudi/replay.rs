@@ -17,7 +17,7 @@ const TPC: u32 = 2;
 const DMA: u32 = 3;
 const BYTES: usize = Layout::New.stride();
 
-/// A buffer such as Synapse fills, and who decodes it.
+/// A buffer such as Synapse fills, and its decoder.
 pub struct Replay {
     decoder: Decoder,
     /// Aligned as `long double` is.

@@ -13,6 +13,7 @@ use super::layout::{Trace, unit};
 use super::sys::{FORMAT_TEF, SUCCESS, Synapse};
 use crate::device::clock::Both;
 use crate::device::error::{Error, Result};
+use crate::device::names;
 use crate::device::reader::{Reader, Round, keep_pace};
 use crate::device::remark::{counts, fact, note, number};
 use crate::device::worker::Worker;
@@ -49,7 +50,7 @@ impl Reader for Session {
         let started = Instant::now();
         for running in take_running() {
             if let Err(why) = self.finish(running) {
-                // How much is missing, nobody can know.
+                // How much is missing is unknown.
                 self.recorder.lost(1);
                 let text = why.on_device(running.device).to_string();
                 note(self.recorder, &format!("Gaudi: {text}"));
@@ -143,7 +144,7 @@ impl Session {
             ("lost.unbegun", decoded.unbegun),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
-        counts(self.recorder, "hpu", &rows);
+        counts(self.recorder, names::GAUDI, &rows);
     }
 }
 

@@ -93,7 +93,7 @@ impl Decoder {
     }
 
     /// Writes the calls that were read; `last` if no more will come. One that may lie within
-    /// another waits for what PTI says when it is asked the next time: a call is told of when
+    /// another waits for what PTI says when it is asked the next time: a call is reported when
     /// it is over, the outer one last.
     pub(crate) fn settle(&mut self, last: bool) {
         let mut calls = std::mem::take(&mut self.calls.pending);

@@ -20,6 +20,7 @@ use super::sys::{
 };
 use crate::annotate::guarded;
 use crate::device::error::{Error, Result};
+use crate::device::names;
 use crate::device::reader;
 use crate::device::realtime::Realtime;
 use crate::device::remark::fact;
@@ -35,8 +36,7 @@ pub static INTEL: Intel = Intel(());
 pub struct Intel(());
 
 static WORKER: Worker = Worker::new(Words {
-    name: "Intel GPU",
-    key: "xpu",
+    names: names::INTEL,
     thread: "kymograph-xpu",
     late: "PTI did not hand over its last records",
 });
@@ -67,7 +67,7 @@ pub fn before_main(settings: &Settings) -> bool {
 
 impl Source for Intel {
     fn name(&self) -> &'static str {
-        "Intel GPU"
+        names::INTEL.shown
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
@@ -104,7 +104,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         match unsafe { available() } {
             LOCAL_PROFILING_NOT_SUPPORTED => {
                 let text = "this driver records only what was made after PTI was switched on";
-                fact(recorder, &format!("xpu.{}.limit", std::process::id()), text);
+                fact(recorder, &names::INTEL.of_process("limit"), text);
             }
             NOT_IMPLEMENTED => {
                 return Err(format!(
@@ -160,7 +160,7 @@ fn register(pti: &Pti) -> Result<()> {
 
 /// Switches on what can be; returns that.
 fn enable(recorder: &dyn Recorder, pti: &Pti, mut selection: Selection) -> Selection {
-    let key = |kind: u32| format!("xpu.{}.kind_not_recorded.{kind}", std::process::id());
+    let key = |kind: u32| names::INTEL.of_process(format_args!("kind_not_recorded.{kind}"));
     if selection.has(kind::COMMUNICATION) && !pti_collects_itt() {
         // Its annotations come to us then, and are recorded as those of ITT.
         selection = selection.without(kind::COMMUNICATION);
@@ -200,7 +200,7 @@ fn choose_calls(pti: &Pti, kind: u32, class: c_int) -> Code {
     }
 }
 
-/// Whether ITT's annotations go to PTI, which is an ITT collector itself: oneCCL tells of
+/// Whether ITT's annotations go to PTI, which is an ITT collector itself: oneCCL reports
 /// its collectives that way. If they come to us, we record them.
 fn pti_collects_itt() -> bool {
     // SAFETY: the value is looked at and not kept.

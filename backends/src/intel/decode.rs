@@ -15,6 +15,7 @@ use super::levelzero::{self, Device};
 use super::names::{self, Texts};
 use super::sys::{NO_SYCL_QUEUE, Pti, kind};
 use crate::device::args::Args;
+use crate::device::names::INTEL;
 use crate::device::present::Present;
 use crate::device::ranges::Ranges;
 use crate::device::raw::Raw;
@@ -34,7 +35,7 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     pub(crate) collectives: u64,
     pub(crate) overheads: u64,
-    /// Records of kinds that nobody asked us to read.
+    /// Records of kinds that are not read.
     pub(crate) skipped: u64,
 }
 
@@ -122,7 +123,7 @@ impl Decoder {
     /// `raw` is a record as PTI wrote it: the names it points to are C strings, which PTI
     /// keeps.
     pub(crate) unsafe fn record(&mut self, raw: Raw<'_>) {
-        sample::record(self.recorder, "xpu", raw.u32(0), raw);
+        sample::record(self.recorder, INTEL.key, raw.u32(0), raw);
         // SAFETY: the caller's promise.
         unsafe {
             match raw.u32(0) {

@@ -87,7 +87,7 @@ mod tests {
         launches.done(2000);
         launches.asked(2000);
         assert_eq!(launches.missing(), 100);
-        // Ids that were lost by the vendor are nobody's loss.
+        // Ids that the vendor lost are no loss of ours.
         (0..30).for_each(|_| launches.done(0));
         assert_eq!(launches.missing(), 70);
     }

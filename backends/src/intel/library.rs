@@ -18,7 +18,7 @@ const SONAMES: [&CStr; 3] = [c"libpti_view.so.1", c"libpti_view.so.0", c"libpti_
 const SYCL: [&CStr; 4] = [c"libsycl.so.9", c"libsycl.so.8", c"libsycl.so.7", c"libsycl.so"];
 /// Older versions have other records (pti_view.h of 0.10 and 0.11).
 const OLDEST: Version = Version { major: 0, minor: 12, patch: 0 };
-/// Of a later one nobody knows yet whether its records only grew at their ends.
+/// Whether records of a later one only grew at their ends is not known yet.
 const NEWEST_MAJOR: u32 = 1;
 
 /// PTI, as it was found.

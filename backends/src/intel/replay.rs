@@ -19,7 +19,7 @@ const COPY_EVERY: usize = 8;
 const KERNEL_BYTES: usize = 184;
 const COPY_BYTES: usize = 152;
 
-/// A buffer of records such as PTI hands over, and who decodes it.
+/// A buffer of records such as PTI hands over, and its decoder.
 pub struct Replay {
     decoder: Decoder,
     records: Vec<Vec<u64>>,

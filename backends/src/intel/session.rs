@@ -13,6 +13,7 @@ use super::selection::Selection;
 use super::share;
 use super::sys::{END_OF_BUFFER, SUCCESS};
 use crate::device::buffers::Reading;
+use crate::device::names;
 use crate::device::pool::Full;
 use crate::device::raw::Raw;
 use crate::device::reader::{Reader, Round, keep_pace};
@@ -143,10 +144,10 @@ impl Session {
             ("buffers_broken", self.reading.broken),
             ("stop_us", stopping.elapsed().as_micros() as u64),
         ];
-        counts(self.recorder, "xpu", &rows);
+        counts(self.recorder, names::INTEL, &rows);
         if let Some(code) = self.refused {
             let why = format!("ptiFlushAllViews: {}", describe(&self.found.pti, code));
-            fact(self.recorder, &format!("xpu.{}.error", std::process::id()), &why);
+            fact(self.recorder, &names::INTEL.of_process("error"), &why);
         }
     }
 }

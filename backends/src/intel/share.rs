@@ -7,7 +7,7 @@
 //!
 //! * **buffers** stay ours. When one is complete, the records of the kinds that the other enabled
 //!   are copied into buffers of its own before anything else happens.
-//! * **kinds** are enabled while anybody wants them.
+//! * **kinds** are enabled while one of both wants them.
 //!
 //! Before our first recording everything is passed on as it is, and only remembered. What
 //! reaches PTI in other ways (a library that was asked for its functions by handle) does not
@@ -32,7 +32,7 @@ const LEAST: usize = 192;
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 static CALLBACKS: Mutex<Option<Callbacks>> = Mutex::new(None);
-/// The other's buffer that is being filled. It is nobody's while somebody fills it: no lock is
+/// The other's buffer that is being filled. It is taken out while it is filled: no lock is
 /// held while the other's functions run.
 static OPEN: Mutex<Option<Theirs>> = Mutex::new(None);
 static FILLING: AtomicU32 = AtomicU32::new(0);
@@ -75,7 +75,7 @@ pub(crate) fn enabled(kind: u32) {
     OURS.fetch_or(bit(kind), Ordering::AcqRel);
 }
 
-/// We want a kind no longer. Returns whether nobody else does.
+/// We want a kind no longer. Returns whether no other user does.
 pub(crate) fn disabled(kind: u32) -> bool {
     OURS.fetch_and(!bit(kind), Ordering::AcqRel);
     THEIRS.load(Ordering::Acquire) & bit(kind) == 0
@@ -231,7 +231,7 @@ pub(crate) fn pass_on(buffer: *mut u8, size: usize, used: usize) -> bool {
 /// Copies what the other wants of a buffer of ours into buffers of its own.
 ///
 /// # Safety
-/// PTI wrote the buffer, and nobody writes to it.
+/// PTI wrote the buffer, and does not write to it now.
 pub(crate) unsafe fn deliver(next: Next, full: &Full) {
     let wanted = DELIVERED.load(Ordering::Acquire);
     if wanted == 0 {
@@ -256,7 +256,7 @@ struct Theirs {
     used: usize,
 }
 
-// SAFETY: whoever has it is the only one who writes to it.
+// SAFETY: its holder is the only one that writes to it.
 unsafe impl Send for Theirs {}
 
 impl Theirs {

@@ -70,7 +70,7 @@ fn work(of: Add<'_>) {
     of("buffer_tracing_hip_event_record_t", amd::event::BYTES, ANY, &fields);
 }
 
-/// What the driver tells of pages.
+/// What the driver reports of pages.
 fn pages(of: Add<'_>) {
     use amd::{fault, migration};
     let times =

@@ -167,7 +167,7 @@ pub(crate) fn is_ours(domain: c_int, id: u32) -> bool {
     }
 }
 
-/// Enables what we asked for once more: somebody else disabled a whole domain.
+/// Enables what we asked for once more: another user of CUPTI disabled a whole domain.
 pub(crate) fn enable_again(cupti: &Cupti, subscriber: *mut c_void) {
     match STATE.calls.enabled.load(Ordering::Acquire) {
         0 => {}

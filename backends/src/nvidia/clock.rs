@@ -80,7 +80,7 @@ pub(crate) enum Clock {
 /// How many comparisons are remembered.
 const FITS: usize = 64;
 
-/// A clock of somebody else's, and how it compares with ours.
+/// The clock of another user of CUPTI, and how it compares with ours.
 #[derive(Clone, Debug)]
 pub(crate) struct Foreign {
     theirs: TimestampCallback,

@@ -4,7 +4,7 @@
 //! so that the first launch is seen. Everything after that happens on one thread of ours:
 //! decoding, flushing, and taking CUPTI down. No call of CUPTI is made under a lock.
 //!
-//! After a recording CUPTI leaves, if nobody else uses it ([`super::leave`]).
+//! After a recording CUPTI leaves, if nothing else uses it ([`super::leave`]).
 
 use std::ffi::c_void;
 use std::ptr;
@@ -29,6 +29,7 @@ use super::subscription;
 use super::sys::{ERROR_MULTIPLE_SUBSCRIBERS, SUCCESS};
 use crate::annotate::guarded;
 use crate::device::error::Result;
+use crate::device::names;
 use crate::device::reader;
 use crate::device::remark;
 use crate::device::sample;
@@ -43,8 +44,7 @@ pub static NVIDIA: Nvidia = Nvidia(());
 pub struct Nvidia(());
 
 static WORKER: Worker = Worker::new(Words {
-    name: "CUDA",
-    key: "cuda",
+    names: names::NVIDIA,
     thread: "kymograph-gpu",
     late: "CUPTI did not hand over its last records in time; let the program wait for its \
            devices before it ends",
@@ -64,7 +64,7 @@ pub fn injected(start: impl FnOnce()) {
 
 impl Source for Nvidia {
     fn name(&self) -> &'static str {
-        "CUDA"
+        names::NVIDIA.shown
     }
 
     fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
@@ -108,9 +108,9 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     // Before anything that a tool that is there already could notice.
     let result = subscription::take(&mut subscriber);
     if result == ERROR_MULTIPLE_SUBSCRIBERS {
-        let who = other_tool().unwrap_or("another tool");
+        let tool = other_tool().unwrap_or("another tool");
         let why =
-            format!("{who} uses CUPTI in this process, which serves one tool; record without it");
+            format!("{tool} uses CUPTI in this process, which serves one tool; record without it");
         return Err(why.into());
     }
     check(cupti, "cuptiSubscribe", result)?;
@@ -136,7 +136,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
         && !STATE.setup.begun.swap(true, Ordering::Relaxed);
     let refused = callbacks::enable(cupti, subscriber, selection, from_birth);
     if refused > 0 {
-        let key = format!("cuda.{}.calls_not_watched", std::process::id());
+        let key = names::NVIDIA.of_process("calls_not_watched");
         remark::fact(recorder, &key, &refused.to_string());
     }
     Ok(Some(Session::new(recorder, cuda, found, subscriber, selection, sizes, clock, settings)))
@@ -178,7 +178,7 @@ extern "C" fn at_exit() {
     });
 }
 
-/// Who else may have subscribed, by the libraries in the process.
+/// Which tool may have subscribed, by the libraries in the process.
 pub(crate) fn other_tool() -> Option<&'static str> {
     const TOOLS: [(&str, &str); 5] = [
         ("libToolsInjection", "Nsight Systems"),

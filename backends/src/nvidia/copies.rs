@@ -5,7 +5,7 @@
 //! not even flush. So one is asked for when the other enables something, kept between
 //! buffers of ours, and completed when it is full or the other flushes.
 //!
-//! The buffer is nobody's while somebody fills it (a pointer that is swapped out): no lock
+//! The buffer is taken out while it is filled (a pointer that is swapped): no lock
 //! is held while the other's functions run.
 
 use std::ffi::c_void;
@@ -22,7 +22,7 @@ use crate::device::pool::Full;
 use crate::device::raw::Raw;
 use crate::device::walk::{self, Next};
 
-/// The buffer that is being filled, when nobody is at it.
+/// The buffer that is being filled; null while a thread fills it.
 static OPEN: AtomicPtr<Copy> = AtomicPtr::new(ptr::null_mut());
 
 /// How long the other's flush waits for threads that are still copying.

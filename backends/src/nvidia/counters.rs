@@ -8,7 +8,7 @@
 //! its performance monitor. (The older call for PCIe measures for 20 ms each time.)
 //!
 //! Only devices in which the process has a context are asked: of the processes that share a
-//! machine's devices, each tells of its own.
+//! machine's devices, each reports its own.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -22,6 +22,7 @@ use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
 use nvml_wrapper::{Device, Nvml};
 
+use crate::device::names;
 use crate::device::remark;
 
 /// A round every `every`, and none for so many times as long as the last one took.
@@ -63,7 +64,7 @@ fn nvml(recorder: &dyn Recorder) -> Option<&'static Nvml> {
             .init()
             .map_err(|error| {
                 let why = format!("libnvidia-ml.so.1: {error}; it comes with the driver");
-                remark::not_recorded(recorder, "Utilisation of GPUs", "nvml", &why);
+                remark::not_recorded(recorder, names::NVML, &why);
             })
             .ok()
     });

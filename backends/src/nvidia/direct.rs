@@ -13,7 +13,7 @@
 //!         a kernel ran that no call asked for             it launches by the driver API
 //! ```
 //! Always, too, if we did not see the program from its beginning. What was launched before a
-//! kernel told so is lost as a call, which is counted; its kernels are recorded.
+//! kernel showed that is lost as a call, which is counted; its kernels are recorded.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
@@ -28,7 +28,7 @@ use super::sys::{Cupti, DOMAIN_DRIVER};
 const UNWATCHED: u8 = 0;
 const WATCHED: u8 = 1;
 
-/// Launches of the runtime's after which nobody expects others.
+/// Launches of the runtime's after which no others are expected.
 const ENOUGH: u32 = 10_000;
 
 /// The numbers of the driver's functions that launch kernels.
@@ -113,7 +113,7 @@ pub(crate) fn is_known(correlation: u32) -> bool {
     known
 }
 
-/// Whether there were launches that nobody watched: a kernel told so.
+/// Whether there were launches that were not watched: a kernel showed it.
 pub(crate) fn missed() -> bool {
     STATE.direct.missed.load(Ordering::Relaxed)
 }
@@ -126,8 +126,8 @@ fn change(from: u8, to: u8) -> bool {
     STATE.direct.watched.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
-/// Tells CUPTI what to call us for, which may be done in its callbacks. Who comes while
-/// another thread is at it leaves it to that one.
+/// Has CUPTI call us for what is watched, which may be asked in its callbacks. A thread that
+/// comes while another is at it leaves it to that one.
 fn apply() {
     if STATE.direct.changes.fetch_add(1, Ordering::AcqRel) > 0 {
         return;

@@ -2,7 +2,7 @@
 //!
 //! A recording of a whole program begins while the driver initialises. Unified memory is
 //! asked for when the driver has finished: CUPTI (13.0, H200) is not ready for it before,
-//! and who asks too soon is refused for ever.
+//! and refuses for ever if it is asked too soon.
 
 use std::sync::atomic::Ordering;
 
@@ -13,6 +13,7 @@ use super::library::{self, describe};
 use super::other;
 use super::state::STATE;
 use super::sys::{Code, Cupti, SUCCESS};
+use crate::device::names;
 use crate::device::remark;
 
 /// All kinds that were chosen, and what belongs to them. `noise` calls its argument with the
@@ -61,7 +62,7 @@ pub(crate) fn state(recorder: &dyn Recorder) {
 }
 
 fn enable(cupti: &Cupti, kind: u32) -> Code {
-    // Streams that exist already are told of, if CUPTI can.
+    // Streams that exist already are reported, if CUPTI can.
     let enable = match cupti.enable_and_dump {
         Some(dump) if matches!(kind, kind::STREAM | kind::CONTEXT) => dump,
         _ => cupti.enable,
@@ -69,7 +70,7 @@ fn enable(cupti: &Cupti, kind: u32) -> Code {
     if kind == kind::UNIFIED_MEMORY_COUNTER {
         configure_unified(cupti);
     }
-    // Sooner, so that nobody disables it in between.
+    // Sooner, so that it is not disabled in between.
     other::enabled(kind);
     // SAFETY: a number.
     unsafe { enable(kind) }
@@ -82,7 +83,7 @@ fn check(cupti: &Cupti, recorder: &dyn Recorder, kind: u32, result: Code) {
 }
 
 fn not_recorded(recorder: &dyn Recorder, kind: u32, why: &str) {
-    let key = format!("cuda.{}.kind_not_recorded.{kind}", std::process::id());
+    let key = names::NVIDIA.of_process(format_args!("kind_not_recorded.{kind}"));
     remark::fact(recorder, &key, why);
 }
 

@@ -22,7 +22,7 @@ impl Sizes {
     pub(crate) fn learn(cupti: &Cupti, version: u32) -> Sizes {
         let mut sizes = Sizes { sizes: [0; END as usize], version };
         for kind in 1..END {
-            // Where an unknown kind is stepped over, its size would be nobody's.
+            // Where an unknown kind is stepped over, its size would mean nothing.
             if let Some(least @ 1..) = layout(kind).map(|layout| layout.least) {
                 let stride = stride(cupti.next_record, kind).filter(|stride| *stride >= least);
                 sizes.sizes[kind as usize] = stride.unwrap_or(least) as u16;

@@ -1,6 +1,6 @@
 //! CUPTI's way out of the process after a recording.
 //!
-//! With nothing enabled and nobody subscribed, a launch still costs up to a tenth more than
+//! With nothing enabled and no subscriber, a launch still costs up to a tenth more than
 //! before there was a CUPTI (H200, CUDA 13.0); only `cuptiFinalize` ends that. It may be
 //! called where a call of the CUDA API ends (cupti_activity.h). So after a recording we
 //! stay subscribed until the next such call of the program, and go there, on its thread. A
@@ -8,8 +8,8 @@
 //!
 //! CUPTI stays
 //! * before 12.6: programs with graphs crashed when it was initialised again;
-//! * if somebody else in the process has ever used it: it would be gone for them, too;
-//! * when the process ends: nobody would notice the difference.
+//! * if the program has ever used it: it would be gone for the program, too;
+//! * when the process ends: there would be no difference.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ pub(crate) fn ask(
     STATE.setup.leaving.store(ASKED, Ordering::Release);
 }
 
-/// A recording is about to start: nobody goes now.
+/// A recording is about to start: CUPTI does not leave now.
 pub(crate) fn stay() {
     let asked =
         STATE.setup.leaving.compare_exchange(ASKED, STAYING, Ordering::AcqRel, Ordering::Acquire);

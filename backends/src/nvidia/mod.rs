@@ -20,6 +20,7 @@
 //! | `counters` | utilisation, power and the like, from NVML |
 //! | `share`, `subscription`, `other`, `relay`, `copies` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
+//! | `replay` | records without a library, for benchmarks |
 //! | `collect`, `enable`, `session`, `leave` | start and stop, and the thread in between |
 //! | `state` | what the process remembers of CUPTI |
 
@@ -53,6 +54,8 @@ mod probe;
 mod queues;
 mod ranges;
 mod relay;
+#[cfg(feature = "replay")]
+pub mod replay;
 mod session;
 pub mod share;
 mod state;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kymograph_protos::Recorder;
 
+use crate::device::names;
 use crate::device::remark;
 
 /// Samples nothing.
@@ -15,7 +16,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub(crate) fn new(recorder: &'static dyn Recorder, _every: Duration) -> Sampler {
         let why = "this program was built without NVML; enable the feature `nvml`";
-        remark::not_recorded(recorder, "Utilisation of GPUs", "nvml", why);
+        remark::not_recorded(recorder, names::NVML, why);
         Sampler { rounds: 0, took: Duration::ZERO }
     }
 

@@ -13,7 +13,7 @@ pub(crate) fn their_clock() -> Option<TimestampCallback> {
     if STATE.other.has_clock.load(Ordering::Acquire) { timestamp() } else { None }
 }
 
-/// Whether anybody else in the process uses CUPTI, or has.
+/// Whether another user in the process uses CUPTI, or has.
 pub(crate) fn is_used() -> bool {
     callbacks().is_some() || timestamp().is_some() || relay::is_used()
 }
@@ -37,7 +37,7 @@ pub(crate) fn enabled(kind: u32) {
     STATE.other.ours.fetch_or(bit(kind), Ordering::AcqRel);
 }
 
-/// We want a kind no longer. Returns whether nobody else does.
+/// We want a kind no longer. Returns whether no other user does.
 pub(crate) fn disabled(kind: u32) -> bool {
     STATE.other.ours.fetch_and(!bit(kind), Ordering::AcqRel);
     STATE.other.kinds.load(Ordering::Acquire) & bit(kind) == 0

@@ -53,7 +53,7 @@ impl Places {
         devices.into_iter()
     }
 
-    /// Whether it is the stream of those who choose none.
+    /// Whether it is the default stream of its context.
     pub(crate) fn is_default(&self, context: u32, stream: u32) -> bool {
         self.contexts.get(&context).is_some_and(|(_, default)| *default == Some(stream))
     }

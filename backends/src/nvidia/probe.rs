@@ -63,7 +63,7 @@ fn activities(settings: &Settings, say: &mut dyn FnMut(Finding)) {
     }
 }
 
-/// Whether CUPTI is free, or who has it.
+/// Whether CUPTI is free, or which tool has it.
 fn is_free(cupti: &Cupti) -> Finding {
     const NAME: &str = "CUDA activity";
     let mut subscriber: *mut c_void = ptr::null_mut();
@@ -81,9 +81,9 @@ fn is_free(cupti: &Cupti) -> Finding {
                      unified_memory";
         return Finding::good(NAME, format!("{names} can be recorded"));
     }
-    let who = other_tool().unwrap_or("another tool");
+    let tool = other_tool().unwrap_or("another tool");
     let advice = "CUPTI serves one tool at a time: stop the other one";
-    Finding::bad(NAME, format!("{who}: {}", describe(cupti, result)), advice)
+    Finding::bad(NAME, format!("{tool}: {}", describe(cupti, result)), advice)
 }
 
 /// The driver's option `NVreg_RestrictProfilingToAdminUsers`.

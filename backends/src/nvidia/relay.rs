@@ -75,7 +75,7 @@ pub(crate) fn forget_ours() {
     STATE.subscriptions.ours.store(ptr::null_mut(), Ordering::Release);
 }
 
-/// Whether somebody else is subscribed.
+/// Whether another user is subscribed.
 pub(crate) fn is_used() -> bool {
     !STATE.subscriptions.function.load(Ordering::Acquire).is_null()
 }

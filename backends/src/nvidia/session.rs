@@ -24,6 +24,7 @@ use super::relay;
 use super::sync;
 use super::sys::{CAPTURE_MODE_RELAXED, Cuda, FLUSH_FORCED, SUCCESS};
 use crate::device::buffers::Reading;
+use crate::device::names;
 use crate::device::pool::{Counts, Full};
 use crate::device::raw::Raw;
 use crate::device::reader::{Reader, Round, keep_pace};
@@ -280,9 +281,9 @@ impl Session {
         ];
         if let Some(sampler) = &self.sampler {
             let took = sampler.took.as_micros() as u64;
-            counts(self.recorder, "nvml", &[("rounds", sampler.rounds), ("took_us", took)]);
+            counts(self.recorder, names::NVML, &[("rounds", sampler.rounds), ("took_us", took)]);
         }
-        counts(self.recorder, "cuda", &rows);
+        counts(self.recorder, names::NVIDIA, &rows);
         enable::state(self.recorder);
         let prefix = format!("cuda.{}", std::process::id());
         if direct::missed() {
@@ -301,7 +302,7 @@ impl Session {
         if self.silence >= SILENCE {
             let why = "work was asked for, but its records went elsewhere: another user of \
                        CUPTI in the process replaced our callbacks; record without it";
-            remark::not_recorded(self.recorder, "CUDA", "cuda", why);
+            remark::not_recorded(self.recorder, names::NVIDIA, why);
         }
     }
 }

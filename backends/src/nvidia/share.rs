@@ -9,7 +9,7 @@
 //! * **buffers** stay ours. When one is complete, the records of the kinds that the other
 //!   enabled are copied into buffers of its own before anything else happens
 //!   ([`copies`]): its own flush finds all of them there.
-//! * **kinds** are enabled while anybody wants them.
+//! * **kinds** are enabled while one of both wants them.
 //! * **clock**: CUPTI's stays as it is. Times in the copies are converted to the clock that
 //!   the other asked for (Kineto's: the processor's counter).
 //! * **callbacks**: the other gets a subscription of its own, which ours feeds.

@@ -27,6 +27,7 @@ mod zero;
 use super::{Failure, files};
 use check::Check;
 use clap::{Args, ValueEnum};
+use kymograph_backends::vendors::VENDORS;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 use truth::Truth;
@@ -49,12 +50,8 @@ impl Vendor {
 
     /// As it is written on the command line, and as the facts of traces begin.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Vendor::Cuda => "cuda",
-            Vendor::Hip => "hip",
-            Vendor::Xpu => "xpu",
-            Vendor::Hpu => "hpu",
-        }
+        // Vendors stand in the same order in the table.
+        VENDORS[self as usize].names.key
     }
 }
 

@@ -5,12 +5,16 @@ use std::sync::atomic::AtomicBool;
 use kymograph_protos::Kind;
 
 use super::*;
+use crate::device::names::Names;
 use crate::device::notes::Notes;
 use crate::device::reader::{self, Reader, Round};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-const WORDS: Words =
-    Words { name: "Abacus", key: "abacus", thread: "test", late: "the beads did not come to rest" };
+const WORDS: Words = Words {
+    names: Names { shown: "Abacus", key: "abacus" },
+    thread: "test",
+    late: "the beads did not come to rest",
+};
 
 /// Counts nothing, round by round.
 impl Reader for () {

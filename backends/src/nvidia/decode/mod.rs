@@ -21,6 +21,7 @@ use super::places::Places;
 use super::sync;
 use super::waits::Waits;
 use crate::device::args::{Args, MAX_ARGS};
+use crate::device::names::NVIDIA;
 use crate::device::present::Present;
 use crate::device::ranges::{Ids, Ranges};
 use crate::device::raw::Raw;
@@ -39,7 +40,7 @@ pub(crate) struct Counts {
     pub(crate) waits: u64,
     /// Kernels whose launch was not watched: no slice has an arrow to them.
     pub(crate) uncalled: u64,
-    /// Records that nobody asked us to read: what others enabled.
+    /// Records of kinds that are not read, which another user of CUPTI enabled.
     pub(crate) skipped: u64,
 }
 
@@ -127,7 +128,7 @@ impl Decoder {
     /// `raw` is a record as CUPTI wrote it: the names it points to are C strings, which
     /// CUPTI keeps.
     pub(crate) unsafe fn record(&mut self, raw: Raw<'_>) {
-        sample::record(self.recorder, "cuda", raw.u32(0), raw);
+        sample::record(self.recorder, NVIDIA.key, raw.u32(0), raw);
         match raw.u32(0) {
             // SAFETY: the caller's promise.
             kind::KERNEL | kind::CONCURRENT_KERNEL => unsafe { self.kernel(Kernel(raw)) },

@@ -15,6 +15,7 @@ use std::time::Duration;
 use kymograph_protos::Recorder;
 
 use super::error::Result;
+use super::names::Names;
 use super::remark;
 use super::thread::{wait, wait_while_it_moves, without_signals};
 use crate::annotate::guarded;
@@ -30,7 +31,7 @@ const DEAD: u8 = 3;
 /// done what it was asked for.
 static MOVED: AtomicU32 = AtomicU32::new(0);
 
-/// A source has come a step further: who waits for its end waits on.
+/// A source has made progress: a wait for its end goes on.
 pub(crate) fn moves() {
     MOVED.fetch_add(1, Ordering::Relaxed);
 }
@@ -38,10 +39,7 @@ pub(crate) fn moves() {
 /// What is said of a source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
-    /// What people call it.
-    pub(crate) name: &'static str,
-    /// What its facts begin with.
-    pub(crate) key: &'static str,
+    pub(crate) names: Names,
     /// The name of its thread: 15 bytes at most.
     pub(crate) thread: &'static str,
     /// Why something is missing when the thread has not ended in time.
@@ -61,9 +59,9 @@ pub(crate) struct Worker {
     /// it.
     seen: AtomicU64,
     answered: AtomicU64,
-    /// Held for a few instructions; who must not wait does not.
+    /// Held for a few instructions; callers that must not block do not wait for it.
     thread: Mutex<Option<Thread>>,
-    /// The pipeline, for who has no session at hand.
+    /// The pipeline, for callers without a session.
     recorder: OnceLock<&'static dyn Recorder>,
     /// Whether it was said that a stop took too long.
     said: AtomicBool,
@@ -110,7 +108,7 @@ impl Worker {
                 self.not_recorded(&why.to_string());
                 self.cancel();
             }
-            // Nobody knows how far it came.
+            // How far it came is unknown.
             None => {
                 self.not_recorded("Kymograph failed while it was set up; please report that");
                 self.kill();
@@ -173,7 +171,7 @@ impl Worker {
                 *thread = Some(handle.thread().clone());
                 true
             }
-            // Buffers are bounded: a vendor drops, and counts, what nobody reads.
+            // Buffers are bounded: a vendor drops, and counts, what is not read.
             Err(error) => {
                 self.kill();
                 self.not_recorded(&format!(
@@ -192,7 +190,7 @@ impl Worker {
     /// Says why something of the source is missing.
     pub(crate) fn not_recorded(&self, why: &str) {
         if let Some(recorder) = self.recorder() {
-            remark::not_recorded(recorder, self.words.name, self.words.key, why);
+            remark::not_recorded(recorder, self.words.names, why);
         }
     }
 
@@ -247,7 +245,7 @@ impl Worker {
         let moved = || MOVED.load(Ordering::Relaxed);
         let done = wait_while_it_moves(timeout, moved, || !self.is_running());
         if !done && !timeout.is_zero() && !self.said.swap(true, Ordering::Relaxed) {
-            // How much is missing, nobody can know.
+            // How much is missing is unknown.
             self.recorder().into_iter().for_each(|recorder| recorder.lost(1));
             self.not_recorded(self.words.late);
         }

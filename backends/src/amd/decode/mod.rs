@@ -19,6 +19,7 @@ use super::streams::Streams;
 use super::sys::{CATEGORY_TRACING, RecordHeader, Sdk};
 use crate::device::args::Args;
 use crate::device::clock::boottime;
+use crate::device::names;
 use crate::device::present::Present;
 use crate::device::ranges::{Ids, Ranges};
 use crate::device::raw::Raw;
@@ -41,7 +42,7 @@ pub(crate) struct Counts {
     pub(crate) unnamed: u64,
     /// Records that are laid out in no way that is known, by the size that they say.
     pub(crate) broken: u64,
-    /// Records of kinds that nobody asked for.
+    /// Records of kinds that were not asked for.
     pub(crate) skipped: u64,
 }
 
@@ -241,7 +242,7 @@ impl Decoder {
             let size = header.payload.cast::<u64>().read_unaligned() as usize;
             Raw::new(std::slice::from_raw_parts(header.payload, size.min(MAX_RECORD_BYTES)))
         };
-        sample::record(self.recorder, "hip", header.kind, raw);
+        sample::record(self.recorder, names::AMD.key, header.kind, raw);
         let kind = Some(header.kind as c_int);
         let Numbers { kernel, copy, scratch, allocation, graph, .. } = self.numbers;
         let Numbers { migration, fault, event, .. } = self.numbers;
