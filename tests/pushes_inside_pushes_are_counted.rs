@@ -1,9 +1,7 @@
 //! A signal handler or an allocator that records while its thread is in the middle of
 //! recording is not served, but counted; in between it is served. Nothing is ever torn.
 
-mod child;
-
-use kymograph::{Recording, instant, scope};
+use kymograph::{Config, Recording, instant, scope};
 use oracle::Trace;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -43,7 +41,7 @@ fn of_signal_handlers() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     INSIDE.store(0, Ordering::Relaxed);
     let folder = tempfile::tempdir().unwrap();
-    let mut config = child::config(folder.path(), "t.pftrace");
+    let mut config = Config::to_file(folder.path().join("t.pftrace"));
     config.set("BUFFER", "256M").unwrap();
     // The workers wait for the writer, however slow that is: what is lost was pushed inside.
     config.set("POLICY", "stall:60s").unwrap();
@@ -127,7 +125,7 @@ fn of_an_allocator() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     INSIDE.store(0, Ordering::Relaxed);
     let folder = tempfile::tempdir().unwrap();
-    let recording = Recording::start(child::config(folder.path(), "t.pftrace")).unwrap();
+    let recording = Recording::start(Config::to_file(folder.path().join("t.pftrace"))).unwrap();
     let workers: Vec<_> = (0..2)
         .map(|worker| {
             std::thread::spawn(move || {

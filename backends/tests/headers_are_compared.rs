@@ -1,7 +1,7 @@
 //! `tests/headers` finds a field that lies elsewhere, a struct of another size, and a number that
 //! changed. The headers are made up: those of vendors are fetched by who compares them.
 
-mod fakes;
+use harness::fakes;
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! The fake driver and the fake CUPTI alone, with a program that traces itself.
 
-mod fakes;
+use harness::fakes;
 
 use std::process::Output;
 

@@ -1,6 +1,6 @@
 //! `kymo report`: one HTML file that shows where the time went.
 
-use super::{Refusal, files, say, status};
+use super::{Failure, files, say, status};
 use clap::Args;
 use kymograph_converters::folder;
 use kymograph_converters::format::Format;
@@ -50,7 +50,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn run(self) -> Result<ExitCode, Refusal> {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
         if !self.force {
             may_replace(&self.output)?;
         }
@@ -87,7 +87,7 @@ struct Input {
 }
 
 /// Reads traces into a report.
-pub(super) fn read(words: &[String], each: bool) -> Result<kymograph_report::Report, Refusal> {
+pub(super) fn read(words: &[String], each: bool) -> Result<kymograph_report::Report, Failure> {
     let inputs = inputs(words, each)?;
     let compared = inputs.len() > 1;
     let mut ranks = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn read(words: &[String], each: bool) -> Result<kymograph_report::Rep
 }
 
 /// The traces that words stand for.
-fn inputs(words: &[String], each: bool) -> Result<Vec<Input>, Refusal> {
+fn inputs(words: &[String], each: bool) -> Result<Vec<Input>, Failure> {
     let mut runs: Vec<(String, Vec<PathBuf>)> = Vec::new();
     for word in words {
         let path = Path::new(word);
@@ -137,7 +137,7 @@ fn called(word: &str, words: &[String]) -> String {
 }
 
 /// The runs of a word: what it stands for, or the folders in a folder without traces.
-fn runs_of(word: &str, name: &str) -> Result<Vec<(String, Vec<PathBuf>)>, Refusal> {
+fn runs_of(word: &str, name: &str) -> Result<Vec<(String, Vec<PathBuf>)>, Failure> {
     let why = match folder::traces(word) {
         Ok(found) => return Ok(vec![(name.to_owned(), found)]),
         Err(why) => why,
@@ -155,7 +155,7 @@ fn runs_of(word: &str, name: &str) -> Result<Vec<(String, Vec<PathBuf>)>, Refusa
             runs.push((name, found));
         }
     }
-    if runs.is_empty() { Err(Refusal(why)) } else { Ok(runs) }
+    if runs.is_empty() { Err(Failure(why)) } else { Ok(runs) }
 }
 
 /// The worker in a name as PyTorch's `tensorboard_trace_handler` gives it:
@@ -168,7 +168,7 @@ fn worker(path: &Path) -> Option<&str> {
     is_time.then_some(worker)
 }
 
-fn of_file(input: &Input, compared: bool) -> Result<Vec<Rank>, Refusal> {
+fn of_file(input: &Input, compared: bool) -> Result<Vec<Rank>, Failure> {
     let trace = files::read(&input.path, None::<Format>)?;
     let named = input.path.display();
     // Arrows that lead nowhere are not shown, and Kineto writes many of those.
@@ -208,7 +208,7 @@ fn each_of<T: Send>(inputs: &[Input], of: impl Fn(&Input) -> T + Sync) -> Vec<T>
 }
 
 /// Refuses to replace what is no report.
-fn may_replace(path: &Path) -> Result<(), Refusal> {
+fn may_replace(path: &Path) -> Result<(), Failure> {
     let is_file = path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
     if files::is_pipe(path) || !is_file {
         return Ok(());
@@ -221,7 +221,7 @@ fn may_replace(path: &Path) -> Result<(), Refusal> {
         return Ok(());
     }
     let name = path.display();
-    Err(Refusal(format!(
+    Err(Failure(format!(
         "{name} is there and no report: name another file with -o, or replace it with --force"
     )))
 }

@@ -3,7 +3,7 @@
 //!
 //! It has lists of handlers, which must all accept; here is one broker, so the tests of
 //! adding, removing and asking several have nothing to be about. That the process lives on
-//! after an error is tested with whole processes in `tests/a_daemon_asks_for_traces.rs`,
+//! after an error is tested with whole processes in `tests/control/a_daemon_asks_for_traces.rs`,
 //! too.
 
 use super::tests::{Peer, abstract_name};

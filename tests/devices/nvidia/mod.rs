@@ -1,0 +1,11 @@
+//! CUDA and CUPTI.
+
+mod a_killed_program_leaves_its_work;
+mod a_program_is_recorded_whole;
+mod counters_are_sampled_on_request;
+mod faults_are_counted_and_do_no_harm;
+mod launches_by_the_driver_are_watched_where_there_are_some;
+mod memory_is_recorded_on_request;
+mod missing_work_has_a_reason;
+mod options_choose_what_is_recorded;
+mod recordings_start_and_stop;

@@ -1,0 +1,6 @@
+//! The documentation and the examples are true.
+
+mod every_example_runs_and_its_trace_is_clean;
+#[cfg(feature = "inject")]
+mod the_commands_of_the_documents_run;
+mod the_readme_is_true_of_traces;

@@ -1,0 +1,8 @@
+//! Python programs, PyTorch, and the Python package.
+
+mod an_annotated_program_is_recorded_as_it_logged_itself;
+mod calls_of_python_are_recorded_on_request;
+mod importing_pytorch_records_its_operators;
+mod operators_of_pytorch_are_observed;
+mod the_python_package_does_what_it_says;
+mod threads_have_the_names_that_python_gives_them;

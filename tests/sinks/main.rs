@@ -1,0 +1,11 @@
+//! Where traces go: files, pipes, compression, rotation and full disks.
+
+mod a_closed_pipe_does_not_kill_the_program;
+mod a_compressed_trace_is_whole_after_every_flush;
+mod a_descriptor_the_program_closed_is_not_written_to;
+mod a_full_disk_costs_the_recording_not_the_program;
+mod a_full_disk_leaves_whole_batches;
+mod a_gzip_output_stays_one_member;
+mod a_rotated_trace_is_several_whole_traces;
+mod a_safe_output_belongs_to_its_user;
+mod writers_of_one_file_leave_whole_batches;

@@ -1,0 +1,7 @@
+//! Other users and hostile processes.
+
+mod a_privileged_program_ignores_its_environment;
+mod a_process_that_damages_shared_memory_harms_no_other;
+mod another_user_gets_no_open_descriptor;
+mod clients_are_not_trusted;
+mod root_trusts_nothing_in_a_users_folder;
