@@ -4,14 +4,14 @@
 //! * [`metric`]: the metrics of the registry over what was loaded.
 //! * [`options`]: what metrics can be told, and which of them reads what.
 //! * [`table`]: their results, as Arrow.
-//! * [`patience`]: long work on a thread of its own, while the interpreter stays responsive.
+//! * [`background`]: long work on a thread of its own, while the interpreter stays responsive.
 //!
 //! Everything here releases the interpreter's lock while it computes.
 
 mod load;
 mod metric;
 mod options;
-mod patience;
+mod background;
 mod table;
 
 use pyo3::prelude::*;

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::Error;
-use crate::patience::{Course, wait};
+use crate::background::{Course, wait};
 
 /// A rank: a file, or a process in one.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::load::{Loaded, Rank, each};
 use crate::options::Wanted;
-use crate::patience::{Course, wait};
+use crate::background::{Course, wait};
 use crate::table::Table;
 use crate::{Error, NoDataError};
 
