@@ -2,6 +2,7 @@
 //!
 //! * [`record`]: the fixed-size activity records that threads write.
 //! * [`Recorder`]: the seam through which backends push them.
+//! * [`categories`]: which categories are wanted.
 //! * [`device`]: the part of them that is about devices.
 //! * [`rows`]: what rows of a trace are called.
 //! * [`packet`]: the encoder that turns activities into Perfetto `TracePacket`s.
@@ -10,12 +11,14 @@
 //! * [`fields`]: the numbers of the fields of those messages, for packets that are encoded and
 //!   decoded by hand.
 
+pub mod categories;
 pub mod device;
 pub mod packet;
 pub mod record;
 mod recorder;
 pub mod rows;
 
+pub use categories::CategoryFilter;
 pub use record::{ArgType, CounterUnit, Extra, Kind, Record, Slot, StrId};
 pub use recorder::Recorder;
 

@@ -53,7 +53,7 @@ impl Export {
             Tables::Arrow => Format::Arrow,
             Tables::Csv => Format::Csv,
         };
-        let trace = self.part.of(files::read(&self.input, None)?);
+        let trace = self.part.of(files::read(&self.input, None)?)?;
         let counts = write(&trace, &self.folder, format)
             .map_err(|error| Failure(format!("cannot write {error}")))?;
         if std::io::stderr().is_terminal() {

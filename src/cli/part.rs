@@ -2,6 +2,7 @@
 
 use super::Failure;
 use clap::Args;
+use kymograph::config::CategoryFilter;
 use kymograph_converters::trace::{Filter, Nanos, Trace};
 
 /// Which part of a trace. Without any of these, all of it.
@@ -12,9 +13,9 @@ pub(super) struct Part {
     /// `1.5s..2s` or `100ms..`.
     #[arg(long, value_name = "A..B", value_parser = parse_range)]
     time_range: Option<(i64, i64)>,
-    /// Only events of these categories, such as cpu_op or kernel. `*` stands for anything.
-    /// May be given several times.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Only events of these categories, such as cpu_op or kernel. `*` stands for anything, and
+    /// -NAME leaves one out. May be given several times.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', allow_hyphen_values = true)]
     category: Vec<String>,
     /// Only processes with these ids or names, and what they had devices do. `*` stands for
     /// anything. May be given several times.
@@ -38,20 +39,24 @@ pub(super) struct Part {
 
 impl Part {
     /// That part.
-    pub(super) fn of(&self, trace: Trace) -> Trace {
+    pub(super) fn of(&self, trace: Trace) -> Result<Trace, Failure> {
         if self.given().is_empty() && self.time_range.is_none() {
-            return trace;
+            return Ok(trace);
         }
+        let categories = (!self.category.is_empty())
+            .then(|| CategoryFilter::of(self.category.iter().map(String::as_str)))
+            .transpose()
+            .map_err(|why| Failure(format!("--category {}: {why}", self.category.join(","))))?;
         let start = trace.time_span().map_or(Nanos(0), |(start, _)| start);
-        trace.filtered(&Filter {
+        Ok(trace.filtered(&Filter {
             times: self.time_range.map(|(from, to)| (start + Nanos(from), start + Nanos(to))),
-            categories: self.category.clone(),
+            categories,
             processes: self.process.clone(),
             ranks: self.rank.clone(),
             names: self.name.clone(),
             threads: self.thread.clone(),
             devices: self.device.clone(),
-        })
+        }))
     }
 
     /// That part, unless there is nothing in it.
@@ -64,7 +69,7 @@ impl Part {
         };
         let before = events(&trace);
         let ranks: Vec<i64> = trace.processes.iter().filter_map(|(id, _)| trace.rank(id)).collect();
-        let part = self.of(trace);
+        let part = self.of(trace)?;
         // Counters have no category, and are in every part.
         let counters = if self.category.is_empty() { 0 } else { part.counters.len() };
         if before == 0 || events(&part) > counters {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{filter, value};
+use super::value;
+use kymograph_protos::categories::matches;
 
 /// The events that cause a dump, apart from being asked.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -29,7 +30,7 @@ pub struct Slow {
 impl Slow {
     /// Whether it is about slices of this name.
     pub fn names(&self, name: &[u8]) -> bool {
-        filter::matches(&self.glob, name)
+        matches(&self.glob, name)
     }
 
     /// The pattern.

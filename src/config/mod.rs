@@ -10,7 +10,6 @@
 
 mod daemon;
 mod dump_on;
-mod filter;
 mod reference;
 mod rotate;
 mod value;
@@ -23,7 +22,7 @@ use std::time::Duration;
 
 pub use daemon::Daemon;
 pub use dump_on::{DumpOn, Slow};
-pub use filter::CategoryFilter;
+pub use kymograph_protos::CategoryFilter;
 pub use reference::{markdown, text};
 pub use rotate::Rotate;
 
@@ -86,7 +85,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "How often events are written to the output; at most 1s. A killed process loses no more than this.",
         |c, v| { c.flush = value::flush(v)?; Ok(()) }),
     option!("CATEGORIES", "LIST", "*",
-        "Categories (NVTX and ITT domains) to record: names with *, separated by commas; -NAME leaves one out.",
+        "Categories (NVTX and ITT domains) to record: names with *, in any case, separated by commas; -NAME leaves one out.",
         |c, v| { c.categories = CategoryFilter::parse(value::text(v)?)?; Ok(()) }),
     option!("FORK", "record|silent", "record",
         "Whether the children of fork() are recorded.",

@@ -189,7 +189,7 @@ impl Broker {
     }
 
     /// After the machine was asked something.
-    fn leave(&self, state: MutexGuard<'_, State>) {
+    fn unlock(&self, state: MutexGuard<'_, State>) {
         self.awaits_step.store(state.machine.awaits_step(), Ordering::SeqCst);
         drop(state);
         self.changed.notify_all();
@@ -244,7 +244,7 @@ impl Broker {
         match state.machine.submit(now(), &request.window) {
             Ok(ticket) => {
                 state.requests.push((ticket, request, Some(answer)));
-                self.leave(state);
+                self.unlock(state);
                 self.wake();
                 Some(ticket)
             }
@@ -297,7 +297,7 @@ impl Broker {
         if let Some(action) = change(&mut state) {
             state.act(action, &mut answers);
         }
-        self.leave(state);
+        self.unlock(state);
         give(answers);
         self.wake();
     }
@@ -330,7 +330,7 @@ impl Broker {
             Some(action) => state.act(action, &mut answers),
             None => {}
         }
-        self.leave(state);
+        self.unlock(state);
         give(answers);
         if prepare {
             self.wake();
@@ -357,7 +357,7 @@ impl Broker {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let free = state.machine.program().is_some();
-        self.leave(state);
+        self.unlock(state);
         give(answers);
         free
     }
@@ -368,14 +368,14 @@ impl Broker {
         if state.machine.program().is_some() {
             state.machine.program_is(Some(Phase::CollectTrace));
         }
-        self.leave(state);
+        self.unlock(state);
     }
 
     /// Where the program's own recording has come to.
     pub(crate) fn program_is(&self, phase: Option<Phase>) {
         let mut state = self.lock();
         state.machine.program_is(phase);
-        self.leave(state);
+        self.unlock(state);
         self.wake();
     }
 
@@ -387,7 +387,7 @@ impl Broker {
             return Err(job);
         }
         state.job = Some(job);
-        self.leave(state);
+        self.unlock(state);
         self.wake();
         Ok(())
     }
@@ -406,7 +406,7 @@ impl Broker {
         for action in [pending, active].into_iter().flatten() {
             state.act(action, &mut answers);
         }
-        self.leave(state);
+        self.unlock(state);
         give(answers);
         self.wake();
     }
@@ -447,7 +447,7 @@ impl Broker {
         let mut state = self.lock();
         state.tick(&mut answers);
         let due = state.machine.due();
-        self.leave(state);
+        self.unlock(state);
         give(answers);
         due
     }
@@ -486,7 +486,7 @@ impl Broker {
             recording.window.open_at(at);
         }
         state.tick(&mut answers);
-        self.leave(state);
+        self.unlock(state);
         give(answers);
     }
 
@@ -508,7 +508,7 @@ impl Broker {
         state.prepare = None;
         state.machine.finished();
         state.end(ticket, outcome, &mut answers);
-        self.leave(state);
+        self.unlock(state);
         give(answers);
     }
 
@@ -518,7 +518,7 @@ impl Broker {
         state.closed = true;
         // A recording that came too late to be run.
         state.job = None;
-        self.leave(state);
+        self.unlock(state);
     }
 }
 

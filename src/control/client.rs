@@ -67,14 +67,14 @@ impl Client {
                 }
                 None if !here || self.since.elapsed() > TIMEOUT => return false,
                 None if self.input.len() > MAX_LENGTH => {
-                    self.leave("refused the request is too long")
+                    self.finish("refused the request is too long")
                 }
                 None => {}
             }
         }
         if let State::Waiting(ticket) = self.state {
             if let Some(outcome) = broker.outcome(ticket) {
-                self.leave(&outcome_lines(&outcome));
+                self.finish(&outcome_lines(&outcome));
             } else if !here {
                 broker.stop(ticket);
                 return false;
@@ -84,7 +84,7 @@ impl Client {
         }
         if let State::Dumping(ordered) = &self.state {
             match dump_lines(ordered) {
-                Some(line) => self.leave(&line),
+                Some(line) => self.finish(&line),
                 None if news => self.tell("progress ProcessTrace 0 0".to_owned()),
                 None => {}
             }
@@ -145,21 +145,21 @@ impl Client {
                         match broker.submit(parsed.request, answer) {
                             Some(ticket) => self.wait_for(ticket),
                             None => match refusal.try_recv() {
-                                Ok(outcome) => self.leave(&outcome_lines(&outcome)),
-                                Err(_) => self.leave("refused it is not known why"),
+                                Ok(outcome) => self.finish(&outcome_lines(&outcome)),
+                                Err(_) => self.finish("refused it is not known why"),
                             },
                         }
                     }
-                    Err(refusal) => self.leave(&format!("refused {refusal}")),
+                    Err(refusal) => self.finish(&format!("refused {refusal}")),
                 }
             }
-            b"status" => self.leave(&status_lines(&broker.status())),
+            b"status" => self.finish(&status_lines(&broker.status())),
             b"stop" | b"cancel" => match broker.current() {
                 Some(ticket) => {
                     self.wait_for(ticket);
                     if command == b"stop" { broker.stop(ticket) } else { broker.cancel(ticket) }
                 }
-                None => self.leave("refused there is nothing to stop: no trace was asked for"),
+                None => self.finish("refused there is nothing to stop: no trace was asked for"),
             },
             // Into a file whose place the program's own options say: there is no path to check.
             b"dump" => match broker.order_dump("asked by kymo trigger", TIMEOUT) {
@@ -167,9 +167,9 @@ impl Client {
                     self.state = State::Dumping(ordered);
                     self.say("accepted");
                 }
-                Err(error) => self.leave(&format!("refused {}", flat(&error.to_string()))),
+                Err(error) => self.finish(&format!("refused {}", flat(&error.to_string()))),
             },
-            _ => self.leave("refused there is no such command; update kymo or libkymograph.so"),
+            _ => self.finish("refused there is no such command; update kymo or libkymograph.so"),
         }
     }
 
@@ -200,7 +200,7 @@ impl Client {
         self.output.push(b'\n');
     }
 
-    fn leave(&mut self, line: &str) {
+    fn finish(&mut self, line: &str) {
         self.say(line);
         self.state = State::Leaving;
         self.since = Instant::now();

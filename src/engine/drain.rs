@@ -40,7 +40,7 @@ impl Engine {
         self.describe();
         let mut scratch = std::mem::take(&mut self.scratch);
         let pool = self.origin.pool.clone();
-        self.meet_all(&pool, 0);
+        self.attach_all(&pool, 0);
         // What devices did comes first: the calls that asked for it were recorded sooner, so
         // whatever was written when the process is killed has them.
         for devices in [true, false] {
@@ -98,7 +98,7 @@ impl Engine {
             if !scratch.is_empty() {
                 self.shared.moves();
                 self.origin.learn_names();
-                self.meet_all(pool, self.threads.len());
+                self.attach_all(pool, self.threads.len());
             }
             let pass = if drained == Drained::Ended { Pass::Last } else { pass };
             thread.process(scratch, pass, &mut self.context());
@@ -114,7 +114,7 @@ impl Engine {
             }
             self.process.steps.host_worked(thread.last_time);
             if drained == Drained::Ended {
-                return self.part(thread);
+                return self.detach(thread);
             }
             if scratch.len() < batch {
                 break;
@@ -132,10 +132,10 @@ impl Engine {
         self.out.len() >= self.flight.as_ref().map_or(FULL, Flight::full)
     }
 
-    /// Meets threads that recorded their first events, from this lane on. What one of them did
+    /// Attaches threads that recorded their first events, from this lane on. What one of them did
     /// before what others recorded may belong to those ([`super::spans`]): it is known of before
     /// their records are looked at.
-    fn meet_all(&mut self, pool: &Pool, from: usize) {
+    fn attach_all(&mut self, pool: &Pool, from: usize) {
         for index in from..pool.lanes_used() as usize {
             if self.threads.len() <= index {
                 self.threads.resize_with(index + 1, || None);
@@ -143,14 +143,14 @@ impl Engine {
             if self.threads[index].is_none()
                 && let Some(reader) = Reader::open(pool, index as u32)
             {
-                let thread = self.meet(reader);
+                let thread = self.attach(reader);
                 self.threads[index] = Some(thread);
             }
         }
     }
 
     /// A thread recorded its first event.
-    fn meet(&mut self, reader: Reader) -> Thread {
+    fn attach(&mut self, reader: Reader) -> Thread {
         self.thread_count += 1;
         let (tid, name) = (reader.tid(), reader.name());
         let uuid = self.process.thread_uuid(tid);
@@ -171,7 +171,7 @@ impl Engine {
     }
 
     /// A thread ended.
-    fn part(&mut self, mut thread: Thread) {
+    fn detach(&mut self, mut thread: Thread) {
         thread.decide_all(&mut self.context());
         self.process.spans.thread_ended(thread.line);
         // Another thread may have renamed it in the meantime, in a queue that is read later.

@@ -130,7 +130,7 @@ impl Engine {
         let last = self.threads.iter().flatten().map(|thread| thread.last_time()).max();
         let at = at.max(last.unwrap_or(0));
         let mut decoded = Decoded::default();
-        decoded.say(self.origin.words.ended, what.as_bytes());
+        decoded.say(self.origin.texts.ended, what.as_bytes());
         for index in 0..self.threads.len() {
             if let Some(mut thread) = self.threads[index].take() {
                 thread.close(at, &decoded, &mut self.context());

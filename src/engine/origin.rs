@@ -64,7 +64,7 @@ pub(crate) struct Origin {
     pub about: Vec<(String, String)>,
     /// Which rank of its job it is, and the like.
     pub place: Vec<(String, i64)>,
-    pub words: Words,
+    pub texts: OwnTexts,
     /// What `/proc` says of it.
     proc: PathBuf,
     /// Where another process tells the names that it gives ids to.
@@ -74,7 +74,7 @@ pub(crate) struct Origin {
 /// Texts of the engine's own, by their ids in the names of the process: an engine adds no
 /// names of its own, since the process counts them. None: the process has no room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct OwnTexts {
     pub straddles: StrId,
     pub start: StrId,
     pub end: StrId,
@@ -84,12 +84,12 @@ pub(crate) struct Words {
     pub annotations: StrId,
 }
 
-impl Words {
-    fn of(strings: &Interner, config: &Config) -> Words {
+impl OwnTexts {
+    fn of(strings: &Interner, config: &Config) -> OwnTexts {
         let word = |text| strings.intern_static(StrId::NONE, StrId::NONE, text);
         // A flight recorder forgets where they began.
         let annotated = config.records("gpu_user_annotation");
-        Words {
+        OwnTexts {
             straddles: word("straddles"),
             start: word("start"),
             end: word("end"),
@@ -128,7 +128,7 @@ impl Origin {
             counter: clock::uses_counter(),
             about: [job::machine(), job::names()].concat(),
             place: job::place(),
-            words: Words::of(&INTERNER, config),
+            texts: OwnTexts::of(&INTERNER, config),
             proc,
             names: None,
         }
@@ -151,7 +151,7 @@ impl Origin {
             counter: false,
             about: Vec::new(),
             place: Vec::new(),
-            words: Words::default(),
+            texts: OwnTexts::default(),
             proc: format!("/proc/{pid}").into(),
             names: Some(names),
         };
@@ -185,7 +185,7 @@ impl Origin {
                 self.place.extend(value.parse().ok().map(|number| (key.to_owned(), number)));
             }
             Some(("word", word)) => {
-                for (_, id) in self.words.by_key().into_iter().filter(|(key, _)| *key == word) {
+                for (_, id) in self.texts.by_key().into_iter().filter(|(key, _)| *key == word) {
                     *id = StrId(value.parse().unwrap_or(0));
                 }
             }
@@ -205,8 +205,8 @@ impl Origin {
         say("counter", self.counter.to_string());
         self.about.iter().for_each(|(key, text)| say(&format!("about/{key}"), text.clone()));
         self.place.iter().for_each(|(key, n)| say(&format!("place/{key}"), n.to_string()));
-        let mut words = self.words;
-        words.by_key().into_iter().for_each(|(key, id)| {
+        let mut texts = self.texts;
+        texts.by_key().into_iter().for_each(|(key, id)| {
             say(&format!("word/{key}"), id.0.to_string());
         });
         metadata
@@ -259,12 +259,12 @@ mod tests {
         assert_eq!(same.command, [&b"a b"[..], "\u{fffd}x".as_bytes(), b"", b"k=v/w"]);
         assert_eq!((same.started, same.counter), (it.started, it.counter));
         assert_eq!((&same.about, &same.place), (&it.about, &it.place));
-        assert_eq!(same.words, it.words);
-        assert_ne!(it.words.straddles, StrId::NONE);
+        assert_eq!(same.texts, it.texts);
+        assert_ne!(it.texts.straddles, StrId::NONE);
 
         let nonsense = ["place/rank", "word/end", "word/other", "started", "a/b/c", ""];
         let nonsense = nonsense.map(|key| (key.to_owned(), "often".to_owned()));
         let nobody = Origin::from_metadata(7, &nonsense, names);
-        assert_eq!((nobody.started, nobody.place.len(), nobody.words), (0, 0, Words::default()));
+        assert_eq!((nobody.started, nobody.place.len(), nobody.texts), (0, 0, OwnTexts::default()));
     }
 }

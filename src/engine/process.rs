@@ -108,8 +108,8 @@ impl Process {
             steps: Steps::default(),
             edges: RangeEdges::default(),
             devices: Devices::new(salt),
-            correlation: origin.words.correlation,
-            spans: Spans::new(origin.words.annotations),
+            correlation: origin.texts.correlation,
+            spans: Spans::new(origin.texts.annotations),
             gpu_counters: GpuCounters::default(),
             threads: HashSet::new(),
             metadata: BTreeMap::new(),
@@ -462,7 +462,7 @@ impl Context<'_> {
         let mut decoded = Decoded::default();
         let (head, _) = decoded.read(&range.begun.record, self.strings);
         if self.began_early(&head) {
-            crossing::mark(&mut decoded, &self.origin.words, super::window::Side::Opens);
+            crossing::mark(&mut decoded, &self.origin.texts, super::window::Side::Opens);
         }
         let (_, called) = self.lane_of(&head, &decoded);
         self.describe_lane(range.lane, decoded.track, called, sequence.id());

@@ -62,7 +62,7 @@ pub fn activate(shared: Arc<Shared>) {
 
 /// In a forked child, on its only thread: the recording is the parent's, and stays in
 /// memory for ever. Takes no lock.
-pub fn leave() -> Option<&'static Shared> {
+pub fn detach() -> Option<&'static Shared> {
     let shared = ACTIVE.swap(ptr::null_mut(), Ordering::AcqRel);
     READERS.store(0, Ordering::Release);
     // SAFETY: null, or the pointer owned a count, which is never given up in this process.

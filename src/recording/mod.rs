@@ -323,7 +323,7 @@ pub(crate) fn is_running() -> bool {
 pub(crate) fn detach_from_parent() -> Option<&'static Config> {
     CHANGING.store(false, Ordering::Release);
     // Never changed, so no lock of the parent's is involved.
-    let config = &active::leave()?.config;
+    let config = &active::detach()?.config;
     (config.fork == ForkPolicy::Record).then_some(config)
 }
 

@@ -4,6 +4,7 @@ use super::{
     Activities, Activity, Context, DeviceId, EventRef, Instants, Nanos, Process, ProcessId, Series,
     SeriesKind, Slices, Stage, StrId, Table, Thread, ThreadId, Trace, Track, TrackId, TrackKind,
 };
+use kymograph_protos::categories::{CategoryFilter, matches_any_case};
 use std::collections::{HashMap, HashSet};
 
 /// Which part of a trace is wanted. What is empty or none filters nothing.
@@ -13,8 +14,8 @@ pub struct Filter {
     /// is clipped.
     pub times: Option<(Nanos, Nanos)>,
     /// Host events of one of these categories, device activities of one of these stages or
-    /// of Kineto's categories. `*` stands for any characters.
-    pub categories: Vec<String>,
+    /// of Kineto's categories. Those that are left out by one of their names are not wanted.
+    pub categories: Option<CategoryFilter>,
     /// Processes with one of these ids or names, and what their contexts did on devices. `*`
     /// stands for any characters.
     pub processes: Vec<String>,
@@ -38,19 +39,7 @@ impl Filter {
 /// Whether a text is what is wanted: `*` in `wanted` stands for any characters, and upper
 /// and lower case are the same.
 fn fits(wanted: &str, text: &str) -> bool {
-    let lower = |text: &str| text.to_ascii_lowercase();
-    let (wanted, text) = (lower(wanted), lower(text));
-    let Some((first, rest)) = wanted.split_once('*') else { return wanted == text };
-    let Some(mut left) = text.strip_prefix(first) else { return false };
-    let mut pieces: Vec<&str> = rest.split('*').collect();
-    let last = pieces.pop().unwrap_or_default();
-    for piece in pieces {
-        match left.split_once(piece) {
-            Some((_, behind)) => left = behind,
-            None => return false,
-        }
-    }
-    left.ends_with(last)
+    matches_any_case(wanted.as_bytes(), text.as_bytes())
 }
 
 /// The words in brackets behind a name, by which merged traces are told apart.
@@ -207,16 +196,15 @@ impl Trace {
     }
 
     fn wants_category(&self, filter: &Filter, category: StrId) -> bool {
-        let mut parts = self.strings.get(category).split(',');
-        filter.categories.is_empty()
-            || parts.any(|part| filter.categories.iter().any(|wanted| fits(wanted, part)))
+        let parts = self.strings.get(category).split(',');
+        filter.categories.as_ref().is_none_or(|wanted| wanted.takes(parts.map(str::as_bytes)))
     }
 
     fn wants_stage(&self, filter: &Filter, stage: Option<&Stage>) -> bool {
         let category = super::work_category(self, stage);
         let name = stage.map_or("", |stage| self.strings.get(stage.name));
-        let fits = |wanted: &String| fits(wanted, name) || fits(wanted, category);
-        filter.categories.is_empty() || filter.categories.iter().any(fits)
+        let names = [name, category].map(str::as_bytes);
+        filter.categories.as_ref().is_none_or(|wanted| wanted.takes(names))
     }
 
     /// Processes that are not wanted are gone by then.
@@ -415,7 +403,8 @@ mod tests {
             |from, to| Filter { times: Some((Nanos(from), Nanos(to))), ..Filter::default() };
         assert_eq!(left(times(5, 10)), []);
         assert_eq!(left(times(4, 11)), [(1, 0), (1, 10), (2, 0), (2, 10)]);
-        let categories = Filter { categories: vec!["b".into()], ..Filter::default() };
+        let categories =
+            Filter { categories: CategoryFilter::parse("B").ok(), ..Filter::default() };
         assert_eq!(left(categories), [(1, 10), (1, 20), (2, 10), (2, 20)]);
         for name in ["two", "2", "t*", "*W*", "*"] {
             let processes = Filter { processes: vec![name.into()], ..Filter::default() };

@@ -110,7 +110,7 @@ pub fn part_and_merge(bytes: &[u8]) {
     through_perfetto(&merged);
     let filter = Filter {
         times: merged.time_span().map(|(start, _)| (start, start + Nanos(1000))),
-        categories: vec!["kernel".to_owned(), "cpu_op".to_owned()],
+        categories: kymograph_protos::CategoryFilter::parse("kernel,cpu_op,-x*").ok(),
         ..Filter::default()
     };
     through_perfetto(&merged.filtered(&filter));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use kymograph_protos::record::{ArgType, Slot, StrId};
 
-use crate::engine::origin::Words;
+use crate::engine::origin::OwnTexts;
 use crate::engine::record::Decoded;
 use crate::engine::window::Side;
 
@@ -35,10 +35,10 @@ impl Edges {
 }
 
 /// Says of a slice which edge it crosses.
-pub fn mark(decoded: &mut Decoded, words: &Words, edge: Side) {
+pub fn mark(decoded: &mut Decoded, texts: &OwnTexts, edge: Side) {
     let value = match edge {
-        Side::Opens => words.start,
-        Side::Closes => words.end,
+        Side::Opens => texts.start,
+        Side::Closes => texts.end,
     };
-    decoded.add(words.straddles, ArgType::Str, value.0.into());
+    decoded.add(texts.straddles, ArgType::Str, value.0.into());
 }

@@ -77,9 +77,9 @@ impl Context<'_> {
             return false;
         }
         if head.time < opens {
-            mark(decoded, &self.origin.words, Side::Opens);
+            mark(decoded, &self.origin.texts, Side::Opens);
         } else if end >= closes {
-            mark(decoded, &self.origin.words, Side::Closes);
+            mark(decoded, &self.origin.texts, Side::Closes);
         }
         true
     }
@@ -111,7 +111,7 @@ impl Context<'_> {
         if let Some(slots) = self.process.edges.early.remove(&id) {
             let mut decoded = Decoded::default();
             let (head, _) = decoded.read(&slots, self.strings);
-            mark(&mut decoded, &self.origin.words, Side::Opens);
+            mark(&mut decoded, &self.origin.texts, Side::Opens);
             self.range_begin(&head, &decoded, &slots, sequence);
         }
     }
@@ -175,7 +175,7 @@ impl Thread {
         match kind {
             Kind::Scope if head.other >= cx.bounds.opens => {
                 self.open_early(cx);
-                mark(decoded, &cx.origin.words, Side::Opens);
+                mark(decoded, &cx.origin.texts, Side::Opens);
                 return true;
             }
             Kind::Begin | Kind::Push if self.edges.early.len() < MAX => {
@@ -216,7 +216,7 @@ impl Thread {
         };
         if stays {
             self.open_early(cx);
-            mark(decoded, &cx.origin.words, Side::Closes);
+            mark(decoded, &cx.origin.texts, Side::Closes);
         }
         stays
     }
@@ -231,7 +231,7 @@ impl Thread {
         let mut decoded = Decoded::default();
         for (stack, slots) in std::mem::take(&mut self.edges.early) {
             let (head, _) = decoded.read(&slots, cx.strings);
-            mark(&mut decoded, &cx.origin.words, Side::Opens);
+            mark(&mut decoded, &cx.origin.texts, Side::Opens);
             let place = match nesting::is_mixed(self.open(), stack) {
                 false => Place::Thread,
                 true if self.is_known_after(cx.time(&head, head.time)) => self.undecided_place(),

@@ -162,7 +162,7 @@ impl Thread {
                 None => cx.totals.unknown += 1,
                 Some(kind) => {
                     if kind == Kind::Scope && cx.outlasts(&head) {
-                        crossing::mark(&mut decoded, &cx.origin.words, Side::Closes);
+                        crossing::mark(&mut decoded, &cx.origin.texts, Side::Closes);
                     }
                     if !self.record(&head, kind, &decoded, rest, pass, cx) {
                         break;

@@ -151,7 +151,7 @@ impl Thread {
                 decoded.leave_flows_open();
             }
             if cx.began_early(&head) {
-                crossing::mark(decoded, &cx.origin.words, Side::Opens);
+                crossing::mark(decoded, &cx.origin.texts, Side::Opens);
             }
             self.emit(EventType::Begin, begun.time, track, &head, decoded, cx);
         }

@@ -1,12 +1,12 @@
-//! Which categories are recorded.
+//! Which categories are wanted: of a recording, and of a trace that is converted.
 
-/// A list of category names to record or to leave out.
+/// A list of category names to take or to leave out.
 ///
-/// `render,io*,-io.debug` records `render` and everything that begins with `io`, except
+/// `render,io*,-io.debug` takes `render` and everything that begins with `io`, except
 /// `io.debug`. Whatever is left out stays out, wherever it stands in the list; a list
-/// that only leaves out records everything else. `*` stands for any bytes, also none;
-/// there is no way to write a literal `*` or `,`. Names are compared byte for byte, as
-/// programs are free to use names that are not UTF-8.
+/// that only leaves out takes everything else. `*` stands for any bytes, also none;
+/// there is no way to write a literal `*` or `,`. Names need not be UTF-8; upper and lower
+/// case of ASCII letters are the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CategoryFilter {
     wanted: Vec<Box<[u8]>>,
@@ -26,8 +26,16 @@ impl CategoryFilter {
     /// # Errors
     /// The list names nothing: what is expected, as the end of a sentence.
     pub fn parse(list: &str) -> Result<CategoryFilter, String> {
+        CategoryFilter::of(list.split(','))
+    }
+
+    /// As [`CategoryFilter::parse`], of names that are separate already.
+    ///
+    /// # Errors
+    /// As [`CategoryFilter::parse`].
+    pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<CategoryFilter, String> {
         let mut filter = CategoryFilter { wanted: Vec::new(), unwanted: Vec::new() };
-        for name in list.split(',').map(str::trim) {
+        for name in names.into_iter().map(str::trim) {
             match name.strip_prefix('-') {
                 Some("") => {
                     return Err("expected a name after `-`, such as -render".to_owned());
@@ -49,8 +57,20 @@ impl CategoryFilter {
     /// Whether the category `name` is recorded. Costs time proportional to the list and
     /// the name: ask once per category, not once per event.
     pub fn matches(&self, name: &[u8]) -> bool {
-        let any = |globs: &[Box<[u8]>]| globs.iter().any(|glob| matches(glob, name));
+        let any = |globs: &[Box<[u8]>]| globs.iter().any(|glob| matches_any_case(glob, name));
         any(&self.wanted) && !any(&self.unwanted)
+    }
+
+    /// Whether something that has several names is wanted: by one of them, and left out by none.
+    pub fn takes<'n>(&self, names: impl IntoIterator<Item = &'n [u8]>) -> bool {
+        let mut wanted = false;
+        for name in names {
+            if self.unwanted.iter().any(|glob| matches_any_case(glob, name)) {
+                return false;
+            }
+            wanted |= self.wanted.iter().any(|glob| matches_any_case(glob, name));
+        }
+        wanted
     }
 
     /// The names that are to be recorded, as they were written.
@@ -59,20 +79,29 @@ impl CategoryFilter {
     }
 
     /// Which of [`CategoryFilter::wanted`] this name is called by, as bits; of the first 64.
-    pub(crate) fn matching(&self, name: &[u8]) -> u64 {
-        matching(self.wanted(), name)
+    pub fn matching(&self, name: &[u8]) -> u64 {
+        matching(self.wanted(), |glob| matches_any_case(glob, name))
     }
 }
 
 /// Which of the first 64 globs match, as bits.
-pub(super) fn matching<'g>(globs: impl Iterator<Item = &'g [u8]>, name: &[u8]) -> u64 {
-    let bits = globs.take(64).enumerate().filter(|(_, glob)| matches(glob, name));
+fn matching<'g>(globs: impl Iterator<Item = &'g [u8]>, matches: impl Fn(&[u8]) -> bool) -> u64 {
+    let bits = globs.take(64).enumerate().filter(|(_, glob)| matches(glob));
     bits.fold(0, |bits, (at, _)| bits | 1 << at)
 }
 
 /// Whether `glob`, in which `*` stands for any bytes, matches the whole of `name`. Never
 /// worse than quadratic: only the last `*` is ever reconsidered.
-pub(super) fn matches(glob: &[u8], name: &[u8]) -> bool {
+pub fn matches(glob: &[u8], name: &[u8]) -> bool {
+    matches_by(glob, name, |one, other| one == other)
+}
+
+/// As [`matches`], whatever the case of ASCII letters.
+pub fn matches_any_case(glob: &[u8], name: &[u8]) -> bool {
+    matches_by(glob, name, u8::eq_ignore_ascii_case)
+}
+
+fn matches_by(glob: &[u8], name: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
     let (mut g, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
@@ -81,7 +110,7 @@ pub(super) fn matches(glob: &[u8], name: &[u8]) -> bool {
                 star = Some((g + 1, n));
                 g += 1;
             }
-            Some(byte) if *byte == name[n] => {
+            Some(byte) if same(byte, &name[n]) => {
                 g += 1;
                 n += 1;
             }
@@ -138,7 +167,8 @@ mod tests {
             [1, 2, 0]
         );
         let filter = CategoryFilter::parse("-NCCL").unwrap();
-        assert!(filter.matches(b"anything") && filter.matches(b"") && !filter.matches(b"NCCL"));
+        assert!(filter.matches(b"anything") && filter.matches(b""));
+        assert!(!filter.matches(b"NCCL") && !filter.matches(b"nccl"));
         assert!(CategoryFilter::parse(",,").is_err());
         assert!(CategoryFilter::parse("a,-").is_err());
     }
