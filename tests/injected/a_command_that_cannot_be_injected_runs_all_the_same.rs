@@ -48,7 +48,7 @@ fn record(program: &Path) -> (Option<i32>, String) {
 fn a_static_program() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("static");
-    install::write(&program, &static_program());
+    install::write(&program, static_program());
     let (code, line) = record(&program);
     assert_eq!(code, Some(5), "{line}");
     assert!(line.contains("is statically linked"), "{line}");
