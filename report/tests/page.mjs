@@ -1,5 +1,6 @@
 // A report in a browser: what it logs, asks the network for, and shows.
 
+import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
@@ -34,6 +35,9 @@ export class Page {
 
   // Opens a file, or an address, at a page of it.
   async open(file, hash = '') {
+    if (this.address) {
+      assert.deepEqual(this.asked(), [], 'requests');
+    }
     this.address = /^https?:/.test(file) ? file : pathToFileURL(file).href;
     await this.browser.send('Page.navigate', {url: 'about:blank'});
     await this.browser.send('Page.navigate', {url: `${this.address}${hash}`});
@@ -43,6 +47,12 @@ export class Page {
   ready() {
     return this.browser.until('document.readyState === "complete" && window.kymograph !== undefined'
       + ' && document.querySelector("main h1") !== null && !document.querySelector("main[aria-busy]")', 'the page');
+  }
+
+  // What was asked for since the last time, beside the page itself.
+  asked() {
+    const own = this.address.split('/').slice(0, 3).join('/');
+    return this.requests.splice(0).filter((url) => own === 'file://' ? url.split('#')[0] !== this.address : !url.startsWith(own));
   }
 
   // Goes to another place of the report.
