@@ -22,7 +22,7 @@ pub fn set_process_name(name: &str) {
 }
 
 pub(crate) fn set(kind: Kind, name: &[u8]) {
-    // A trace that somebody asks for later shows it, too.
+    // Traces that are requested later show it, too.
     if lifecycle::start_if_due() || armed().is_some() {
         Draft::called(kind, StrId::NONE, name).push();
     }

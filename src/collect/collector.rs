@@ -35,8 +35,8 @@ const OVER: i32 = 1 << 8;
 /// Names of dead processes that are kept for children that they may have left.
 const MAX_NAMES: usize = 64;
 
-/// Collects what processes record. Made before the command starts, so that nobody joins too
-/// soon; set to work afterwards, since a process with threads forks badly.
+/// Collects what processes record. Made before the command starts, so that no process joins
+/// too soon; set to work afterwards, since a process with threads forks badly.
 #[derive(Debug)]
 pub struct Collector {
     shared: Arc<Shared>,
@@ -208,7 +208,7 @@ impl Work {
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, time) };
     }
 
-    /// Takes in who has joined.
+    /// Accepts the processes that have joined.
     fn accept(&mut self) {
         while let Some(peer) = socket::accept(&self.shared.listener) {
             match peer.and_then(request) {
@@ -350,7 +350,7 @@ enum Request {
     },
 }
 
-/// Who waits for a dump.
+/// A process that waits for a dump.
 struct Waiting {
     socket: OwnedFd,
     answer: Ordered,
@@ -419,7 +419,7 @@ impl Home {
         }
     }
 
-    /// Who records as this member.
+    /// The process that records as this member.
     fn process_of(&self, about: &About) -> (u32, Arc<Process>) {
         let (outside, inside) = self.pid;
         let found = match self.parent_of(about) {
@@ -501,7 +501,7 @@ impl Resident {
         match Member::start(subject, config, page) {
             Ok(member) => self.member = Some(member),
             Err(error) => {
-                // How much that is, nobody can know.
+                // How much that is cannot be known.
                 page.add(0, 1, 0);
                 page.note(&format!("process {} is not recorded: {error}", self.pid));
                 self.over = true;

@@ -12,7 +12,7 @@ pub(super) struct Process {
     dead: AtomicBool,
     /// The signal that it died of; 0 if it is not known, or if there was none.
     signal: AtomicI32,
-    /// Whether somebody knows what it died of.
+    /// Whether it is known what it died of.
     known: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ impl Process {
         self.descriptor.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    /// Whether it is dead. A zombie is. Who sees that first also looks what it died of, which
+    /// Whether it is dead. A zombie is. The first look also finds out what it died of, which
     /// the kernel tells until the parent has waited for it.
     pub fn is_dead(&self) -> bool {
         if self.dead.load(Ordering::Acquire) {
@@ -54,7 +54,7 @@ impl Process {
         true
     }
 
-    /// What wait(2) says of it, from the process table or, once somebody has waited for it, from
+    /// What wait(2) says of it, from the process table or, once its parent has waited for it, from
     /// the descriptor: Linux 6.15.
     fn status(&self) -> Option<i32> {
         match state(self.pid) {
@@ -63,7 +63,7 @@ impl Process {
         }
     }
 
-    /// Whether somebody has noticed that it is dead.
+    /// Whether its death has been noticed.
     pub fn was_seen_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
     }
@@ -87,7 +87,7 @@ impl Process {
         Some(self.signal.load(Ordering::Acquire)).filter(|signal| *signal != 0)
     }
 
-    /// Who has waited for it knows: it died of this signal, or (0) of none.
+    /// Its parent has waited for it and reports: it died of this signal, or (0) of none.
     pub fn died_of(&self, signal: i32) {
         self.signal.store(signal, Ordering::Release);
         self.known.store(true, Ordering::Release);
@@ -116,7 +116,7 @@ const GET_INFO: libc::c_ulong = 0xc040_ff0b;
 /// `PIDFD_INFO_EXIT`.
 const EXIT: u64 = 1 << 3;
 
-/// What wait(2) has said of the process of a pidfd, if somebody has waited for it.
+/// What wait(2) has said of the process of a pidfd, if its parent has waited for it.
 fn exit_code(fd: RawFd) -> Option<i32> {
     let mut info = Info { mask: EXIT, ..Info::default() };
     // SAFETY: `info` is as large as the number of the request says.
@@ -161,7 +161,7 @@ mod tests {
         child.wait().unwrap();
         assert!(process.is_dead());
         assert_eq!(process.signal(), Some(libc::SIGKILL), "somebody has looked in time");
-        // Who comes late sees it as well, where the kernel keeps it.
+        // A late look sees it as well, where the kernel keeps it.
         let late = Command::new("sleep").arg("60").spawn().unwrap();
         let (seen, mut late) = (Process::open(late.id()), late);
         late.kill().unwrap();

@@ -42,7 +42,7 @@ pub(super) fn listen(folder: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     }
 }
 
-/// Who has connected, and what it says; `None` if nobody has.
+/// The next process that has connected, and its message; `None` if there is none.
 pub(super) fn accept(listener: &OwnedFd) -> Option<io::Result<Peer>> {
     // SAFETY: no pointers but null; the descriptor is new and ours.
     let socket = unsafe {
@@ -59,7 +59,7 @@ pub(super) fn accept(listener: &OwnedFd) -> Option<io::Result<Peer>> {
 
 fn receive(socket: OwnedFd) -> io::Result<Peer> {
     let libc::ucred { pid, uid, .. } = credentials(&socket)?;
-    // It has sent before it went on; should it be somebody else, it is not waited for.
+    // It has sent before it went on; any other client is not waited for.
     wait_for_answers(&socket, Duration::from_secs(1));
     let (message, file) = message::receive(socket.as_fd())?;
     if message.is_empty() {

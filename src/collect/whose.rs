@@ -22,7 +22,7 @@ pub(super) fn find(pid: u32, parent: u32, forked: (u64, u64)) -> Option<u32> {
     if let Some(children) = children(parent) {
         return children.into_iter().find(|child| is_last(*child, pid));
     }
-    // Who has lost its parent has another one now. The process with this very number is too old.
+    // An orphan has another parent now. The process with this very number is too old.
     all().into_iter().find(|process| *process != pid && is_last(*process, pid))
 }
 

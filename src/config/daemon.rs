@@ -24,9 +24,9 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Who asks more often keeps a processor awake.
+    /// Asking more often keeps a processor awake.
     pub(crate) const SHORTEST_POLL: Duration = Duration::from_secs(1);
-    /// A stock daemon forgets who has not asked for a minute.
+    /// A stock daemon forgets a process that has not asked for a minute.
     pub(crate) const MAX_POLL: Duration = Duration::from_secs(30);
 
     /// None is asked. The table of options has the defaults.

@@ -45,7 +45,7 @@ impl Background {
         recording::spawn(move || {
             let broker = background.broker.clone();
             let _ = catch_unwind(AssertUnwindSafe(|| background.run()));
-            // Sockets go, too, so that nobody waits for answers.
+            // Sockets go, too, so that no client waits for answers.
             drop(background);
             broker.closed();
         })
@@ -123,7 +123,7 @@ impl Background {
         let result = catch_unwind(AssertUnwindSafe(|| self.try_record(&request, &mut path)));
         let result = result.unwrap_or_else(|_| Err(Refusal::Failed("the writer panicked".into())));
         if broker.is_discarded() && !matches!(result, Err(Refusal::Output(_))) {
-            // Best effort: it is ours, and nobody wants it.
+            // Best effort: the file is ours and not wanted.
             let _ = std::fs::remove_file(&path);
         }
         broker.finished(ticket, result);

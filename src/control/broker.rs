@@ -41,7 +41,7 @@ pub struct Broker {
     /// The process that is asked, if that is not this one.
     other: Option<Other>,
     state: Mutex<State>,
-    /// Something changed that somebody may wait for.
+    /// Signalled when something changes that a thread may wait for.
     changed: Condvar,
     wake: Pipe,
     /// Whether `step()` has to come to the broker.
@@ -302,8 +302,8 @@ impl Broker {
         self.wake();
     }
 
-    /// The program ends an iteration and begins the one of this number. Cheap when nobody
-    /// waits for that.
+    /// The program ends an iteration and begins the one of this number. Cheap when no
+    /// request waits for that.
     pub(crate) fn step(&self, number: u64) {
         if !self.awaits_step.load(Ordering::SeqCst) {
             return;

@@ -184,7 +184,7 @@ impl Client {
         self.tell(format!("progress {:?} {done} {of}", status.phase));
     }
 
-    /// Tells news, and what is none now and then: who waits must be able to tell that from
+    /// Tells news, and what is none now and then: a client that waits must be able to tell that from
     /// silence. A client that does not read is not worth much memory.
     fn tell(&mut self, news: String) {
         let is_due = news != self.last_news || self.told.elapsed() >= SIGN;

@@ -13,7 +13,7 @@ use crate::config::Config;
 /// The folder of the user who runs this process. Made if it is not there.
 ///
 /// # Errors
-/// It cannot be made, or belongs to somebody else.
+/// It cannot be made, or belongs to another user.
 pub(super) fn create(config: &Config) -> io::Result<PathBuf> {
     let folder = path(config, me());
     let made = DirBuilder::new().recursive(config.sockets.is_some()).mode(0o700).create(&folder);
@@ -29,8 +29,8 @@ pub(super) fn create(config: &Config) -> io::Result<PathBuf> {
     }
 }
 
-/// Removes sockets that killed processes left behind; some of them, as it is done inside
-/// somebody else's program. Not by their pid: containers may share the folder and yet not
+/// Removes sockets that killed processes left behind; some of them, since this runs inside
+/// the host program. Not by their pid: containers may share the folder and yet not
 /// see each other's processes.
 pub(super) fn sweep(folder: &Path) {
     const SOME: usize = 16;

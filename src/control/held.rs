@@ -1,11 +1,11 @@
-//! Sockets and pipes inside somebody else's program.
+//! Sockets and pipes inside a host program.
 //!
 //! As with files (`sink/descriptor.rs`): the program may close descriptors that it did not
-//! open, and then the number is somebody else's. So each remembers what it opened, looks
+//! open, and then the number may stand for another file. So each remembers what it opened, looks
 //! again before it is used, is never closed when it is foreign, and has a high number.
 //!
-//! A forked child shares them with its parent: while it holds them, nobody can tell that
-//! the parent has ended. So all are listed, and a child closes them first of all.
+//! A forked child shares them with its parent: while it holds them, other processes
+//! cannot tell that the parent has ended. So all are listed, and a child closes them first of all.
 
 use std::io;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};

@@ -156,7 +156,7 @@ fn on_first_event() {
             Window::all(),
             presence::run,
         )?;
-        // Nobody holds it: it ends with the process.
+        // It has no handle: it ends with the process.
         recording::keep(shared);
         Ok::<(), Error>(())
     };

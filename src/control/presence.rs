@@ -52,7 +52,7 @@ pub fn arm(config: Config) -> Result<(), Error> {
     let taken =
         BROKER.compare_exchange(ptr::null_mut(), leaked, Ordering::AcqRel, Ordering::Acquire);
     if taken.is_err() {
-        // SAFETY: made above, and nobody else has seen it.
+        // SAFETY: made above, and not published.
         drop(unsafe { Box::from_raw(leaked) });
         return Ok(());
     }
@@ -66,7 +66,7 @@ pub fn arm(config: Config) -> Result<(), Error> {
     })
 }
 
-/// All who may ask, as far as `config` wants them. One line for each.
+/// All ways to request traces that `config` allows. One line for each.
 fn triggers(config: &Config) -> io::Result<Vec<Box<dyn Trigger>>> {
     let mut triggers: Vec<Box<dyn Trigger>> = vec![Box::new(Socket::open(config)?)];
     if !config.daemon.name.is_empty() {

@@ -1,5 +1,4 @@
-//! `kymo` answers for a process that it records: who asks for that finds a socket with the
-//! process's pid.
+//! `kymo` answers for a process that it records, on a socket with the process's pid.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Who is at the other end, as the kernel says.
+/// The process at the other end, as the kernel reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// The process that connected, or listens. 0: not one that can be seen from here.
@@ -20,7 +20,7 @@ pub struct Peer {
 /// Connects to a stream socket. The connection does not block.
 ///
 /// # Errors
-/// What the system says: [`io::ErrorKind::ConnectionRefused`] if nobody listens,
+/// What the system says: [`io::ErrorKind::ConnectionRefused`] if no process listens,
 /// [`io::ErrorKind::WouldBlock`] if there is a queue.
 pub fn connect(path: &Path) -> io::Result<UnixStream> {
     // SAFETY: all zeros are a valid address.
@@ -49,7 +49,7 @@ pub fn connect(path: &Path) -> io::Result<UnixStream> {
     if result == 0 { Ok(socket.into()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Who is at the other end of a connection of a Unix socket.
+/// The process at the other end of a connection of a Unix socket.
 ///
 /// # Errors
 /// What the system says.

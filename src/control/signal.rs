@@ -1,7 +1,7 @@
-//! A trace when a signal comes: for those who can reach a process by nothing else.
+//! A signal requests a trace, where a process can be reached by nothing else.
 //!
-//! Only if nobody handles the signal: a handler of the host is never replaced, and one that
-//! it sets later takes the signal over.
+//! Only if the program does not handle the signal: a handler of the host is never replaced, and
+//! one that it sets later takes the signal over.
 
 use std::os::fd::RawFd;
 use std::ptr;
@@ -28,7 +28,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Handles `signal` from now on. `None` if somebody does.
+    /// Handles `signal` from now on. `None` if the program does.
     pub fn handle(signal: libc::c_int) -> Option<Signal> {
         let pipe: &'static Pipe = Box::leak(Box::new(Pipe::new().ok()?));
         PIPE.store(ptr::from_ref(pipe).cast_mut(), Ordering::Release);
@@ -89,7 +89,7 @@ impl Trigger for Signal {
             custom: String::new(),
             remarks: Vec::new(),
         };
-        // There is nobody to be told; the next `kymo status` tells.
+        // A signal has no answer; `kymo status` shows the outcome.
         broker.submit(request, Box::new(|_| ()));
     }
 }

@@ -129,7 +129,7 @@ impl Trigger for Socket {
         }
         self.clients.retain_mut(|client| client.attend(broker, news));
         if self.clients.len() == MAX {
-            // Somebody may wait behind those who have nothing to say.
+            // A client may wait behind those that send nothing.
             self.clients.retain(|client| !client.is_silent());
         }
     }

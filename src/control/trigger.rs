@@ -1,11 +1,11 @@
-//! Who may ask for traces.
+//! Ways of requesting traces.
 
 use std::os::fd::RawFd;
 use std::time::Instant;
 
 use super::broker::Broker;
 
-/// Somebody who may ask for traces, looked after by the process's one background thread,
+/// A way of requesting traces, attended by the process's one background thread,
 /// which waits for its descriptors. Never blocks: the thread may be recording.
 pub trait Trigger: Send {
     /// Adds what it wants to read from. Asked before every wait.

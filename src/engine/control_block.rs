@@ -118,7 +118,7 @@ impl Shared {
         self.pid.store(std::process::id(), Ordering::Relaxed);
     }
 
-    /// Engine: it has done something, and who waits for its end may wait on.
+    /// Engine: it has made progress, so a wait for its end may go on.
     pub(crate) fn moves(&self) {
         self.moved.fetch_add(1, Ordering::Relaxed);
     }
@@ -164,7 +164,7 @@ impl Shared {
         inbox.orders.iter().map(|order| order.asked).chain(inbox.asked.iter().copied()).min()
     }
 
-    /// Somebody wants a dump: from this moment on what it is to hold stays. Followed by
+    /// A dump is requested: what it is to hold stays from this moment on. Followed by
     /// [`Shared::order`].
     pub(crate) fn ask(&self, deadline: Instant) -> Result<u64, Error> {
         match lock_until(&self.inbox, deadline) {

@@ -19,7 +19,7 @@ const TURN: usize = 8;
 impl Engine {
     /// Empties all queues of what was in them when it was called.
     pub(super) fn pass_all(&mut self) {
-        // Who records as fast as that must not keep it from ending.
+        // A thread that records as fast as that must not keep it from ending.
         let most = self.buffer as usize / size_of::<Slot>() / (TURN << 10) + 1;
         for _ in 0..most {
             self.pass(Pass::Flush);

@@ -44,8 +44,8 @@ impl Ending {
     }
 
     /// In words, if that is a crash: any signal, if the process is the program itself (`main`).
-    /// Helpers are ended by signals all the time; of them, only the signals that nobody sends
-    /// for that count, and those that nobody has seen.
+    /// Helpers are ended by signals all the time; of them, only signals count that are
+    /// not sent for that, and those that were not seen.
     pub(crate) fn crash(self, main: bool) -> Option<Cow<'static, str>> {
         const ASKED: [i32; 5] =
             [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE, libc::SIGALRM];

@@ -91,7 +91,7 @@ pub(crate) struct Engine {
     /// The time of this pass.
     clocks: packet::Snapshot,
     /// What all processes that write to the file state instead: readers want such statements
-    /// in order, all through the file, and nobody knows who writes first.
+    /// in order, all through the file, and it is not known which process writes first.
     common: Option<packet::Snapshot>,
     /// The clocks as they were: set while a past is encoded.
     past: Option<packet::Snapshot>,

@@ -30,7 +30,7 @@ impl Names {
         for id in (1..=inherited).map(StrId) {
             let Text { bytes: text, category, arg } = match parent {
                 Some(parent) => parent.interner.text(id),
-                // The parent is long gone. What these names were nobody knows any more.
+                // The parent is long gone. What these names were is not known any more.
                 None => Text { bytes: b"?", ..Text::default() },
             };
             interner.define(Named { id, category, arg, text });
@@ -52,7 +52,7 @@ impl Names {
         };
         log.read(&self.pool, define, |tid, name| {
             let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            // Threads come and go; who has so many gives up names, and not memory.
+            // Threads come and go; a process with so many loses names rather than memory.
             if threads.len() < MAX_THREADS || threads.contains_key(&tid) {
                 threads.insert(tid, name.to_vec());
             }

@@ -62,7 +62,7 @@ pub enum Pass {
     /// A flush is due: write everything, but what began a moment ago and may soon be told
     /// more of.
     Due,
-    /// Write everything now: somebody asked for it.
+    /// Write everything now: a flush was requested.
     Flush,
     /// Nothing more will come: what has not ended never will.
     Last,

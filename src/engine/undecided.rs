@@ -1,4 +1,4 @@
-//! Slices of which nobody knows yet whether they cross what is around them.
+//! Slices of which it is not known yet whether they cross what is around them.
 //!
 //! A slice inside those of other nesting stacks whose end has not come when a flush is due
 //! (see [`super::nesting`]) is kept as it was recorded, while the thread goes on. When it ends
@@ -8,7 +8,7 @@
 //!
 //! What the file ends with (the last of a recording, of a dump, of a rotated file) is told as
 //! far as it got: on the thread's track, under what is around it, without an end. Only a
-//! process that is killed while nobody else reads its queues leaves it out.
+//! process that is killed while no other process reads its queues leaves it out.
 
 use kymograph_protos::record::{Kind, Record, Slot};
 

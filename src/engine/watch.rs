@@ -11,7 +11,7 @@ use crate::page::MAX_PATTERNS;
 #[derive(Debug)]
 pub struct Watch {
     rules: Vec<Slow>,
-    /// How long a name may take, by its number: 0 if nobody has looked yet.
+    /// How long a name may take, by its number: 0 before the first look.
     limits: Vec<u64>,
     /// The rules that a slice was called by, as bits; of the first 64.
     matched: u64,

@@ -38,7 +38,7 @@ pub(crate) enum Target {
     Next,
 }
 
-/// Somebody wants a dump.
+/// A request for a dump.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub target: Target,
@@ -48,7 +48,7 @@ pub(crate) struct Order {
     pub asked: u64,
     /// Whether the sources have been told to push what they have.
     pub flushed: bool,
-    /// Who waits for it.
+    /// Where the answer goes.
     pub answer: Option<Sender<Result<Dump, Error>>>,
 }
 

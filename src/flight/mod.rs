@@ -1,4 +1,4 @@
-//! The flight recorder: the last seconds of a recording, in memory, until somebody asks.
+//! The flight recorder: the last seconds of a recording, in memory, until a dump is requested.
 //!
 //! ```text
 //!            a segment: what the engine encoded in one go, compressed
@@ -23,7 +23,7 @@
 //! **Memory.** Segments lie in pages of their own, mapped and unmapped by us, so that what
 //! goes really is given back. All of it (pages, the packets not yet compressed, and the
 //! space into which a dump unpacks) stays within `FLIGHT_MEMORY`, of which every process of
-//! the recording has an equal share: who finds that there are more now gives up his oldest
+//! the recording has an equal share: one that finds more of them drops its oldest
 //! segments at once.
 //!
 //! **A dump** goes on while the recording does, a few segments at a time, oldest first. A

@@ -14,7 +14,7 @@ pub(super) struct Pages {
     mapped: usize,
 }
 
-// SAFETY: plain memory that nobody else points to.
+// SAFETY: plain memory to which nothing else points.
 unsafe impl Send for Pages {}
 
 /// What a mapping is a multiple of, at least, on every machine that we run on.

@@ -34,7 +34,7 @@ pub(super) fn definition(name: &CStr, vendor: &CStr) -> *mut c_void {
 
 /// What a library that is loaded, or one that it needs, defines.
 fn defined_in(library: &CStr, name: &CStr) -> *mut c_void {
-    // SAFETY: C strings. What is loaded already stays so: somebody is about to use it.
+    // SAFETY: C strings. What is loaded already stays so: it is about to be used.
     unsafe {
         let library = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
         if library.is_null() {

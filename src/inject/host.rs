@@ -23,7 +23,7 @@ pub(super) fn is_static() -> bool {
 /// Whether the program has memory left for a set-up, whose allocations may not fail.
 pub(super) fn has_memory() -> bool {
     const SETUP: usize = 256 << 10;
-    // SAFETY: nothing is read or written there. The compiler may leave out what nobody looks at.
+    // SAFETY: nothing is read or written there. The compiler may leave out what is not looked at.
     unsafe {
         let memory = std::hint::black_box(libc::malloc(SETUP));
         libc::free(memory);

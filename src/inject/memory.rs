@@ -33,7 +33,7 @@ impl Theirs {
     }
 }
 
-/// `c10::memoryProfilingEnabled`: whether somebody wants to hear of allocations.
+/// `c10::memoryProfilingEnabled`: whether allocations are to be reported.
 #[unsafe(export_name = "_ZN3c1022memoryProfilingEnabledEv")]
 pub extern "C" fn memory_profiling_enabled() -> bool {
     static THEIRS: Theirs = Theirs::new();

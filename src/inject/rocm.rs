@@ -30,7 +30,7 @@ pub unsafe extern "C" fn rocprofiler_configure(
 ) -> *mut ConfigureResult {
     guard(ptr::null_mut(), || {
         if start_if_wanted() {
-            // It may be that nothing runs yet, and somebody asks for a trace later.
+            // It may be that nothing runs yet, and a trace is requested later.
             amd::prepare(&PIPELINE);
         } else if !recording::is_running() {
             return ptr::null_mut();

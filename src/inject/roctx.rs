@@ -1,5 +1,5 @@
-//! ROCTX, for programs whose calls nobody reports: see `kymograph_backends::annotate::roctx`.
-//! Each function records, unless rocprofiler-sdk tells of the call, and then does what the
+//! ROCTX, for programs whose calls are not reported by rocprofiler-sdk: see
+//! `kymograph_backends::annotate::roctx`. Each function records, unless rocprofiler-sdk reports the call, and then does what the
 //! caller asked for: the real one is called, if there is one.
 #![allow(non_snake_case, reason = "named as in ROCTX")]
 

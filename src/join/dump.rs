@@ -7,7 +7,7 @@ use super::message::Metadata;
 use crate::error::Error;
 use crate::flight::Dump;
 
-/// The answer to who has asked for a dump.
+/// The answer to the process that has requested a dump.
 pub(crate) fn write(result: Result<Dump, Error>) -> Metadata {
     let fact = |key: &str, value: String| (key.to_owned(), value);
     match result {

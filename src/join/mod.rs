@@ -134,7 +134,7 @@ pub(crate) fn ask_to_keep(
     )
 }
 
-/// Whether the `kymo` that `config` names, which has not moved for a while, is dead: nobody listens
+/// Whether the `kymo` that `config` names, which has not moved for a while, is dead: nothing listens
 /// at its socket, or another one has removed what it left.
 pub(crate) fn is_gone(config: &Config) -> bool {
     let folder = config.control.as_deref().and_then(Path::parent);

@@ -1,5 +1,5 @@
-//! Where processes find the `kymo` that records them: a folder of its own, in which only its
-//! owner can look around. `kymo` keeps nothing in it that it relies on.
+//! The rendezvous directory: where processes find the `kymo` that records them. Only its owner
+//! can list it, and `kymo` relies on nothing in it.
 
 use crate::error::Error;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ const PREFIX: &str = "kymograph-";
 /// An empty file: its path is what processes are told.
 const CONTROL: &str = "control";
 /// What processes of other users write to, which cannot join: a line for each, with its user.
-/// Everybody who knows the folder's name may add to it, and nobody else may read it.
+/// Any process that knows the folder's name may add to it, and only `kymo` may read it.
 const LEFT_OUT: &str = "left-out";
 /// How much of that is read.
 const MAX_LENGTH: u64 = 64 << 10;
@@ -53,7 +53,7 @@ impl Place {
         name.pop();
         let folder = PathBuf::from(OsString::from_vec(name));
         // Locked before the file is there: a folder with that and no lock is an orphan. If
-        // locking fails, the file system has no locks, and nobody can sweep it either.
+        // locking fails, the file system has no locks, and it cannot be swept either.
         let made = File::open(&folder).map_err(failed).and_then(|lock| {
             let _ = try_lock(&lock);
             let control = folder.join(CONTROL);
@@ -141,7 +141,7 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// A folder of this user's, not a link to one: nobody else can put another in its place.
+/// A folder of this user's, not a link to one: no other user can put another in its place.
 fn own(path: &Path) -> Option<File> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let folder = File::options().read(true).custom_flags(flags).open(path).ok()?;

@@ -8,7 +8,7 @@ impl Page {
     /// Devices that have numbers of their own, at most.
     pub const GPUS: u32 = 64;
 
-    /// The number of the device with this identity: the next one, if nobody has asked for it
+    /// The number of the device with this identity: the next one, if it was not asked for
     /// before. None: there are too many.
     pub fn gpu(&self, identity: u64) -> Option<u32> {
         let mut gpus = self.gpus.lock().unwrap_or_else(PoisonError::into_inner);

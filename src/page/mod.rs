@@ -56,7 +56,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Page {
     state: AtomicU32,
-    /// When recording ends, in nanoseconds of `CLOCK_BOOTTIME`; 0: when somebody says so.
+    /// When recording ends, in nanoseconds of `CLOCK_BOOTTIME`; 0: when [`Page::set_state`] says so.
     deadline: AtomicU64,
     committed: AtomicU64,
     /// Of the beginning.
@@ -161,7 +161,7 @@ impl Page {
         self.write_errors.fetch_add(1, Relaxed);
     }
 
-    /// Perfetto sequence ids that nobody else has: `count` from the returned one on. The first
+    /// Perfetto sequence ids of the caller's own: `count` from the returned one on. The first
     /// ever is 1, as ids below 128 are the shortest to write.
     pub fn take_sequences(&self, count: u32) -> u32 {
         self.sequence.fetch_add(count, Relaxed)
@@ -182,7 +182,7 @@ impl Page {
     /// Has everybody begin the next numbered file, for a dump that was asked for at this
     /// time (nanoseconds of `CLOCK_BOOTTIME`). Returns its number, from 1.
     pub fn next_file(&self, asked: u64) -> u32 {
-        // Sooner than the number: who sees that one looks for the time.
+        // Before the number: a reader that sees the new number reads the time next.
         self.asked.store(asked, Relaxed);
         self.files.fetch_add(1, AcqRel) + 1
     }
@@ -205,7 +205,7 @@ impl Page {
         numbered.get(&number).cloned()
     }
 
-    /// As [`Page::numbered`], which `make` makes if nobody has.
+    /// As [`Page::numbered`], which `make` makes if it is not there.
     pub(crate) fn numbered_or<E>(
         &self,
         number: u32,

@@ -47,7 +47,7 @@ struct Header {
     version: AtomicU32,
     chunks: AtomicU32,
     limit: AtomicU32,
-    /// Not 0: nobody reads what is recorded from now on.
+    /// Not 0: what is recorded from now on is not read.
     closing: AtomicU32,
     /// The highest number that a member has had.
     members: AtomicU32,
@@ -71,7 +71,7 @@ pub enum Life {
     Free = 0,
     /// It is being entered.
     Entering = 1,
-    /// It records, or is dead and nobody has noticed.
+    /// It records, or its death has not been noticed.
     Records = 2,
     /// It said that it ends.
     Ends = 3,
@@ -205,7 +205,7 @@ impl Arena {
         Ok(chunks)
     }
 
-    /// Maps the arena that somebody else made.
+    /// Maps an arena that another process made.
     ///
     /// # Errors
     /// It is no arena, of another release, or could be cut short while it is mapped.
@@ -474,7 +474,7 @@ pub(super) fn length(chunks: u32) -> usize {
     first_chunk(chunks) + chunks as usize * size_of::<Chunk>()
 }
 
-/// Nobody can cut the file short any more, which whoever maps it would die of (SIGBUS).
+/// The file can no longer be cut short, which would kill every process that maps it (SIGBUS).
 fn seal(file: &File) -> io::Result<()> {
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: no pointers.

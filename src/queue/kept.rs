@@ -227,7 +227,7 @@ impl Pool {
         if self.chunks_used() + 2 * arena.limit() < arena.chunks() {
             return;
         }
-        // First: who is killed in between has not everything any more.
+        // First: a process that is killed in between has not everything any more.
         arena.keeping().what.store(UNREAD, Ordering::Release);
         self.forget_kept();
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Nobody uses the lane. Zero, so that fresh memory is a free lane.
+/// The lane is free. Zero, so that fresh memory is a free lane.
 pub(super) const FREE: u32 = 0;
 /// A thread records on it.
 pub(super) const ACTIVE: u32 = 1;

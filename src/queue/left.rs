@@ -1,8 +1,8 @@
 //! A push that was left by `siglongjmp` out of a signal handler: noticed by the next one.
 //!
 //! A push puts a mark on the stack and remembers where. A signal handler that interrupts it
-//! runs farther down, or on another stack, and finds the mark. Who comes from about the same
-//! place, or finds that the stack there is used for something else, knows that the push will
+//! runs farther down, or on another stack, and finds the mark. A push from about the same
+//! place, or one that finds the stack there used for something else, knows that the first will
 //! never go on, and puts in order what it left. Until then events are counted as if they were
 //! inside.
 
@@ -36,7 +36,7 @@ pub(super) fn was_left(there: usize, here: usize) -> bool {
 fn read(address: usize) -> usize {
     let value;
     // SAFETY: the stack is mapped where it was in use, and reading changes nothing. Not by
-    // Rust's own means, since what lies there may belong to nobody.
+    // Rust's own means, since what lies there may be no object.
     unsafe {
         std::arch::asm!(
             "mov {}, [{}]", out(reg) value, in(reg) address,

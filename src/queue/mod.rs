@@ -112,7 +112,7 @@ static PARENT: AtomicU32 = AtomicU32::new(0);
 static NAMES: names::Writer = names::Writer::new();
 
 /// Has everything recorded from now on in this process and its children go to `arena`, which
-/// somebody else reads. Returns false if something was recorded already.
+/// another process reads. Returns false if something was recorded already.
 pub fn share(arena: &'static Arena) -> bool {
     if !POOL.share(arena) {
         return false;

@@ -9,7 +9,7 @@
 //! The stack is Treiber's with a tag in the upper half of the head, which changes at every
 //! operation: a thread that went to sleep between reading the head and replacing it cannot
 //! succeed by accident (ABA). Chunks are never returned to the allocator, so reading the
-//! link of a chunk that somebody else just took is harmless.
+//! link of a chunk that another thread just took is harmless.
 //!
 //! The memory is the process's own ([`Pool::provide`]), or an [`Arena`] that another process
 //! reads ([`Pool::share`], [`Pool::view`]).
@@ -208,8 +208,8 @@ impl Pool {
         self.size.store(arena.chunks(), Ordering::Release);
     }
 
-    /// The lanes of one member of an arena, for who reads them. Reading gives chunks back to
-    /// the whole arena.
+    /// The lanes of one member of an arena, for the engine that reads them. Reading gives chunks
+    /// back to the whole arena.
     pub fn view(arena: Arc<Arena>, member: u32) -> Pool {
         let mut pool = Pool::new();
         pool.map(&arena);
@@ -252,7 +252,7 @@ impl Pool {
     pub(super) fn take_chunk_for_names(&self, owner: u32) -> Option<&Chunk> {
         let chunk = self.take_chunk_within(owner, NAME_CHUNKS);
         if chunk.is_some() && self.keeps() {
-            // Nobody reads them here, where they would count for ever.
+            // They are not read here, where they would count for ever.
             self.counters().in_use.fetch_sub(1, Ordering::Relaxed);
         }
         chunk
@@ -282,7 +282,7 @@ impl Pool {
         Some(chunk)
     }
 
-    /// Takes back the chunk with this index, which nobody writes or reads any more.
+    /// Takes back the chunk with this index, which no thread writes or reads any more.
     pub(super) fn give_chunk(&self, index: u32) {
         if self.give_back(index) {
             self.counters().in_use.fetch_sub(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! The writing end of a thread's queue.
 //!
 //! Everything a push needs lies in one thread-local block of plain cells. A push sets
-//! `busy` before it looks at any of them and clears it when done: who finds it set came in
-//! from a signal handler or an allocator hook, and is counted, not served.
+//! `busy` before it looks at any of them and clears it when done: a push that finds it set
+//! comes from a signal handler or an allocator hook, and is counted, not served.
 //!
 //! **Room for ends is reserved.** A begin is accepted only while the slots left in the
 //! thread's chunks suffice for the ends of all slices then open, so an accepted slice is
@@ -216,7 +216,7 @@ impl Producer {
     /// From here on handlers find the thread busy.
     #[inline(always)]
     fn mark(&self, mark: &Cell<usize>) {
-        // SAFETY: a local of the caller's. Volatile, as nobody seems to read it.
+        // SAFETY: a local of the caller's. Volatile, as nothing in this function reads it.
         unsafe { mark.as_ptr().write_volatile(left::MARK) };
         self.busy.store(ptr::from_ref(mark).addr(), Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -457,7 +457,7 @@ impl Producer {
         true
     }
 
-    /// Goes on with `lane`, which is nobody else's and empty.
+    /// Goes on with `lane`, which is empty and belongs to this thread alone.
     pub(super) fn adopt(&self, lane: &Lane) {
         self.lane.set(lane);
         self.chunk.set(&FULL);

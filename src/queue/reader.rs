@@ -181,7 +181,7 @@ impl Reader {
         Some(chunk.time(0))
     }
 
-    /// The chunk that is read. One that is free belongs to nobody: memory that says so is
+    /// The chunk that is read. One that is free has no owner: memory that says so is
     /// damaged, and is not followed, nor round in circles.
     fn current<'p>(&self, pool: &'p Pool) -> Option<&'p Chunk> {
         let chunk = pool.chunk(self.chunk.checked_sub(1)?)?;

@@ -133,7 +133,7 @@ impl Recorder for Pipeline {
     }
 
     fn backlogged(&self) -> bool {
-        // Nobody makes room any more where nobody reads.
+        // An arena that is closing is not read, so no room will be made.
         POOL.is_backlogged() && !queue::arena().is_some_and(Arena::is_closing)
     }
 }

@@ -1,4 +1,4 @@
-//! Names that a program gives its threads and itself while nobody records, or while an
+//! Names that a program gives its threads and itself while nothing is recorded, or while an
 //! earlier trace does: every trace that is asked for later has them.
 
 use std::collections::BTreeMap;
@@ -35,9 +35,9 @@ struct Thread {
     started: Option<u64>,
 }
 
-/// Names of threads that were given before the process could be asked for traces, in the process with this pid:
-/// a child begins with none, as another thread may have held the lock when it was forked.
-/// Never freed.
+/// Names of threads that were given before the process could be asked for traces, in the process
+/// with this pid: a child begins with none, as another thread may have held the lock when it was
+/// forked. Never freed.
 static EARLY: AtomicPtr<(u32, Names)> = AtomicPtr::new(ptr::null_mut());
 
 fn early() -> Option<&'static Names> {

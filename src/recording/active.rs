@@ -1,5 +1,5 @@
 //! The recording that is running, for those who have no handle: fork and exit handlers,
-//! events of categories that nobody has asked about yet.
+//! events of categories that are not known yet.
 
 use std::ptr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub fn active() -> Option<Arc<Shared>> {
     shared
 }
 
-/// The recording is over: nobody finds it any more.
+/// The recording is over: it is not found any more.
 pub fn deactivate() {
     let shared = ACTIVE.swap(ptr::null_mut(), Ordering::SeqCst);
     if shared.is_null() {

@@ -117,7 +117,7 @@ pub(super) fn stop(shared: &Arc<Shared>, timeout: Duration) -> Summary {
 /// destructors for instance, is read as well.
 pub(super) fn process_ends(timeout: Duration) {
     // No system call unless there is something to do: a program may have forbidden itself all
-    // but the one that ends it. So nobody asks here whether this is the child of a `vfork`:
+    // but the one that ends it. So this does not ask whether it is the child of a `vfork`:
     // workers do, before they touch anything, and its parent says with its next chunk that it
     // goes on.
     sources::stop(timeout);
@@ -159,7 +159,7 @@ pub(crate) fn in_child() -> bool {
     true
 }
 
-/// Nobody reads any more what this process records. Takes no lock and allocates nothing.
+/// What this process records is not read any more. Takes no lock and allocates nothing.
 pub(crate) fn closed() {
     if let Some(shared) = active().filter(|_| is_joined()) {
         shared.recording_ends();

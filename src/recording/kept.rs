@@ -52,7 +52,7 @@ pub(super) fn begin(config: &Config, output: Option<&Path>, window: &Window) -> 
         return Err(Error::Refused { path, why });
     }
     let failed = |source: io::Error| Error::Output { path: path.clone(), source };
-    // Of a run that was killed and that nobody has asked for so far.
+    // Of a run that was killed and has not been recovered.
     if path.symlink_metadata().is_ok() {
         fs::rename(&path, old(&path)).map_err(failed)?;
     }
@@ -78,7 +78,7 @@ fn begin_in_memory(
     let mut file = None;
     if !queue::is_own() {
         if queue::POOL.is_in_use() {
-            // A recording of this process came before which nobody could keep.
+            // An earlier recording of this process could not be kept.
             return Err(io::ErrorKind::ResourceBusy.into());
         }
         let room = config.buffer as usize;

@@ -292,7 +292,7 @@ pub(crate) fn stop(shared: &Arc<Shared>, pid: u32, timeout: Duration) -> Summary
     if joined::is_joined() {
         return joined::stop(shared, timeout);
     }
-    // Only a window that somebody opened has an end.
+    // Only a window that was opened has an end.
     if shared.window.is_limited() {
         shared.window.decide(|| (Some(Side::Closes), ()));
     }
@@ -327,7 +327,7 @@ pub(crate) fn detach_from_parent() -> Option<&'static Config> {
     (config.fork == ForkPolicy::Record).then_some(config)
 }
 
-/// Keeps a recording that nobody holds until the process ends, where a tool that looks for lost
+/// Keeps a recording that has no handle until the process ends, where a tool that looks for lost
 /// memory finds it.
 pub(crate) fn keep(recording: Arc<Shared>) {
     struct Kept {

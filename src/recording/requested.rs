@@ -1,4 +1,4 @@
-//! Recordings that somebody else asked for.
+//! Recordings that were requested from outside.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -86,7 +86,7 @@ pub static KEYS: &[Key] = keys! {
     "CUPTI_PER_THREAD_BUFFER_ENABLED", "BOOL", "Not used.", |_, v| boolean(v).map(drop);
     "CUPTI_PM_SAMPLING_METRICS", "LIST", "Not used.", |_, _| Ok(());
     "CUPTI_PM_SAMPLING_DEVICE_ID", "NUMBER", "Not used.", |_, _| Ok(());
-    // Who says yes to these hears that nothing comes of it.
+    // Setting one of these is reported as having no effect.
     "CLIENT_INTERFACE_ENABLE_OP_INPUTS_COLLECTION", "BOOL", "Not used: see PYTORCH.", |d, v| d.vain(boolean(v)?, SHAPES);
     "PROFILE_REPORT_INPUT_SHAPES", "BOOL", "Not used: see PYTORCH.", |d, v| d.vain(boolean(v)?, SHAPES);
     "PROFILE_PROFILE_MEMORY", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, MEMORY);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 
-/// Who asks.
+/// Where a request comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Origin {
@@ -18,10 +18,10 @@ pub enum Origin {
     Signal,
 }
 
-/// A trace that somebody wants.
+/// A request for a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request {
-    /// Who asks.
+    /// Where it comes from.
     pub origin: Origin,
     /// What part of the program's life to record.
     pub window: Window,
@@ -31,7 +31,7 @@ pub struct Request {
     pub trace_id: String,
     /// An id that the traces of a group have in common; empty for none.
     pub group_trace_id: String,
-    /// Text that the trace carries for who asked; empty for none.
+    /// Text that the trace carries for the requester; empty for none.
     pub custom: String,
     /// What was not understood of it, or of earlier ones: for people, in the trace.
     pub remarks: Vec<String>,
@@ -136,9 +136,9 @@ pub enum Refusal {
     Malformed(String),
     /// The program started a recording of its own meanwhile.
     Preempted,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled,
-    /// Somebody stopped it before its window opened.
+    /// It was stopped before its window opened.
     Stopped,
     /// The buffers of a source were full before the window opened.
     Exhausted,

@@ -279,7 +279,7 @@ fn with_pid(path: &str) -> PathBuf {
     format!("{stem}_%p{rest}").into()
 }
 
-/// Whether a trace that somebody else asked for may be written to `path`: an absolute path
+/// Whether a trace that was requested from outside may be written to `path`: an absolute path
 /// without `..`, in one of `folders` once symbolic links on the way to it are resolved; all
 /// folders if there are none.
 ///

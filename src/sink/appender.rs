@@ -56,7 +56,7 @@ impl SharedFile {
         self
     }
 
-    /// Appends `last` and lets nobody append after it. Returns the output's length.
+    /// Appends `last`; nothing can be appended after it. Returns the output's length.
     pub(super) fn seal(&mut self, last: &[u8]) -> io::Result<u64> {
         let batch = Batch::of(self.how, last)?;
         self.locked(|this, committed| {
@@ -67,7 +67,7 @@ impl SharedFile {
         })
     }
 
-    /// Runs `action`, with the length of what is whole, while nobody else appends.
+    /// Runs `action`, with the length of what is whole, while no other process appends.
     fn locked<T>(&mut self, action: impl FnOnce(&mut Self, u64) -> io::Result<T>) -> io::Result<T> {
         let page = self.page.clone();
         let _appending = page.append();

@@ -64,7 +64,7 @@ impl Batch<'_> {
 }
 
 /// Where the whole batches end in a file of `length` bytes, of which `committed` are known
-/// to be whole: somebody died while he wrote what follows.
+/// to be whole: a process died while it wrote what follows.
 pub(super) fn whole(
     how: Compress,
     file: &Descriptor,

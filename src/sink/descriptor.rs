@@ -1,4 +1,4 @@
-//! A file descriptor inside somebody else's program.
+//! A file descriptor inside a host program.
 //!
 //! Three habits of programs make a plain `std::fs::File` dangerous here:
 //!
@@ -176,7 +176,7 @@ impl Descriptor {
         }
     }
 
-    /// `flock` without waiting. `Ok(false)`: somebody else has it.
+    /// `flock` without waiting. `Ok(false)`: another process has it.
     pub(crate) fn try_lock(&self) -> io::Result<bool> {
         loop {
             // SAFETY: no pointers.

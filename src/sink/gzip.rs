@@ -22,7 +22,7 @@
 //! sync flush). The CRC of the whole is combined from that in the old tail and that of the
 //! batch, so the state lies in the file itself, and processes may append in turn.
 //!
-//! **Who dies while writing** leaves the old tail where it was (step 1), with a piece of
+//! **A process that dies while writing** leaves the old tail where it was (step 1), with a piece of
 //! the new batch behind it: the next writer or `seal` cuts that off; without one,
 //! trace_processor refuses the file and `gzip -dc` reads it all the same. Or he has
 //! overwritten it (step 2), and the batch is whole. Which of the two is told by one bit:
@@ -194,7 +194,7 @@ impl Member {
 }
 
 /// Where the member ends in a file of `length` bytes of which `committed` are known to be
-/// whole: somebody died after these.
+/// whole: a process died after these.
 pub(super) fn whole(file: &Descriptor, committed: u64, length: u64) -> io::Result<u64> {
     let Some(start) = committed.checked_sub(TAIL as u64) else {
         return Ok(committed);

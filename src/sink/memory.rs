@@ -33,7 +33,7 @@ impl Memory {
 impl Sink for Memory {
     fn write(&mut self, packets: &[u8]) -> io::Result<()> {
         let mut bytes = self.lock();
-        // Fails instead of aborting somebody else's program.
+        // Fails instead of aborting the host program.
         bytes.try_reserve(packets.len())?;
         bytes.extend_from_slice(packets);
         Ok(())

@@ -12,7 +12,7 @@
 //! | [`Memory`] | tests, embedders | |
 //! | [`Stream`] | any [`std::io::Write`] | stops for good at the first failure |
 //!
-//! Sinks run on the engine's thread inside somebody else's program, so they are careful
+//! Sinks run on the engine's thread inside the host program, so they are careful
 //! guests: they wait for seconds at most, raise no SIGPIPE or SIGXFSZ, and never write to
 //! a descriptor that the program has closed and reused (see `descriptor.rs`).
 

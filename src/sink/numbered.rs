@@ -2,7 +2,7 @@
 //! dumps of a flight recorder, and the parts of a trace that is cut into several.
 //!
 //! Each has a [`Page`] of its own in the recording's, for [`SharedFile`]: how long the file is,
-//! and who still writes to it. Whoever comes first makes both.
+//! and who still writes to it. The first process to come makes both.
 
 use super::{File, SharedFile, Sink};
 use crate::config::Config;

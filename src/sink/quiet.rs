@@ -1,7 +1,7 @@
 //! Writing without signals.
 //!
 //! A write to a pipe whose reader is gone raises SIGPIPE, one beyond `ulimit -f` SIGXFSZ;
-//! both kill by default. Inside somebody else's program neither may happen, and neither
+//! both kill by default. Inside a host program neither may happen, and neither
 //! may we change how that program handles them. Both are sent to the *writing thread*, so
 //! it blocks them for as long as it writes and takes back what it caused.
 

@@ -7,11 +7,11 @@
 //! of arguments.
 //!
 //! Readers take `event_id` and context numbers for global to the machine and queue numbers
-//! for global together with the queue's name: whoever calls this makes them differ between
+//! for global together with the queue's name: the caller makes them differ between
 //! processes.
 //!
-//! Here is who gets which number and what was said before; how it is written is in
-//! [`super::stage`], and what a launch tells of itself in [`super::launch`].
+//! This file gives numbers and knows what was stated before; how it is written is in
+//! [`super::stage`], and what a launch states of itself in [`super::launch`].
 
 use super::event::{Arg, Name};
 use super::launch::Launches;

@@ -21,7 +21,7 @@ use crate::perfetto::trace_packet::Data;
 pub struct Device<'a> {
     /// What viewers show; may be empty, as may the other texts.
     pub name: &'a [u8],
-    /// Who made it.
+    /// Its vendor.
     pub vendor: &'a [u8],
     /// Its model.
     pub model: &'a [u8],

@@ -1,4 +1,4 @@
-//! What an activity tells of itself in arguments: which kernel, where, how large, for whom.
+//! The arguments of an activity: which kernel, where, how large, for which process.
 //! By these names viewers show it (the plugins for GPUs of Perfetto's UI).
 //!
 //! Nearly all of it is the same for every launch of a kernel in one place and size. That is

@@ -1,5 +1,5 @@
-//! What a converted trace says of the file that it was made from, for whoever converts it back:
-//! in fields of `TracePacket` that Perfetto does not use, and that its readers pass over.
+//! What a converted trace states of the file that it was made from, so that it can be converted
+//! back: in fields of `TracePacket` that Perfetto does not use, and that its readers pass over.
 
 use super::message::{Message, varint};
 use super::packet;

@@ -29,7 +29,7 @@ pub(super) struct Trees {
     bytes: Vec<u8>,
 }
 
-/// Hashes numbers of trees. Whoever makes them up to collide slows down only himself.
+/// Hashes numbers of trees. Numbers that are made to collide slow down only the process that made them.
 #[derive(Debug, Default)]
 struct Scatter(u64);
 

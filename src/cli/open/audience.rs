@@ -25,7 +25,7 @@ pub(super) struct Audience {
 }
 
 impl Audience {
-    /// This user, root, and who runs `kymo` by `sudo`.
+    /// This user, root, and the user that runs `kymo` by `sudo`.
     pub(super) fn here() -> Audience {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         // SAFETY: no arguments, cannot fail.
@@ -86,7 +86,7 @@ fn find(table: impl BufRead, end: SocketAddr, other: SocketAddr) -> io::Result<O
         // After the state, two queues, a timer and a count.
         let user = fields.nth(4).and_then(|user| user.parse().ok());
         let inode = fields.nth(1);
-        // Without an inode nobody has the socket any more, and the user is root's number.
+        // Without an inode no process has the socket any more, and the user is root's number.
         if let (Some(user), true) = (user, inode.is_some_and(|inode| inode != "0")) {
             return Ok(Some(user));
         }

@@ -36,7 +36,7 @@ struct Server {
     fetched: SyncSender<()>,
 }
 
-/// Serves `file` until it was fetched; `false` if nobody did for `timeout`.
+/// Serves `file` until it was fetched; `false` if it was not within `timeout`.
 pub(super) fn once(listener: TcpListener, site: Site, file: File, timeout: Duration) -> bool {
     let (fetched, done) = mpsc::sync_channel(1);
     let server = Arc::new(Server {
@@ -76,7 +76,7 @@ fn accept(listener: &TcpListener, server: &Arc<Server>) {
         let server = Arc::clone(server);
         if server.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS {
             std::thread::spawn(move || {
-                // Whoever is gone needs no answer.
+                // A client that is gone needs no answer.
                 if let Ok(true) = server.serve(stream) {
                     let _ = server.fetched.try_send(());
                 }

@@ -124,7 +124,7 @@ impl Site {
     }
 }
 
-/// Whether a host is how this machine calls itself: never a name that somebody else can
+/// Whether a host is how this machine calls itself: never a name that another host can
 /// point here. The port is the tunnel's business.
 fn is_this_machine(host: &[u8]) -> bool {
     let (name, port) = match host.iter().position(|byte| *byte == b':') {

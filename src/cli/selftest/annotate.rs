@@ -1,5 +1,5 @@
 //! Ranges around the work, by what a vendor's users annotate with: NVTX with CUDA, ROCTX with
-//! HIP, and Kymograph's own scopes elsewhere. Where nobody listens, they do nothing.
+//! HIP, and Kymograph's own scopes elsewhere. Where nothing listens, they do nothing.
 
 use super::Vendor;
 use super::load::Library;

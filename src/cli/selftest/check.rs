@@ -184,7 +184,7 @@ fn arrows(vendor: Vendor, pairs: &[(&Op, &Found)]) -> Check {
     Check::of("arrows", pairs.len(), &wrong.collect::<Vec<_>>())
 }
 
-/// Work happens after it was asked for, and before somebody knew that it was done.
+/// Work happens after it was asked for, and before it was known to be done.
 fn times(pairs: &[(&Op, &Found)]) -> Check {
     let wrong = pairs.iter().filter_map(|(op, found)| {
         let early = op.asked.0 as i64 - found.start;

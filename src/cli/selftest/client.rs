@@ -37,7 +37,7 @@ pub(super) fn prepare(vendor: Vendor, wanted: bool, command: &mut Command) {
     }
 }
 
-/// A user of CUPTI like Kineto: its own buffers, whoever was there; or one of PTI.
+/// A user of CUPTI like Kineto: its own buffers, whichever others there are; or one of PTI.
 pub(super) enum Client {
     Cupti(Cupti),
     Pti(pti::Client),

@@ -1,4 +1,4 @@
-//! A user of PTI like Kineto: its own buffers, whoever was there.
+//! A user of PTI like Kineto: its own buffers, whichever others there are.
 
 use super::devices::Stop;
 use super::load::Library;

@@ -36,7 +36,7 @@ impl Report {
     ) {
         let mut facts = facts(trace);
         facts.sort();
-        // Whose machine it is, is nobody's business.
+        // The machine's name stays private.
         facts.retain(|(key, _)| !["kymograph.host", "kymograph.boot_id"].contains(&key.as_str()));
         let lines: String = facts.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         self.section(&format!("{} {step}: facts", vendor.name()), &lines);

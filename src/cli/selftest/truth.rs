@@ -57,7 +57,7 @@ pub(super) struct Range {
     pub(super) ended: (u64, u64),
 }
 
-/// What a line begins with that tells of one.
+/// What a line begins with that reports one.
 const RANGE: &str = "range ";
 
 /// All of it.

@@ -56,7 +56,7 @@ pub struct Counts {
     pub requests: u64,
     /// Datagrams that are no daemon's.
     pub malformed: u64,
-    /// Datagrams of somebody who is not trusted.
+    /// Datagrams of senders that are not trusted.
     pub foreign: u64,
 }
 

@@ -12,7 +12,7 @@
 //! mounted elsewhere; a slash at the end makes a difference). So a [`Socket`] always has a
 //! name, and sends only after it has compared what the daemon calls itself.
 //!
-//! It is connected to the daemon, so that the kernel lets nobody else send to it. Who bound
+//! It is connected to the daemon, so that the kernel lets no other process send to it. Who bound
 //! the daemon's name is a question of its own, and so its user is looked at: what is not
 //! from root, from our own user or from the one that was named, is not read.
 //!
@@ -52,7 +52,7 @@ pub struct Socket {
 pub enum Received {
     /// A datagram of this length, of which the buffer has at least the beginning.
     Datagram(usize),
-    /// One of somebody else's: of this user, if it came from the daemon's address.
+    /// One of another process: of this user, if it came from the daemon's address.
     Foreign(Option<u32>),
     /// Nothing.
     Nothing,
@@ -109,7 +109,7 @@ impl Socket {
         Ok(ManuallyDrop::new(unsafe { UnixDatagram::from_raw_fd(fd) }))
     }
 
-    /// Whether the daemon can still answer: somebody may have cleaned up the folder.
+    /// Whether the daemon can still answer: the folder may have been cleaned up.
     pub fn is_there(&self) -> bool {
         self.path.as_ref().is_none_or(|(path, _)| path.symlink_metadata().is_ok())
     }
@@ -224,7 +224,7 @@ fn connect(socket: &UnixDatagram, daemon: &SocketAddr) -> io::Result<()> {
 }
 
 /// Removes what processes left behind that were killed, or became another program: sockets
-/// with a client's name to which nobody listens.
+/// with a client's name on which no process listens.
 fn sweep(folder: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.take(SWEPT) {

@@ -241,7 +241,7 @@ impl Engine {
         match dump.sink.write(&words).and_then(|()| dump.sink.finish()) {
             Ok(()) => {
                 if let Some(answer) = dump.order.answer.take() {
-                    // Who asked may have lost timeout.
+                    // The caller may have given up.
                     let _ = answer.send(Ok(dump.done));
                 }
             }

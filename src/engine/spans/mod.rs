@@ -193,7 +193,7 @@ impl Spans {
         })
     }
 
-    /// How many steps of a line may wait for what others launched for it; none if nobody does.
+    /// How many steps of a line may wait for what others launched for it; none if no thread does.
     fn most_expecting(&self) -> Option<usize> {
         let each = MAX_EXPECTING_IN_ALL / self.lines.len().max(1);
         self.gradients.seen.then(|| each.min(MAX_EXPECTING))
@@ -297,7 +297,7 @@ impl Spans {
         }
     }
 
-    /// What was written before is not there for who reads on.
+    /// A reader that begins here does not see what was written before.
     pub fn expire(&mut self) {
         let tracks = self.lines.iter_mut().flat_map(|line| &mut line.tracks);
         tracks.for_each(|track| track.described = false);

@@ -265,7 +265,7 @@ impl Machine {
         }
     }
 
-    /// The program has called `step()` so often, when nobody waited for that.
+    /// The program has called `step()` so often while no request waited for that.
     pub fn count_steps(&mut self, steps: u64) {
         self.steps = self.steps.max(steps);
     }
@@ -406,7 +406,7 @@ impl Machine {
         }
     }
 
-    /// When the window will close, for an open window by time that nobody stops.
+    /// When the window will close, for an open window by time, unless it is stopped.
     pub fn closes(&self) -> Option<u64> {
         match self.state {
             State::CollectTrace(Job { plan: Plan::Time { end, .. }, .. }) => Some(end),

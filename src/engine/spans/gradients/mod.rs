@@ -6,8 +6,8 @@
 //!
 //! 1. Gradients run on the queue that the forward pass ran on: only threads count that launched
 //!    something there, or if none did (collectives have queues of their own), anywhere.
-//! 2. Who calls launched something just before: of these threads it is the last one, unless
-//!    others have waited ever since they launched something there.
+//! 2. The thread that calls launched something just before: of these threads it is the last one,
+//!    unless others have waited ever since they launched something there.
 //! 3. A thread that launches or begins ranges both before and after the launch in question, with
 //!    no other such launch in between, does not wait.
 //!
