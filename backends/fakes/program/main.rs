@@ -3,7 +3,7 @@
 //! named, one after the other.
 //!
 //! usage: `fake_cuda_program [--cuda] [--hip] [--xpu|--sycl] [--hpu] [--nvtx NAME] [--client]
-//! [--release] [--hold] [--exit N] [SCRIPT]`
+//! [--release] [--hold] [--attach TOOL] [--exit N] [SCRIPT]`
 //!
 //! The script is the file SCRIPT, or the file or text in `FAKE_CUPTI_SCRIPT`; its grammar
 //! is the fake driver's. Lines that say `thread` cut it into parts, which threads of their
@@ -19,6 +19,7 @@
 //!   PyTorch is; it prints how many records of each kind it got. `--pti-client` is the same of
 //!   PTI, whose session begins and ends with the second of the script's parts between `---`.
 //! - `--release` makes it give Synapse's devices back.
+//! - `--attach TOOL` has rocprofv3 attach with this library, where the script says `---`.
 //! - `--hold` waits for its standard input to end before it does.
 //! - `--exit N` ends it with that status, which is 0 otherwise, also without CUDA.
 
@@ -49,6 +50,7 @@ struct Arguments {
     pti_client: bool,
     release: bool,
     hold: bool,
+    attach: Option<CString>,
     exit: i32,
     script: String,
 }
@@ -57,6 +59,7 @@ fn arguments() -> Arguments {
     let mut script = std::env::var("FAKE_CUPTI_SCRIPT").unwrap_or_default();
     let (mut interfaces, mut release, mut pti_client) = (Vec::new(), false, false);
     let (mut nvtx, mut roctx, mut client, mut hold, mut exit) = (None, None, false, false, 0);
+    let mut attach = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -72,6 +75,7 @@ fn arguments() -> Arguments {
             "--hpu" => interfaces.push(Interface::Synapse),
             "--release" => release = true,
             "--hold" => hold = true,
+            "--attach" => attach = words.next().and_then(|path| CString::new(path).ok()),
             "--exit" => exit = words.next().and_then(|n| n.parse().ok()).expect("--exit N"),
             _ => script = word,
         }
@@ -82,7 +86,7 @@ fn arguments() -> Arguments {
     if interfaces.is_empty() {
         interfaces.push(Interface::Cuda);
     }
-    Arguments { interfaces, nvtx, roctx, client, pti_client, release, hold, exit, script }
+    Arguments { interfaces, nvtx, roctx, client, pti_client, release, hold, attach, exit, script }
 }
 
 impl Interface {
@@ -173,7 +177,27 @@ fn range(line: &str) -> Option<Option<&str>> {
     }
 }
 
+/// What a thread of the process does for rocprofv3 when that attaches.
+fn attach(tool: &CStr) {
+    let library = load(c"librocprofiler-register.so.0").expect("rocprofiler-register");
+    type Attach = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
+    // SAFETY: the fake declares it so.
+    let attach = unsafe { symbol::<Attach>(library, c"rocprofiler_register_attach") };
+    // SAFETY: no environment, and a string.
+    let result = attach.map(|attach| unsafe { attach(std::ptr::null(), tool.as_ptr()) });
+    println!("attached: {result:?}");
+}
+
 fn work(run: Run, arguments: &Arguments) {
+    if let Some(tool) = &arguments.attach {
+        for (number, script) in arguments.script.split("---\n").enumerate() {
+            if number == 1 {
+                attach(tool);
+            }
+            parts(run, arguments, script);
+        }
+        return;
+    }
     if !arguments.pti_client {
         return parts(run, arguments, &arguments.script);
     }

@@ -34,6 +34,7 @@ pub(crate) fn scaled(bytes: [u8; 16], scale: u64) -> Option<u64> {
 }
 
 /// The `long double` of an integer.
+#[cfg(any(test, feature = "replay"))]
 pub(crate) fn of(value: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     if value > 0 {

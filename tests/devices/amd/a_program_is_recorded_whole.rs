@@ -396,6 +396,34 @@ fn beside_another_tool() {
     }
 }
 
+/// rocprofv3 may attach to a program that is recorded: it gets what comes after that, and the
+/// recording has everything. The program prints and ends as it does alone.
+#[test]
+fn a_tool_that_attaches_gets_its_own_records() {
+    let tool = fakes::example("libfake_rocprofiler_tool.so");
+    let script = "repeat 100\nkernel a\nend\nsync\n---\nrepeat 50\nkernel b\nend\nsync\n";
+    let arguments = ["--attach", tool.to_str().unwrap(), "--exit", "5"];
+    let printed = "attached: Some(0)\nthe other tool: 50 kernels\n";
+    let machine = Machine::with("1.3");
+    let set = |command: &mut std::process::Command| {
+        command.env("ROCP_TOOL_ATTACH", "1");
+    };
+    let recorded = machine.record_with(set, "--hip", script, &arguments);
+    recorded.ended(5);
+    recorded.trace.assert_clean();
+    assert_eq!(recorded.kernels(), 150);
+    recorded.every_launch_has_its_arrow();
+    assert_eq!(recorded.printed(), printed);
+    let mut alone = std::process::Command::new(fakes::example("fake_cuda_program"));
+    machine.prepare(&mut alone);
+    set(&mut alone);
+    let alone = alone.arg("--hip").arg(machine.script(script)).args(arguments).output().unwrap();
+    assert_eq!(
+        (alone.status.code(), String::from_utf8_lossy(&alone.stdout)),
+        (Some(5), printed.into())
+    );
+}
+
 /// A program that is killed loses what it did in about the last second, and no more.
 #[test]
 fn what_was_done_is_soon_in_the_file() {

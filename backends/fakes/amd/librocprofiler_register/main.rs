@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const NO_TOOLS: c_int = 1;
+/// Of this fake: the number is not looked at.
+const ATTACHMENT_NOT_AVAILABLE: c_int = 100;
 
 /// How many libraries have registered, and what.
 static REGISTERED: AtomicU32 = AtomicU32::new(0);
@@ -97,6 +99,42 @@ pub extern "C" fn rocprofiler_register_invoke_all_registrations() -> c_int {
         unsafe { hand_on(name as *const c_char, version, list, count) };
     }
     0
+}
+
+/// What rocprofv3 has a thread of the process call to attach to it (by ptrace): refused unless the
+/// process was started with `ROCP_TOOL_ATTACH=1`.
+///
+/// # Safety
+/// `tool` is a C string: the path of a library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocprofiler_register_attach(
+    _environment: *const c_char,
+    tool: *const c_char,
+) -> c_int {
+    if set("ROCP_TOOL_ATTACH").is_none_or(|value| value != "1") {
+        return ATTACHMENT_NOT_AVAILABLE;
+    }
+    let library = match find(libc::RTLD_DEFAULT, c"rocprofiler_load_attachment_tool").is_null() {
+        false => libc::RTLD_DEFAULT,
+        true => {
+            let flags = libc::RTLD_GLOBAL | libc::RTLD_LAZY;
+            // SAFETY: a string, and a library that is meant to be loaded.
+            unsafe { libc::dlopen(c"librocprofiler-sdk.so".as_ptr(), flags) }
+        }
+    };
+    let load = find(library, c"rocprofiler_load_attachment_tool");
+    let attach = find(library, c"rocprofiler_attach");
+    if load.is_null() || attach.is_null() {
+        return NO_TOOLS;
+    }
+    type Load = unsafe extern "C" fn(*const c_char) -> c_int;
+    // SAFETY: the functions of these names have these types.
+    unsafe {
+        match std::mem::transmute::<*mut c_void, Load>(load)(tool) {
+            0 => std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(attach)(),
+            error => error,
+        }
+    }
 }
 
 /// # Safety

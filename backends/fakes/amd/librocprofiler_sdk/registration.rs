@@ -72,32 +72,80 @@ fn initialize() {
     found.extend(listed());
     found.push(visible);
     found.dedup();
-    for configure in found.into_iter().filter(|configure| !configure.is_null()) {
-        // SAFETY: what has this name has this type.
-        let configure = unsafe { std::mem::transmute::<*mut c_void, Configure>(configure) };
-        let text = CString::new(format!("{}.0", settings::toolkit() / 100)).unwrap_or_default();
-        // `rocprofiler_client_id_t`: {name, handle}, and from 1.0 on {size, name, handle}.
-        let mut client = if toolkit() < 100 { [0_u64, 77, 0] } else { [24, 0, 77] };
-        // SAFETY: the tool's function, with what it is promised.
-        let tool = unsafe { configure(version(), text.as_ptr(), 0, (&raw mut client).cast()) };
-        let size_is_whole = toolkit() < 100 || client[0] == 24;
-        assert!(size_is_whole && client[if toolkit() < 100 { 1 } else { 2 }] == 77, "client id");
-        // SAFETY: null, or the tool's, which the library copies.
-        let Some(tool) = (unsafe { tool.as_ref() }) else { continue };
-        assert_eq!(tool.size, size_of::<Tool>(), "the size of a tool's result");
-        TOOLS.fetch_add(1, Ordering::Relaxed);
-        if let Some(initialize) = tool.initialize {
-            // SAFETY: the tool's function, with what it is promised.
-            unsafe { initialize(finalize_client as *const c_void, tool.data) };
-        }
-        if let Some(finalize) = tool.finalize {
-            FINALIZERS.lock().unwrap().push((finalize as usize, tool.data as usize));
-        }
-    }
+    found.into_iter().filter(|configure| !configure.is_null()).for_each(take);
     INITIALIZED.store(1, Ordering::Release);
     buffers::start();
     // SAFETY: a function of the right type.
     unsafe { libc::atexit(finalize) };
+}
+
+/// Configures and initialises a tool, by its `rocprofiler_configure`.
+fn take(configure: *mut c_void) {
+    // SAFETY: what has this name has this type.
+    let configure = unsafe { std::mem::transmute::<*mut c_void, Configure>(configure) };
+    let text = CString::new(format!("{}.0", settings::toolkit() / 100)).unwrap_or_default();
+    // `rocprofiler_client_id_t`: {name, handle}, and from 1.0 on {size, name, handle}.
+    let mut client = if toolkit() < 100 { [0_u64, 77, 0] } else { [24, 0, 77] };
+    // SAFETY: the tool's function, with what it is promised.
+    let tool = unsafe { configure(version(), text.as_ptr(), 0, (&raw mut client).cast()) };
+    let size_is_whole = toolkit() < 100 || client[0] == 24;
+    assert!(size_is_whole && client[if toolkit() < 100 { 1 } else { 2 }] == 77, "client id");
+    // SAFETY: null, or the tool's, which the library copies.
+    let Some(tool) = (unsafe { tool.as_ref() }) else { return };
+    assert_eq!(tool.size, size_of::<Tool>(), "the size of a tool's result");
+    TOOLS.fetch_add(1, Ordering::Relaxed);
+    if let Some(initialize) = tool.initialize {
+        // SAFETY: the tool's function, with what it is promised.
+        unsafe { initialize(finalize_client as *const c_void, tool.data) };
+    }
+    if let Some(finalize) = tool.finalize {
+        FINALIZERS.lock().unwrap().push((finalize as usize, tool.data as usize));
+    }
+}
+
+/// Has librocprofiler-register hand over all tables once more, if it can.
+fn register_again() {
+    let name = c"rocprofiler_register_invoke_all_registrations";
+    // SAFETY: a string; null stands for all that the process shares.
+    let again = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if !again.is_null() {
+        // SAFETY: the function of this name has this type.
+        unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(again)() };
+    }
+}
+
+/// rocprofv3 attaches (2026): one more tool is loaded, whenever that is, and configured beside
+/// those that there are.
+///
+/// # Safety
+/// `path` is a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocprofiler_load_attachment_tool(path: *const c_char) -> c_int {
+    call("rocprofiler_load_attachment_tool", || {
+        // SAFETY: a string, and a library that is meant to be loaded.
+        let library = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_LOCAL) };
+        if toolkit() < 103 || library.is_null() {
+            return ERROR;
+        }
+        let before = INITIALIZED.swap(-1, Ordering::AcqRel);
+        assert_ne!(before, -1, "fake rocprofiler: attached while tools are initialised");
+        // SAFETY: a library that stays, and a string.
+        take(unsafe { libc::dlsym(library, c"rocprofiler_configure".as_ptr()) });
+        INITIALIZED.store(1, Ordering::Release);
+        buffers::start();
+        if before == 0 {
+            // SAFETY: a function of the right type.
+            unsafe { libc::atexit(finalize) };
+        }
+        SUCCESS
+    })
+}
+
+/// The tool that was loaded so begins.
+#[unsafe(no_mangle)]
+pub extern "C" fn rocprofiler_attach() -> c_int {
+    register_again();
+    SUCCESS
 }
 
 /// Devices finish; then tools.
@@ -154,12 +202,8 @@ pub unsafe extern "C" fn rocprofiler_force_configure(configure: *mut c_void) -> 
         unsafe { libc::setenv(c"ROCPROFILER_REGISTER_FORCE_LOAD".as_ptr(), c"1".as_ptr(), 1) };
         initialize();
         // Those that registered before are asked once more, from 1.3 on.
-        let name = c"rocprofiler_register_invoke_all_registrations";
-        // SAFETY: a string; null stands for all that the process shares.
-        let again = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        if toolkit() >= 103 && !again.is_null() {
-            // SAFETY: the function of this name has this type.
-            unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(again)() };
+        if toolkit() >= 103 {
+            register_again();
         }
         SUCCESS
     })
