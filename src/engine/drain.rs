@@ -5,11 +5,13 @@ use std::time::Instant;
 use kymograph_protos::packet;
 use kymograph_protos::record::Slot;
 
+use super::Engine;
 use super::flight_recorder::Flight;
+use super::lanes::BATCH;
 use super::nesting::Pass;
+use super::output::FULL;
 use super::spans::Known;
 use super::thread::Thread;
-use super::{BATCH, Engine, FULL};
 use crate::clock::{self, Anchor};
 use crate::queue::{self, Drained, Moment, Pool, Reader};
 
@@ -23,7 +25,7 @@ impl Engine {
         let most = self.buffer as usize / size_of::<Slot>() / (TURN << 10) + 1;
         for _ in 0..most {
             self.pass(Pass::Flush);
-            if !self.behind {
+            if !self.lanes.behind {
                 break;
             }
         }
@@ -35,10 +37,10 @@ impl Engine {
             self.anchored = Instant::now();
             self.converter.correct(self.compare_clocks());
         }
-        self.behind = false;
+        self.lanes.behind = false;
         self.clocks = self.now();
         self.describe();
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.lanes.scratch);
         let pool = self.origin.pool.clone();
         self.attach_all(&pool, 0);
         // What devices did comes first: the calls that asked for it were recorded sooner, so
@@ -50,15 +52,15 @@ impl Engine {
                 }
             }
         }
-        self.scratch = scratch;
+        self.lanes.scratch = scratch;
         for (tid, name) in std::mem::take(&mut self.process.renamed) {
-            if let Some(t) = self.threads.iter_mut().flatten().find(|t| t.tid == tid) {
+            if let Some(t) = self.lanes.threads.iter_mut().flatten().find(|t| t.tid == tid) {
                 t.rename(&name);
             }
         }
         // The sequence may have restarted meanwhile.
         self.describe();
-        let known = if self.behind { Known::Part } else { Known::UntilNow };
+        let known = if self.lanes.behind { Known::Part } else { Known::UntilNow };
         let mut context = self.context();
         context.write_gpu_counters();
         if matches!(pass, Pass::Due | Pass::Flush) {
@@ -78,14 +80,16 @@ impl Engine {
     }
 
     fn tells_of_devices(&self, index: u32) -> bool {
-        let thread = self.threads.get(index as usize).and_then(Option::as_ref);
+        let thread = self.lanes.threads.get(index as usize).and_then(Option::as_ref);
         thread.is_some_and(|thread| thread.devices)
     }
 
     /// Empties one queue.
     fn lane(&mut self, pool: &Pool, index: u32, pass: Pass, scratch: &mut Vec<Slot>) {
         let index = index as usize;
-        let Some(mut thread) = self.threads.get_mut(index).and_then(Option::take) else { return };
+        let Some(mut thread) = self.lanes.threads.get_mut(index).and_then(Option::take) else {
+            return;
+        };
         let batch = self.flight.as_ref().map_or(BATCH, Flight::batch);
         // A thread that records as fast as it is drained must not keep the others waiting.
         let mut turn = match pass {
@@ -98,16 +102,16 @@ impl Engine {
             if !scratch.is_empty() {
                 self.shared.moves();
                 self.origin.learn_names();
-                self.attach_all(pool, self.threads.len());
+                self.attach_all(pool, self.lanes.threads.len());
             }
             let pass = if drained == Drained::Ended { Pass::Last } else { pass };
             thread.process(scratch, pass, &mut self.context());
             if self.is_full() {
                 // It may have to say again what is open.
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
                 self.write();
                 self.rotate();
-                match self.threads[index].take() {
+                match self.lanes.threads[index].take() {
                     Some(same) => thread = same,
                     None => return,
                 }
@@ -121,15 +125,15 @@ impl Engine {
             }
             turn = turn.saturating_sub(scratch.len());
             if turn == 0 {
-                self.behind = true;
+                self.lanes.behind = true;
                 break;
             }
         }
-        self.threads[index] = Some(thread);
+        self.lanes.threads[index] = Some(thread);
     }
 
     fn is_full(&self) -> bool {
-        self.out.len() >= self.flight.as_ref().map_or(FULL, Flight::full)
+        self.output.packets.len() >= self.flight.as_ref().map_or(FULL, Flight::full)
     }
 
     /// Attaches threads that recorded their first events, from this lane on. What one of them did
@@ -137,21 +141,21 @@ impl Engine {
     /// their records are looked at.
     fn attach_all(&mut self, pool: &Pool, from: usize) {
         for index in from..pool.lanes_used() as usize {
-            if self.threads.len() <= index {
-                self.threads.resize_with(index + 1, || None);
+            if self.lanes.threads.len() <= index {
+                self.lanes.threads.resize_with(index + 1, || None);
             }
-            if self.threads[index].is_none()
+            if self.lanes.threads[index].is_none()
                 && let Some(reader) = Reader::open(pool, index as u32)
             {
                 let thread = self.attach(reader);
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
     }
 
     /// A thread recorded its first event.
     fn attach(&mut self, reader: Reader) -> Thread {
-        self.thread_count += 1;
+        self.lanes.count += 1;
         let (tid, name) = (reader.tid(), reader.name());
         let uuid = self.process.thread_uuid(tid);
         let correlation = self.process.correlation;
@@ -186,13 +190,13 @@ impl Engine {
         let untold = thread.untold(losses.events());
         if untold > 0 {
             thread.lost(untold, &mut self.context());
-            self.loss_marked = true;
+            self.output.loss_marked = true;
         }
-        self.gone.dropped += losses.dropped;
-        self.gone.reentrant += losses.reentrant;
-        self.gone.truncated += losses.truncated;
+        self.lanes.gone.dropped += losses.dropped;
+        self.lanes.gone.reentrant += losses.reentrant;
+        self.lanes.gone.truncated += losses.truncated;
         if losses.events() > 0 {
-            self.lossy.insert(thread.sequence.id());
+            self.lanes.lossy.insert(thread.sequence.id());
         }
         self.sequences.give(thread.sequence.id());
     }
@@ -200,22 +204,22 @@ impl Engine {
     /// Writes the slices that are open and may stay so.
     pub(super) fn leaves(&mut self, pass: Pass) {
         self.clocks = self.now();
-        let mut scratch = std::mem::take(&mut self.scratch);
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        let mut scratch = std::mem::take(&mut self.lanes.scratch);
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 let mut cx = self.context();
                 thread.process_leaf(&mut scratch, pass, &mut cx);
                 if pass == Pass::Last {
                     thread.open_early(&mut cx);
                     thread.decide_all(&mut cx);
                 }
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
         if pass == Pass::Last {
             self.context().open_early_ranges();
         }
-        self.scratch = scratch;
+        self.lanes.scratch = scratch;
         self.converter.use_up(clock::ticks_of(self.origin.counter));
     }
 }

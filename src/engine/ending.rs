@@ -79,7 +79,7 @@ impl Engine {
         if self.common.is_none() {
             let sequence = self.process.sequence.id();
             let now = self.now();
-            packet::clock_snapshot(&mut self.out, sequence, &now);
+            packet::clock_snapshot(&mut self.output.packets, sequence, &now);
         }
         self.totals.unmatched_ends += self.process.unmatched_ranges();
         self.state_metadata();
@@ -88,11 +88,11 @@ impl Engine {
             // What a dump of its own is about to hold need not be in the output as well.
             self.finish_flight(self.shared.config.dump_on.exit && !self.dumped);
         }
-        if let Err(error) = self.sink.finish() {
+        if let Err(error) = self.output.sink.finish() {
             self.failed(error);
         }
         // What the sink has not taken by now it never will.
-        self.given_up = true;
+        self.output.given_up = true;
         self.tell_page(self.lost());
         let summary = self.summary();
         let edges = self.shared.window.bounds(&self.converter).nanos(&self.converter);
@@ -110,31 +110,31 @@ impl Engine {
 
     /// No thread will complete what it had begun last: it is read as it lies there.
     fn leaves_of_the_dead(&mut self) {
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.lanes.scratch);
         let pool = self.origin.pool.clone();
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 scratch.clear();
                 thread.reader.drain_leaf_of_the_dead(&pool, &mut scratch);
                 self.origin.learn_names();
                 thread.process(&scratch, Pass::Last, &mut self.context());
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
-        self.scratch = scratch;
+        self.lanes.scratch = scratch;
     }
 
     /// The process was killed: says so, and ends what it has left open.
     #[cold]
     fn cut_short(&mut self, what: &str, at: u64) {
-        let last = self.threads.iter().flatten().map(|thread| thread.last_time()).max();
+        let last = self.lanes.threads.iter().flatten().map(|thread| thread.last_time()).max();
         let at = at.max(last.unwrap_or(0));
         let mut decoded = Decoded::default();
         decoded.say(self.origin.texts.ended, what.as_bytes());
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 thread.close(at, &decoded, &mut self.context());
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
         let mut cx = self.context();
@@ -153,17 +153,17 @@ impl Engine {
     fn state_the_rest(&mut self) {
         self.clocks = self.now();
         self.describe();
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 thread.refresh_name(&mut self.context());
                 let losses = thread.reader.losses();
                 let untold = thread.untold(losses.events());
                 if untold > 0 {
                     thread.lost(untold, &mut self.context());
-                    self.loss_marked = true;
+                    self.output.loss_marked = true;
                 }
                 thread.describe_if_due(&mut self.context());
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
     }

@@ -25,10 +25,12 @@ mod flight_recorder;
 mod groups;
 pub(crate) mod host;
 mod inventory;
+mod lanes;
 mod metadata;
 pub(crate) mod names;
 mod nesting;
 pub(crate) mod origin;
+mod output;
 mod parts;
 mod process;
 mod ranges;
@@ -46,47 +48,38 @@ mod undecided;
 mod watch;
 pub(crate) mod window;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kymograph_protos::packet;
-use kymograph_protos::record::Slot;
 
 use crate::clock::{self, Anchor, Converter};
 use crate::page::{self, Patterns};
-use crate::queue::Losses;
 use crate::sink::Sink;
 use context::{Context, Totals};
 use control_block::Shared;
 use flight_recorder::Flight;
+use lanes::Lanes;
 use origin::Origin;
+use output::{MAX_KEPT, Output};
 use parts::Parts;
 use process::Process;
 use sequences::Sequences;
 use stats::{Summary, ThreadStats};
-use thread::Thread;
 use watch::Watch;
-
-/// Slots turned into packets before the next lane gets its turn.
-const BATCH: usize = 1 << 15;
-/// Bytes of packets at which they are written without waiting for the flush interval.
-const FULL: usize = 1 << 20;
-/// Bytes of packets kept for a sink that fails.
-const MAX_KEPT: usize = 16 << 20;
 
 /// See the module.
 pub(crate) struct Engine {
     shared: Arc<Shared>,
     origin: Origin,
-    sink: Box<dyn Sink>,
-    flush: Duration,
+    /// Memory for records of the process, in bytes.
     buffer: u64,
     member: Option<page::Process>,
     sequences: Sequences,
     process: Process,
-    threads: Vec<Option<Thread>>,
+    lanes: Lanes,
+    output: Output,
     converter: Converter,
     /// The time of this pass.
     clocks: packet::Snapshot,
@@ -97,38 +90,13 @@ pub(crate) struct Engine {
     past: Option<packet::Snapshot>,
     started: u64,
     anchored: Instant,
-    flushed: Instant,
-    /// When names of threads were looked up last.
-    named: Instant,
     totals: Totals,
-    /// Losses of threads that ended.
-    gone: Losses,
-    /// Sequences of threads that lost something and ended.
-    lossy: BTreeSet<u32>,
-    /// A sequence says that something is missing since losses were last stated:
-    /// trace_processor counts only what it has read before the statement.
-    loss_marked: bool,
-    thread_count: u64,
-    out: Vec<u8>,
-    scratch: Vec<Slot>,
-    bytes: u64,
-    /// `totals.events` when the sink last took everything.
-    events_written: u64,
-    write_errors: u64,
-    failure: Option<io::Error>,
-    /// A lane was not emptied in the last pass.
-    behind: bool,
-    /// Nothing is written any more.
-    given_up: bool,
     /// Keeps the packets in memory, in the place of the sink.
     flight: Option<Flight>,
     watch: Option<Watch>,
     /// What is held at the end is in a dump.
     dumped: bool,
     parts: Option<Parts>,
-    /// Losses that the trace states, and that the page knows.
-    lost_stated: u64,
-    told_page: (u64, u64, u64, u64),
 }
 
 impl Engine {
@@ -156,40 +124,23 @@ impl Engine {
         process.devices.serial = member.as_ref().map_or(0, page::Process::serial);
         let now = Instant::now();
         Engine {
-            sink,
-            flush: config.flush,
             buffer: config.buffer,
             member,
             sequences,
             process,
-            threads: Vec::new(),
+            lanes: Lanes::new(now),
+            output: Output::new(sink, config.flush, now),
             converter,
             clocks: clock::snapshot(),
             common,
             past: None,
             started: first.ticks,
             anchored: now,
-            flushed: now,
-            named: now,
             totals: Totals::default(),
-            gone: Losses::default(),
-            lossy: BTreeSet::new(),
-            loss_marked: false,
-            thread_count: 0,
-            out: Vec::with_capacity(FULL * 2),
-            scratch: Vec::with_capacity(BATCH * 2),
-            bytes: 0,
-            events_written: 0,
-            write_errors: 0,
-            failure: None,
-            behind: false,
-            given_up: false,
             flight: Flight::new(config, dumps),
             watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
             dumped: false,
             parts: Parts::new(config),
-            lost_stated: 0,
-            told_page: (0, 0, 0, 0),
             origin,
             shared,
         }
@@ -209,7 +160,7 @@ impl Engine {
 
     fn describe(&mut self) {
         let stated = self.common.unwrap_or(self.clocks);
-        self.process.describe(&mut self.out, self.clocks.boottime, &stated);
+        self.process.describe(&mut self.output.packets, self.clocks.boottime, &stated);
     }
 
     fn context(&mut self) -> Context<'_> {
@@ -219,7 +170,7 @@ impl Engine {
             recent: self.converter.ticks(self.clocks.boottime.saturating_sub(moment)),
             window,
             bounds: window.bounds(&self.converter),
-            out: &mut self.out,
+            out: &mut self.output.packets,
             origin: &self.origin,
             strings: &self.origin.strings,
             converter: &self.converter,
@@ -236,56 +187,63 @@ impl Engine {
     /// Losses in all: events without room, events from inside a push, events of threads
     /// without a lane, events that could not be written.
     fn lost(&self) -> u64 {
-        let now: u64 = self.threads.iter().flatten().map(|t| t.reader.losses().events()).sum();
-        let unwritten = if self.given_up { self.pending() } else { 0 };
+        let now: u64 =
+            self.lanes.threads.iter().flatten().map(|t| t.reader.losses().events()).sum();
+        let unwritten = if self.output.given_up { self.pending() } else { 0 };
         let unkept = self.flight.as_ref().map_or(0, |flight| flight.unkept);
-        now + self.gone.events() + self.origin.pool.homeless() + unwritten + unkept
+        now + self.lanes.gone.events() + self.origin.pool.homeless() + unwritten + unkept
     }
 
     /// Events that are neither written nor let go on purpose.
     fn pending(&self) -> u64 {
         let aside = self.flight.as_ref().map_or(0, |f| f.discarded() + f.unkept);
-        self.totals.events - self.events_written - aside
+        self.totals.events - self.output.events - aside
     }
 
     /// Hands everything to the sink.
     fn write(&mut self) {
-        self.flushed = Instant::now();
+        self.output.flushed = Instant::now();
         let lost = self.lost();
         if self.flight.is_some() {
             self.retain();
-        } else if (lost > self.lost_stated || self.loss_marked) && !self.given_up {
-            self.loss_marked = false;
-            let new = lost - std::mem::replace(&mut self.lost_stated, lost);
+        } else if (lost > self.output.lost_stated || self.output.loss_marked)
+            && !self.output.given_up
+        {
+            self.output.loss_marked = false;
+            let new = lost - std::mem::replace(&mut self.output.lost_stated, lost);
             self.tell_page(lost);
             let all = || self.member.as_ref().map_or(lost, |m| m.page().totals().lost);
             let total = self.parts.as_mut().map_or_else(all, |parts| parts.lost(new));
-            let losers = self.threads.iter().flatten().filter(|t| t.reader.losses().events() > 0);
-            self.lossy.extend(losers.map(|t| t.sequence.id()));
-            let losers: Vec<u32> = self.lossy.iter().copied().collect();
+            let losers =
+                self.lanes.threads.iter().flatten().filter(|t| t.reader.losses().events() > 0);
+            self.lanes.lossy.extend(losers.map(|t| t.sequence.id()));
+            let losers: Vec<u32> = self.lanes.lossy.iter().copied().collect();
             packet::trace_stats(
-                &mut self.out,
+                &mut self.output.packets,
                 self.process.sequence.id(),
                 self.buffer,
                 total,
                 &losers,
             );
         }
-        if self.given_up {
-            self.out.clear();
-        } else if !self.out.is_empty() && self.flight.is_none() {
-            match self.sink.write(&self.out) {
+        if self.output.given_up {
+            self.output.packets.clear();
+        } else if !self.output.packets.is_empty() && self.flight.is_none() {
+            match self.output.sink.write(&self.output.packets) {
                 Ok(()) => {
                     self.shared.moves();
-                    self.bytes += self.out.len() as u64;
+                    self.output.bytes += self.output.packets.len() as u64;
                     if let Some(parts) = &mut self.parts {
-                        parts.wrote(self.totals.events - self.events_written, self.out.len());
+                        parts.wrote(
+                            self.totals.events - self.output.events,
+                            self.output.packets.len(),
+                        );
                     }
-                    self.events_written = self.totals.events;
-                    self.out.clear();
-                    if let Some(trouble) = self.sink.trouble() {
-                        self.write_errors += 1;
-                        self.failure = Some(trouble);
+                    self.output.events = self.totals.events;
+                    self.output.packets.clear();
+                    if let Some(trouble) = self.output.sink.trouble() {
+                        self.output.errors += 1;
+                        self.output.failure = Some(trouble);
                     }
                 }
                 Err(error) => self.failed(error),
@@ -296,32 +254,32 @@ impl Engine {
     }
 
     fn failed(&mut self, error: io::Error) {
-        self.write_errors += 1;
+        self.output.errors += 1;
         let hopeless = matches!(
             error.kind(),
             io::ErrorKind::BrokenPipe
                 | io::ErrorKind::ConnectionReset
                 | io::ErrorKind::NotConnected
         );
-        if hopeless || self.out.len() > MAX_KEPT {
-            self.given_up = true;
-            self.out = Vec::new();
+        if hopeless || self.output.packets.len() > MAX_KEPT {
+            self.output.given_up = true;
+            self.output.packets = Vec::new();
             self.shared.recording_ends();
         }
-        self.failure = Some(error);
+        self.output.failure = Some(error);
     }
 
     /// Adds what is new to the totals that `kymo record` shows.
     fn tell_page(&mut self, lost: u64) {
         if let Some(member) = &self.member {
-            let (events_before, lost_before, bytes, threads) = self.told_page;
+            let (events_before, lost_before, bytes, threads) = self.output.told_page;
             // A flight recorder counts what is in the output when all is over.
-            let now = (self.events_written, lost);
+            let now = (self.output.events, lost);
             let (events, lost) = self.flight.as_ref().map_or(now, Flight::last);
             let page = member.page();
-            page.add(events - events_before, lost - lost_before, self.bytes - bytes);
-            page.add_threads((self.thread_count - threads) as u32);
-            self.told_page = (events, lost, self.bytes, self.thread_count);
+            page.add(events - events_before, lost - lost_before, self.output.bytes - bytes);
+            page.add_threads((self.lanes.count - threads) as u32);
+            self.output.told_page = (events, lost, self.output.bytes, self.lanes.count);
             self.process.new_notes().iter().for_each(|note| page.note(note));
             if let Some(watch) = &self.watch {
                 page.match_patterns(Patterns::Slow, watch.matched());
@@ -332,7 +290,8 @@ impl Engine {
     /// Lets others see how it is going.
     fn publish(&self) {
         self.shared.publish(self.summary(), || {
-            self.threads
+            self.lanes
+                .threads
                 .iter()
                 .flatten()
                 .map(|t| ThreadStats {
@@ -349,22 +308,34 @@ impl Engine {
         let pending = self.pending();
         let discarded = self.flight.as_ref().map_or(0, Flight::discarded);
         Summary {
-            events: self.events_written,
+            events: self.output.events,
             discarded,
             lost: self.lost(),
-            reentrant: self.gone.reentrant
-                + self.threads.iter().flatten().map(|t| t.reader.losses().reentrant).sum::<u64>(),
-            truncated: self.gone.truncated
-                + self.threads.iter().flatten().map(|t| t.reader.losses().truncated).sum::<u64>(),
+            reentrant: self.lanes.gone.reentrant
+                + self
+                    .lanes
+                    .threads
+                    .iter()
+                    .flatten()
+                    .map(|t| t.reader.losses().reentrant)
+                    .sum::<u64>(),
+            truncated: self.lanes.gone.truncated
+                + self
+                    .lanes
+                    .threads
+                    .iter()
+                    .flatten()
+                    .map(|t| t.reader.losses().truncated)
+                    .sum::<u64>(),
             unmatched_ends: self.totals.unmatched_ends,
             misnested: self.totals.misnested,
             clamped: self.totals.clamped,
             unknown: self.totals.unknown,
             unwritten: pending,
-            threads: self.thread_count,
-            bytes: self.bytes,
-            write_errors: self.write_errors,
-            failure: self.failure.as_ref().map(ToString::to_string),
+            threads: self.lanes.count,
+            bytes: self.output.bytes,
+            write_errors: self.output.errors,
+            failure: self.output.failure.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -80,7 +80,7 @@ impl Engine {
         let page = self.member.as_ref().map(|member| member.page().clone());
         let Some(parts) = &self.parts else { return };
         let others = page.as_ref().is_some_and(|page| page.files() > parts.number);
-        if !self.out.is_empty() || self.given_up {
+        if !self.output.packets.is_empty() || self.output.given_up {
             // Some of the part that ends is not written.
             return;
         }
@@ -92,8 +92,8 @@ impl Engine {
             Ok((sink, file)) => self.begin_part(number, sink, file),
             // It goes on in the old one, and tries again.
             Err(error) => {
-                self.write_errors += 1;
-                self.failure = Some(io::Error::other(error.to_string()));
+                self.output.errors += 1;
+                self.output.failure = Some(io::Error::other(error.to_string()));
             }
         }
     }
@@ -111,11 +111,11 @@ impl Engine {
 
     fn begin_part(&mut self, number: u32, sink: Box<dyn Sink>, file: Option<Numbered>) {
         let undecided = self.undecided();
-        let mut before = std::mem::replace(&mut self.sink, sink);
+        let mut before = std::mem::replace(&mut self.output.sink, sink);
         if let Err(error) = before.write(&undecided).and_then(|()| before.finish()) {
             self.failed(error);
         }
-        self.out = self.restart();
+        self.output.packets = self.restart();
         let Some(parts) = &mut self.parts else { return };
         parts.number = number;
         (parts.began, parts.bytes, parts.lost) = (Instant::now(), 0, 0);

@@ -18,24 +18,24 @@ use super::Engine;
 impl Engine {
     /// Makes a restart point. Returns its preamble; `out` stays as it is.
     pub(super) fn restart(&mut self) -> Vec<u8> {
-        let out = mem::take(&mut self.out);
+        let out = mem::take(&mut self.output.packets);
         self.expire();
         self.clocks = self.now();
         self.describe();
         self.introduce();
         self.context().restate_process();
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 thread.restate(&mut self.context());
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
         self.expire();
-        mem::replace(&mut self.out, out)
+        mem::replace(&mut self.output.packets, out)
     }
 
     pub(super) fn expire(&mut self) {
         self.process.expire();
-        self.threads.iter_mut().flatten().for_each(|thread| thread.expire());
+        self.lanes.threads.iter_mut().flatten().for_each(|thread| thread.expire());
     }
 }

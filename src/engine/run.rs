@@ -100,37 +100,37 @@ impl Engine {
 
     /// How long to wait before the next [`Engine::tick`].
     pub(crate) fn nap(&self) -> Duration {
-        if self.behind || self.is_dumping() {
+        if self.lanes.behind || self.is_dumping() {
             return Duration::ZERO;
         }
         // A small buffer fills sooner.
         let nap = Duration::from_millis((self.buffer >> 23).clamp(1, 10));
-        nap.min(self.flush)
+        nap.min(self.output.interval)
     }
 
     /// Whether a queue was not emptied in the last [`Engine::tick`].
     pub(crate) fn is_behind(&self) -> bool {
-        self.behind
+        self.lanes.behind
     }
 
     /// Whether the sink is to be written to now.
     fn is_due(&self) -> bool {
-        self.flushed.elapsed() >= self.flush
+        self.output.flushed.elapsed() >= self.output.interval
     }
 
     /// The names that threads of another process have given themselves, as long as they can
     /// be asked for.
     fn look_at_names(&mut self) {
-        if self.origin.is_this_process() || self.named.elapsed() < NAMES {
+        if self.origin.is_this_process() || self.lanes.named.elapsed() < NAMES {
             return;
         }
-        self.named = Instant::now();
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        self.lanes.named = Instant::now();
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 if thread.has_recorded() {
                     thread.refresh_name(&mut self.context());
                 }
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The engine encodes what another process has recorded.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use kymograph_protos::StrId;
 use kymograph_protos::record::{ArgType, Kind, Record};

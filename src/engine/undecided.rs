@@ -129,20 +129,20 @@ impl Engine {
     /// and are not in it. Everything is said anew after them.
     pub(super) fn undecided(&mut self) -> Vec<u8> {
         let steps = self.process.ranges.running().any(|range| !range.written);
-        if !steps && self.threads.iter().flatten().all(|thread| thread.undecided == 0) {
+        if !steps && self.lanes.threads.iter().flatten().all(|thread| thread.undecided == 0) {
             return Vec::new();
         }
-        let out = std::mem::take(&mut self.out);
+        let out = std::mem::take(&mut self.output.packets);
         self.expire();
         self.describe();
         self.context().tell_steps();
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 thread.tell_undecided(&mut self.context());
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
         self.expire();
-        std::mem::replace(&mut self.out, out)
+        std::mem::replace(&mut self.output.packets, out)
     }
 }

@@ -270,10 +270,10 @@ impl Engine {
 
     /// The recording goes on; the failure is counted, and told to whoever asked.
     fn dump_failed(&mut self, order: Order, error: Error) {
-        self.write_errors += 1;
+        self.output.errors += 1;
         let what = format!("a dump lacks process {}: {error}", self.process.pid);
         self.process.note(what.as_bytes());
-        self.failure = Some(io::Error::other(error.to_string()));
+        self.output.failure = Some(io::Error::other(error.to_string()));
         if let Some(member) = &self.member {
             member.page().count_write_error();
         }
@@ -303,7 +303,8 @@ impl Engine {
         let (mut plain, mut first, mut result) = (Vec::new(), true, Ok(()));
         for segment in segments.take_while(|_| wanted) {
             plain.clear();
-            result = segment.unpack(first, &mut plain).and_then(|()| self.sink.write(&plain));
+            result =
+                segment.unpack(first, &mut plain).and_then(|()| self.output.sink.write(&plain));
             first = false;
             if result.is_err() {
                 break;
@@ -320,14 +321,14 @@ impl Engine {
             packet::trace_stats(&mut words, sequence, self.buffer, lost - before, &[]);
         }
         if !words.is_empty() && result.is_ok() {
-            result = self.sink.write(&words);
+            result = self.output.sink.write(&words);
         }
         let Some(flight) = &mut self.flight else { return };
         match result {
-            Ok(()) if wanted => self.events_written = kept,
+            Ok(()) if wanted => self.output.events = kept,
             Ok(()) => flight.ring.gone_events += kept,
             Err(error) => self.failed(error),
         }
-        mem::take(&mut self.out);
+        mem::take(&mut self.output.packets);
     }
 }

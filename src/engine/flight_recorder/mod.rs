@@ -5,7 +5,9 @@ mod dumps;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::{BATCH, Engine, FULL};
+use super::Engine;
+use super::lanes::BATCH;
+use super::output::FULL;
 use crate::clock;
 use crate::config::Config;
 use crate::flight::{Order, Ring, Segment, Share};
@@ -123,7 +125,7 @@ impl Engine {
             self.watch_open(now);
         }
         let Some(flight) = &self.flight else { return };
-        if self.out.len() >= flight.full() || flight.is_old(now) {
+        if self.output.packets.len() >= flight.full() || flight.is_old(now) {
             self.seal(now);
         }
         self.trim(now);
@@ -131,10 +133,10 @@ impl Engine {
 
     /// Slices that take too long need not have ended for that.
     fn watch_open(&mut self, now: u64) {
-        for index in 0..self.threads.len() {
-            if let Some(mut thread) = self.threads[index].take() {
+        for index in 0..self.lanes.threads.len() {
+            if let Some(mut thread) = self.lanes.threads[index].take() {
                 thread.watch(now, &mut self.context());
-                self.threads[index] = Some(thread);
+                self.lanes.threads[index] = Some(thread);
             }
         }
     }
@@ -144,7 +146,7 @@ impl Engine {
         let (events, lost) = (self.totals.events, self.lost());
         let Some(flight) = &mut self.flight else { return };
         let full = flight.full();
-        match Segment::pack(&flight.preamble, &self.out) {
+        match Segment::pack(&flight.preamble, &self.output.packets) {
             Ok(mut segment) => {
                 (segment.begun, segment.ended) = (flight.begun, now);
                 segment.events = events - flight.events_before;
@@ -153,14 +155,14 @@ impl Engine {
             }
             Err(error) => {
                 flight.unkept += events - flight.events_before;
-                self.write_errors += 1;
-                self.failure = Some(error);
+                self.output.errors += 1;
+                self.output.failure = Some(error);
             }
         }
-        self.bytes += self.out.len() as u64;
-        self.out.clear();
+        self.output.bytes += self.output.packets.len() as u64;
+        self.output.packets.clear();
         // A burst may have made it large.
-        self.out.shrink_to(2 * full);
+        self.output.packets.shrink_to(2 * full);
         flight.preamble = Vec::new();
         (flight.begun, flight.events_before, flight.lost_before) = (now, events, lost);
         let mut preamble = self.restart();
@@ -172,7 +174,7 @@ impl Engine {
 
     /// Lets go what is too old or too much. What a dump still wants is written before.
     fn trim(&mut self, now: u64) {
-        let in_progress = self.out.capacity();
+        let in_progress = self.output.packets.capacity();
         let oldest_order = self.shared.oldest_order();
         let page = self.member.as_ref().map(|member| member.page().clone());
         while let Some(flight) = &mut self.flight {
