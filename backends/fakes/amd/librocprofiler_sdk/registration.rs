@@ -62,7 +62,7 @@ fn listed() -> Vec<*mut c_void> {
 }
 
 fn initialize() {
-    if INITIALIZED.swap(-1, Ordering::AcqRel) != 0 {
+    if INITIALIZED.compare_exchange(0, -1, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return;
     }
     // SAFETY: a string; null stands for all that the process shares.
