@@ -4,9 +4,38 @@ export const index = JSON.parse(document.getElementById('index').textContent);
 
 const unpacked = new Map();
 
+// What `kymo view` serves beside the page. What it has no longer belongs to an older page.
+async function asked(name) {
+  const answer = await fetch(name);
+  if (answer.status === 410) {
+    location.reload();
+    throw new Error('kymo view has something newer');
+  }
+  if (!answer.ok) {
+    throw new Error(`kymo view answers ${answer.status}`);
+  }
+  return answer.text();
+}
+
+// Loads the page again when the trace has changed.
+export function follow() {
+  if (index.live !== null) {
+    setInterval(async () => {
+      try {
+        if (Number(await asked('version')) !== index.live) {
+          location.reload();
+        }
+      } catch {
+        // It ended; what is there stays.
+      }
+    }, 3000);
+  }
+}
+
 // The bytes of a block.
 async function bytes(number) {
-  const text = document.getElementById(`b${number}`).textContent;
+  const own = document.getElementById(`b${number}`);
+  const text = own ? own.textContent : await asked(`block-${index.live}-${number}`);
   const packed = Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -30,12 +59,22 @@ export async function table(of, metric) {
   }
   const found = await json(number);
   if (!found.get) {
+    found.columns.filter((column) => column.shared).forEach(whole);
     const columns = new Map(found.columns.map((column) => [column.name, column]));
     found.column = (name) => columns.get(name);
     // A cell: a number, a text, digits of a number beyond those that are exact, or null.
     found.get = (name, row) => cell(columns.get(name), row);
   }
   return found;
+}
+
+// Gives texts back the beginnings that they have in common with those before them.
+function whole(column) {
+  let before = '';
+  column.texts = column.texts.map((rest, n) => {
+    before = before.slice(0, column.shared[n]) + rest;
+    return before;
+  });
 }
 
 export function cell(column, row) {
@@ -66,6 +105,7 @@ function readTimeline(data) {
   const starts = new Float64Array(count);
   const durations = new Float64Array(count);
   const names = new Uint32Array(count);
+  const depths = new Uint16Array(count);
   const launchedBy = new Int32Array(count).fill(-1);
   let at = 0;
   let part;
@@ -82,6 +122,7 @@ function readTimeline(data) {
       scale *= 128;
     }
   };
+  const {grid} = head;
   [part, at] = [parts[1], 0];
   let first = 0;
   for (const row of head.rows) {
@@ -89,13 +130,13 @@ function readTimeline(data) {
     let time = 0;
     for (let n = first; n < first + row.count; n += 1) {
       time += number();
-      starts[n] = time;
+      starts[n] = time * grid;
     }
     first += row.count;
   }
   [part, at] = [parts[2], 0];
   for (let n = 0; n < count; n += 1) {
-    durations[n] = number();
+    durations[n] = number() * grid;
   }
   [part, at] = [parts[3], 0];
   for (let n = 0; n < count; n += 1) {
@@ -113,7 +154,11 @@ function readTimeline(data) {
       }
     }
   }
+  [part, at] = [parts[5], 0];
+  for (let n = 0; n < count; n += 1) {
+    depths[n] = number();
+  }
   const texts = head.names.map(([text]) => text);
   const kindOf = Uint8Array.from(head.names, ([, kind]) => kind);
-  return {kinds: head.kinds, rows: head.rows, texts, kindOf, count, starts, durations, names, launchedBy};
+  return {kinds: head.kinds, rows: head.rows, grid, depths, texts, kindOf, count, starts, durations, names, launchedBy};
 }

@@ -1,6 +1,6 @@
 // Puts the page together: navigation, choices, keys, and the page that the address names.
 
-import {index, objects, table} from './data.js';
+import {follow, index, objects, table} from './data.js';
 import {h} from './dom.js';
 import {PAGES} from './pages.js';
 import {address, go, onChange, state} from './state.js';
@@ -64,6 +64,9 @@ function choices() {
   document.getElementById('choices').replaceChildren(...shown);
   const files = run.ranks.map(({file}) => file);
   document.getElementById('about').textContent = files.length === 1 ? files[0] : `${files.length} ranks, ${files[0]} and others`;
+  if (index.plugin) {
+    document.getElementById('about').append(' · by the rules of the TensorBoard plugin');
+  }
 }
 
 function theme(wanted) {
@@ -133,3 +136,4 @@ document.body.append(keys);
 document.addEventListener('keydown', pressed);
 onChange(show);
 show();
+follow();
