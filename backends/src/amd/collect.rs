@@ -24,7 +24,7 @@ use crate::device::names;
 use crate::device::reader::{self, Reader, Round, keep_pace};
 use crate::device::remark;
 use crate::device::sample;
-use crate::device::worker::{self, Words, Worker};
+use crate::device::worker::{self, Labels, Worker};
 use crate::source::{Settings, Source};
 
 /// The source.
@@ -41,7 +41,7 @@ const BACKLOG_TIMEOUT: Duration = Duration::from_millis(200);
 /// Records that are decoded between two looks at whether the pipeline keeps up.
 const BATCH: usize = 512;
 
-static WORKER: Worker = Worker::new(Words {
+static WORKER: Worker = Worker::new(Labels {
     names: names::AMD,
     thread: "kymograph-amd",
     late: "rocprofiler-sdk did not hand over its last records",

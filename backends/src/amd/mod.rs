@@ -46,7 +46,7 @@ mod pages;
 mod probe;
 mod ranges;
 #[doc(hidden)]
-#[cfg(feature = "replay")]
+#[cfg(any(test, feature = "replay"))]
 pub mod replay;
 mod runtime;
 pub(crate) mod stream_ids;

@@ -19,7 +19,7 @@ use crate::device::reader;
 use crate::device::remark::{fact, note};
 use crate::device::sample;
 use crate::device::selection::wants;
-use crate::device::worker::{Words, Worker};
+use crate::device::worker::{Labels, Worker};
 use crate::source::{Settings, Source};
 
 /// The source.
@@ -29,7 +29,7 @@ pub static GAUDI: Gaudi = Gaudi(());
 #[derive(Debug)]
 pub struct Gaudi(());
 
-static WORKER: Worker = Worker::new(Words {
+static WORKER: Worker = Worker::new(Labels {
     names: names::GAUDI,
     thread: "kymograph-hpu",
     late: "Synapse did not hand over its trace",

@@ -33,7 +33,7 @@ mod float80;
 pub(crate) mod layout;
 mod library;
 mod probe;
-#[cfg(feature = "replay")]
+#[cfg(any(test, feature = "replay"))]
 pub mod replay;
 mod session;
 mod sys;

@@ -25,7 +25,7 @@ use crate::device::reader;
 use crate::device::realtime::Realtime;
 use crate::device::remark::fact;
 use crate::device::sample;
-use crate::device::worker::{Words, Worker};
+use crate::device::worker::{Labels, Worker};
 use crate::source::{Settings, Source};
 
 /// The source.
@@ -35,7 +35,7 @@ pub static INTEL: Intel = Intel(());
 #[derive(Debug)]
 pub struct Intel(());
 
-static WORKER: Worker = Worker::new(Words {
+static WORKER: Worker = Worker::new(Labels {
     names: names::INTEL,
     thread: "kymograph-xpu",
     late: "PTI did not hand over its last records",

@@ -43,7 +43,7 @@ mod levelzero;
 mod library;
 pub(crate) mod names;
 mod probe;
-#[cfg(feature = "replay")]
+#[cfg(any(test, feature = "replay"))]
 pub mod replay;
 mod selection;
 mod session;

@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
 
+use super::detach;
 use super::direct;
 use super::enable;
 use super::functions;
 use super::kinds::Selection;
-use super::leave;
 use super::names;
 use super::relay;
 use super::state::STATE;
@@ -304,7 +304,7 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
     let (data, word) = unsafe { (&*data, (*data).correlation_data.as_mut()) };
     let (Some(call), Some(word)) = (domain.calls.get(id as usize), word) else { return };
     if data.site != API_ENTER {
-        leave::at_end_of_call();
+        detach::at_end_of_call();
     }
     let correlation = data.correlation_id;
     if call.gives && !(driver && INSIDE.get() == correlation) {

@@ -4,7 +4,7 @@
 //! so that the first launch is seen. Everything after that happens on one thread of ours:
 //! decoding, flushing, and taking CUPTI down. No call of CUPTI is made under a lock.
 //!
-//! After a recording CUPTI leaves, if nothing else uses it ([`super::leave`]).
+//! After a recording CUPTI leaves, if nothing else uses it ([`super::detach`]).
 
 use std::ffi::c_void;
 use std::ptr;
@@ -16,10 +16,10 @@ use kymograph_protos::Recorder;
 use super::buffers;
 use super::callbacks;
 use super::clock::{self, Clock};
+use super::detach;
 use super::enable;
 use super::kinds::Selection;
 use super::layout::Sizes;
-use super::leave;
 use super::library::{self, Found, check};
 use super::other;
 use super::relay;
@@ -33,7 +33,7 @@ use crate::device::names;
 use crate::device::reader;
 use crate::device::remark;
 use crate::device::sample;
-use crate::device::worker::{Words, Worker};
+use crate::device::worker::{Labels, Worker};
 use crate::source::{Settings, Source};
 
 /// The source.
@@ -43,7 +43,7 @@ pub static NVIDIA: Nvidia = Nvidia(());
 #[derive(Debug)]
 pub struct Nvidia(());
 
-static WORKER: Worker = Worker::new(Words {
+static WORKER: Worker = Worker::new(Labels {
     names: names::NVIDIA,
     thread: "kymograph-gpu",
     late: "CUPTI did not hand over its last records in time; let the program wait for its \
@@ -101,7 +101,7 @@ fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<
     let found = library::cupti(cuda, settings.cupti_path.as_deref())?;
     // The end comes to us while the program's CUDA libraries are still whole.
     WORKER.watch_process(in_child, Some(at_exit));
-    leave::stay();
+    detach::stay();
     prepare(found);
     let cupti = &found.cupti;
     let mut subscriber: *mut c_void = ptr::null_mut();
@@ -168,7 +168,7 @@ fn prepare(found: &Found) {
 extern "C" fn in_child() {
     callbacks::disable();
     subscription::after_fork();
-    leave::after_fork();
+    detach::after_fork();
     WORKER.kill();
 }
 

@@ -21,7 +21,7 @@
 //! | `share`, `subscription`, `other`, `relay`, `copies` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
 //! | `replay` | records without a library, for benchmarks |
-//! | `collect`, `enable`, `session`, `leave` | start and stop, and the thread in between |
+//! | `collect`, `enable`, `session`, `detach` | start and stop, and the thread in between |
 //! | `state` | what the process remembers of CUPTI |
 
 mod allocated;
@@ -36,6 +36,7 @@ mod counters;
 #[path = "no_counters.rs"]
 mod counters;
 mod decode;
+mod detach;
 mod device;
 mod direct;
 mod enable;
@@ -43,7 +44,6 @@ mod functions;
 mod keys;
 pub(crate) mod kinds;
 mod layout;
-mod leave;
 mod library;
 mod memory;
 mod names;
@@ -54,7 +54,7 @@ mod probe;
 mod queues;
 mod ranges;
 mod relay;
-#[cfg(feature = "replay")]
+#[cfg(any(test, feature = "replay"))]
 pub mod replay;
 mod session;
 pub mod share;

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 
 use kymograph_protos::{Recorder, StrId};
 
-use super::sync::Deed;
+use super::sync::Action;
 use crate::device::kernel::{Name, describe};
 
 /// Kernels that are remembered by address.
@@ -93,13 +93,13 @@ pub(crate) fn memory_kind(kind: u16) -> &'static str {
 }
 
 /// A call that waits.
-pub(crate) fn wait(deed: Deed) -> &'static str {
-    match deed {
-        Deed::Record => "Record",
-        Deed::Event => "Event Sync",
-        Deed::StreamWaitsEvent => "Stream Wait Event",
-        Deed::Stream => "Stream Sync",
-        Deed::Context => "Context Sync",
+pub(crate) fn wait(action: Action) -> &'static str {
+    match action {
+        Action::Record => "Record",
+        Action::Event => "Event Sync",
+        Action::StreamWaitsEvent => "Stream Wait Event",
+        Action::Stream => "Stream Sync",
+        Action::Context => "Context Sync",
     }
 }
 

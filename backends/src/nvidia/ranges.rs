@@ -6,7 +6,7 @@ use super::decode::Decoder;
 use super::kinds::Overhead;
 use super::names;
 use super::places::Track;
-use super::sync::{Called, Deed};
+use super::sync::{Action, Called};
 use super::waits::Wait;
 use crate::device::args::Args;
 
@@ -21,13 +21,13 @@ impl Decoder {
     /// A wait, when it is known what it was for.
     pub(super) fn wait(&mut self, wait: &Wait) {
         self.counts.waits += 1;
-        let Called { deed, start, end, context, stream, .. } = wait.called;
+        let Called { action, start, end, context, stream, .. } = wait.called;
         let device = self.places.device_of(context);
         let mut args = Args::new();
         wait.describe(&self.keys, device, &mut args);
-        let of_stream = deed == Deed::Stream;
+        let of_stream = action == Action::Stream;
         let track = device.map(|device| Track::Waits { device, stream, of_stream });
-        self.range(self.keys.cuda_sync, names::wait(deed), (start, end), track, &args);
+        self.range(self.keys.cuda_sync, names::wait(action), (start, end), track, &args);
     }
 
     /// The same as `range`, of times of CUPTI's.

@@ -12,12 +12,12 @@ use super::clock::Clock;
 use super::copies;
 use super::counters::Sampler;
 use super::decode::Decoder;
+use super::detach;
 use super::device;
 use super::direct;
 use super::enable;
 use super::kinds::{Selection, kind};
 use super::layout::Sizes;
-use super::leave;
 use super::library::{self, Found};
 use super::other;
 use super::relay;
@@ -109,7 +109,7 @@ impl Reader for Session {
         self.sampler.iter_mut().for_each(Sampler::hurry);
         self.sample();
         match self.leaves {
-            true => leave::ask(
+            true => detach::ask(
                 &self.found.cupti,
                 self.found.version,
                 self.subscriber,

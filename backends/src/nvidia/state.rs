@@ -31,7 +31,7 @@ pub(super) struct State {
     pub(super) subscriptions: Subscriptions,
 }
 
-/// How far CUPTI is set up (`collect`, `enable`, `leave`, `clock`, `buffers`).
+/// How far CUPTI is set up (`collect`, `enable`, `detach`, `clock`, `buffers`).
 pub(super) struct Setup {
     /// Whether the driver called us while it initialised.
     pub(super) injected: AtomicBool,
@@ -47,7 +47,7 @@ pub(super) struct Setup {
     pub(super) clock_chosen: AtomicBool,
     /// Whether this version of CUPTI may be refused a buffer.
     pub(super) may_refuse: AtomicBool,
-    /// Whether CUPTI is about to leave the process: see `leave`.
+    /// Whether CUPTI is about to leave the process: see `detach`.
     pub(super) leaving: AtomicU8,
 }
 

@@ -28,7 +28,7 @@ pub(crate) const NO_STREAM: u32 = u32::MAX;
 
 /// What a function has to do with waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// An event is recorded into a stream.
     Record,
     /// A thread waits for an event.
@@ -44,7 +44,7 @@ pub(crate) enum Deed {
 /// A function that waits or records events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Function {
-    deed: Deed,
+    action: Action,
     /// Whether no stream means the thread's own.
     per_thread: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Function {
 /// Such a call, when it is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Called {
-    pub(crate) deed: Deed,
+    pub(crate) action: Action,
     /// In nanoseconds of `CLOCK_BOOTTIME`.
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -74,21 +74,21 @@ thread_local! {
 /// What a function of either API does, by its name without a version.
 pub(crate) fn function(name: &str) -> Option<Function> {
     let plain = name.strip_suffix("_ptsz");
-    let deed = match plain.unwrap_or(name) {
+    let action = match plain.unwrap_or(name) {
         "cudaEventRecord"
         | "cudaEventRecordWithFlags"
         | "cuEventRecord"
-        | "cuEventRecordWithFlags" => Deed::Record,
-        "cudaEventSynchronize" | "cuEventSynchronize" => Deed::Event,
-        "cudaStreamWaitEvent" | "cuStreamWaitEvent" => Deed::StreamWaitsEvent,
-        "cudaStreamSynchronize" | "cuStreamSynchronize" => Deed::Stream,
+        | "cuEventRecordWithFlags" => Action::Record,
+        "cudaEventSynchronize" | "cuEventSynchronize" => Action::Event,
+        "cudaStreamWaitEvent" | "cuStreamWaitEvent" => Action::StreamWaitsEvent,
+        "cudaStreamSynchronize" | "cuStreamSynchronize" => Action::Stream,
         "cudaDeviceSynchronize"
         | "cudaThreadSynchronize"
         | "cuCtxSynchronize"
-        | "cuCtxSynchronize_v2" => Deed::Context,
+        | "cuCtxSynchronize_v2" => Action::Context,
         _ => return None,
     };
-    Some(Function { deed, per_thread: plain.is_some() })
+    Some(Function { action, per_thread: plain.is_some() })
 }
 
 /// Makes room, and forgets what came after an earlier recording.
@@ -119,9 +119,9 @@ pub(crate) unsafe fn exit(function: Function, mark: u64, data: &CallbackData) {
         return;
     }
     // SAFETY: the caller's promise.
-    let (stream, event) = unsafe { arguments(function.deed, data.params.cast()) };
+    let (stream, event) = unsafe { arguments(function.action, data.params.cast()) };
     let called = Called {
-        deed: function.deed,
+        action: function.action,
         start,
         end: clock::boottime(),
         correlation: data.correlation_id,
@@ -139,18 +139,18 @@ pub(crate) unsafe fn exit(function: Function, mark: u64, data: &CallbackData) {
 ///
 /// # Safety
 /// `params` points to the parameters of such a function, or is null.
-unsafe fn arguments(deed: Deed, params: *const usize) -> (Option<usize>, u64) {
+unsafe fn arguments(action: Action, params: *const usize) -> (Option<usize>, u64) {
     let nth = |n| match params.is_null() {
         true => 0,
         // SAFETY: the caller's promise; nothing is read that the function has not.
         false => unsafe { params.add(n).read() },
     };
-    match deed {
-        Deed::Record => (Some(nth(1)), nth(0) as u64),
-        Deed::StreamWaitsEvent => (Some(nth(0)), nth(1) as u64),
-        Deed::Event => (None, nth(0) as u64),
-        Deed::Stream => (Some(nth(0)), 0),
-        Deed::Context => (None, 0),
+    match action {
+        Action::Record => (Some(nth(1)), nth(0) as u64),
+        Action::StreamWaitsEvent => (Some(nth(0)), nth(1) as u64),
+        Action::Event => (None, nth(0) as u64),
+        Action::Stream => (Some(nth(0)), 0),
+        Action::Context => (None, 0),
     }
 }
 
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn functions_are_known_by_name() {
-        let deed = |name| function(name).map(|f| (f.deed, f.per_thread));
-        assert_eq!(deed("cudaStreamWaitEvent_ptsz"), Some((Deed::StreamWaitsEvent, true)));
-        assert_eq!(deed("cuCtxSynchronize"), Some((Deed::Context, false)));
-        assert_eq!(deed("cudaEventQuery"), None);
-        assert_eq!(deed("cudaLaunchKernel"), None);
+        let action = |name| function(name).map(|f| (f.action, f.per_thread));
+        assert_eq!(action("cudaStreamWaitEvent_ptsz"), Some((Action::StreamWaitsEvent, true)));
+        assert_eq!(action("cuCtxSynchronize"), Some((Action::Context, false)));
+        assert_eq!(action("cudaEventQuery"), None);
+        assert_eq!(action("cudaLaunchKernel"), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use kymograph_protos::{ArgType, Extra, StrId};
 
 use super::keys::Keys;
 use super::names;
-use super::sync::{Called, Deed};
+use super::sync::{Action, Called};
 use crate::device::args::Args;
 
 /// Records of one event that are remembered.
@@ -71,7 +71,7 @@ pub(crate) struct Wait {
 impl Waits {
     /// A call that waits or records an event is over.
     pub(crate) fn called(&mut self, called: Called) {
-        if called.deed != Deed::Record {
+        if called.action != Action::Record {
             self.held.push(called);
             return;
         }
@@ -125,7 +125,7 @@ impl Waits {
         let mut waits = std::mem::take(&mut self.streams);
         for called in std::mem::take(&mut self.held) {
             let mut wait = Wait { called, event: 0, record: None, work: None };
-            if matches!(called.deed, Deed::Event | Deed::StreamWaitsEvent) {
+            if matches!(called.action, Action::Event | Action::StreamWaitsEvent) {
                 let event = self.event(called.event);
                 let before = |record: &&Recorded| record.correlation <= called.correlation;
                 wait.record = event.records.iter().rev().find(before).copied();
@@ -138,10 +138,10 @@ impl Waits {
                 self.streams.push((wait, rounds + 1));
                 continue;
             }
-            let Called { deed, context, stream, correlation, .. } = wait.called;
-            wait.work = match (wait.record, deed) {
+            let Called { action, context, stream, correlation, .. } = wait.called;
+            wait.work = match (wait.record, action) {
                 (Some(r), _) => self.before(r.context, r.stream, r.correlation),
-                (None, Deed::Stream) => self.before(context, stream, correlation),
+                (None, Action::Stream) => self.before(context, stream, correlation),
                 (None, _) => None,
             };
             each(wait);
@@ -153,7 +153,7 @@ impl Waits {
         let Some(record) = wait.record else { return false };
         let done = self.work.get(&(record.context, record.stream)).and_then(VecDeque::back);
         let later = done.is_some_and(|done| *done > record.correlation);
-        wait.called.deed == Deed::StreamWaitsEvent && !later
+        wait.called.action == Action::StreamWaitsEvent && !later
     }
 
     /// The last work of a stream that was asked for before `correlation`.
@@ -167,12 +167,12 @@ impl Waits {
 impl Wait {
     /// The arguments, as Kineto writes them, and the work that it was for.
     pub(crate) fn describe(&self, keys: &Keys, device: Option<u32>, args: &mut Args) {
-        let Called { deed, stream, correlation, context, .. } = self.called;
+        let Called { action, stream, correlation, context, .. } = self.called;
         if let Some(work) = self.work {
             args.push(Extra::new(StrId::NONE, ArgType::Wait, work.into()));
         }
-        args.text(keys.sync_kind, keys.intern(names::wait(deed)));
-        if matches!(deed, Deed::Event | Deed::StreamWaitsEvent) {
+        args.text(keys.sync_kind, keys.intern(names::wait(action)));
+        if matches!(action, Action::Event | Action::StreamWaitsEvent) {
             let (record, stream) = self.record.map_or((-1, -1), |record| {
                 (i64::from(record.correlation), i64::from(record.stream as i32))
             });
@@ -195,22 +195,22 @@ mod tests {
     use super::*;
     use crate::nvidia::sync::NO_STREAM;
 
-    fn called(deed: Deed, correlation: u32, stream: u32, event: u64) -> Called {
-        Called { deed, start: 1, end: 2, correlation, context: 1, stream, event }
+    fn called(action: Action, correlation: u32, stream: u32, event: u64) -> Called {
+        Called { action, start: 1, end: 2, correlation, context: 1, stream, event }
     }
 
     #[test]
     fn a_wait_finds_the_record_before_it_and_the_work_before_that() {
         let mut waits = Waits::default();
         for call in [
-            called(Deed::Record, 10, 7, 0xe5),
-            called(Deed::Record, 20, 7, 0xe5),
-            called(Deed::StreamWaitsEvent, 30, 9, 0xe5),
-            called(Deed::Stream, 31, 7, 0),
-            called(Deed::Record, 40, 7, 0xe5),
-            called(Deed::Event, 12, NO_STREAM, 0xe5),
-            called(Deed::Event, 41, NO_STREAM, 0xe6),
-            called(Deed::Context, 42, NO_STREAM, 0),
+            called(Action::Record, 10, 7, 0xe5),
+            called(Action::Record, 20, 7, 0xe5),
+            called(Action::StreamWaitsEvent, 30, 9, 0xe5),
+            called(Action::Stream, 31, 7, 0),
+            called(Action::Record, 40, 7, 0xe5),
+            called(Action::Event, 12, NO_STREAM, 0xe5),
+            called(Action::Event, 41, NO_STREAM, 0xe6),
+            called(Action::Context, 42, NO_STREAM, 0),
         ] {
             waits.called(call);
         }
@@ -238,11 +238,11 @@ mod tests {
             found
         };
         waits.work(1, 7, 5);
-        waits.called(called(Deed::Record, 20, 7, 0xe5));
-        waits.called(called(Deed::StreamWaitsEvent, 21, 9, 0xe5));
+        waits.called(called(Action::Record, 20, 7, 0xe5));
+        waits.called(called(Action::StreamWaitsEvent, 21, 9, 0xe5));
         assert_eq!(settle(&mut waits, false), []);
         // A thread that waits has found all done.
-        waits.called(called(Deed::Event, 22, NO_STREAM, 0xe5));
+        waits.called(called(Action::Event, 22, NO_STREAM, 0xe5));
         assert_eq!(settle(&mut waits, false), [Some(5)]);
         waits.work(1, 7, 19);
         assert_eq!(settle(&mut waits, false), []);
@@ -251,8 +251,8 @@ mod tests {
 
         // Nothing comes after it: not for ever, and not when it is all over.
         for last in [false, true] {
-            waits.called(called(Deed::Record, 30, 7, 0xe5));
-            waits.called(called(Deed::StreamWaitsEvent, 31, 9, 0xe5));
+            waits.called(called(Action::Record, 30, 7, 0xe5));
+            waits.called(called(Action::StreamWaitsEvent, 31, 9, 0xe5));
             let rounds = if last { 0 } else { MAX_ROUNDS };
             (0..rounds).for_each(|_| assert_eq!(settle(&mut waits, false), []));
             assert_eq!(settle(&mut waits, last), [Some(23)]);
@@ -263,15 +263,15 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let mut waits = Waits::default();
         for number in 0..2 * MAX_KEYS as u32 {
-            waits.called(called(Deed::Record, number, 7, number.into()));
-            waits.called(called(Deed::Record, number, 7, 1));
+            waits.called(called(Action::Record, number, 7, number.into()));
+            waits.called(called(Action::Record, number, 7, 1));
             assert!(waits.events.len() <= MAX_KEYS);
             // Nobody forgets what is known already.
             assert!(waits.events.contains_key(&u64::from(number)));
         }
         assert!(waits.events.values().all(|event| event.records.len() <= MAX_RECORDS));
         assert!(!waits.is_full());
-        (0..MAX_HELD as u32).for_each(|n| waits.called(called(Deed::Context, n, NO_STREAM, 0)));
+        (0..MAX_HELD as u32).for_each(|n| waits.called(called(Action::Context, n, NO_STREAM, 0)));
         assert!(waits.is_full());
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn moves() {
 
 /// What is said of a source.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Words {
+pub(crate) struct Labels {
     pub(crate) names: Names,
     /// The name of its thread: 15 bytes at most.
     pub(crate) thread: &'static str,
@@ -48,7 +48,7 @@ pub(crate) struct Words {
 
 /// See the module.
 pub(crate) struct Worker {
-    words: Words,
+    labels: Labels,
     state: AtomicU8,
     /// Whose `state` it is: the child of a `vfork` sees its parent's memory.
     pid: AtomicU32,
@@ -69,10 +69,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) const fn new(words: Words) -> Worker {
-        assert!(words.thread.len() <= 15, "the kernel would cut it");
+    pub(crate) const fn new(labels: Labels) -> Worker {
+        assert!(labels.thread.len() <= 15, "the kernel would cut it");
         Worker {
-            words,
+            labels,
             state: AtomicU8::new(IDLE),
             pid: AtomicU32::new(0),
             stop: AtomicBool::new(false),
@@ -163,7 +163,7 @@ impl Worker {
             let (order, failed) = (Ordering::AcqRel, Ordering::Acquire);
             let _ = self.state.compare_exchange(RUNNING, next, order, failed);
         };
-        let name = self.words.thread.into();
+        let name = self.labels.thread.into();
         let builder = std::thread::Builder::new().name(name).stack_size(2 << 20);
         match without_signals(|| builder.spawn(body)) {
             Ok(handle) => {
@@ -190,7 +190,7 @@ impl Worker {
     /// Says why something of the source is missing.
     pub(crate) fn not_recorded(&self, why: &str) {
         if let Some(recorder) = self.recorder() {
-            remark::not_recorded(recorder, self.words.names, why);
+            remark::not_recorded(recorder, self.labels.names, why);
         }
     }
 
@@ -247,7 +247,7 @@ impl Worker {
         if !done && !timeout.is_zero() && !self.said.swap(true, Ordering::Relaxed) {
             // How much is missing is unknown.
             self.recorder().into_iter().for_each(|recorder| recorder.lost(1));
-            self.not_recorded(self.words.late);
+            self.not_recorded(self.labels.late);
         }
         done
     }

@@ -10,7 +10,7 @@ use crate::device::notes::Notes;
 use crate::device::reader::{self, Reader, Round};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-const WORDS: Words = Words {
+const LABELS: Labels = Labels {
     names: Names { shown: "Abacus", key: "abacus" },
     thread: "test",
     late: "the beads did not come to rest",
@@ -32,7 +32,7 @@ impl Reader for () {
 
 #[test]
 fn it_flushes_and_ends_and_starts_again() {
-    static WORKER: Worker = Worker::new(WORDS);
+    static WORKER: Worker = Worker::new(LABELS);
     let notes = Notes::new();
     for _ in 0..3 {
         WORKER.start(notes, || Ok(Some(())), reader::run);
@@ -49,7 +49,7 @@ fn it_flushes_and_ends_and_starts_again() {
 
 #[test]
 fn what_cannot_begin_is_said_and_may_be_tried_again() {
-    static WORKER: Worker = Worker::new(WORDS);
+    static WORKER: Worker = Worker::new(LABELS);
     let notes = Notes::new();
     WORKER.start(notes, || Err("a bead is missing".into()), reader::run::<()>);
     assert!(WORKER.is_idle() && !WORKER.is_dead());
@@ -63,7 +63,7 @@ fn what_cannot_begin_is_said_and_may_be_tried_again() {
 
 #[test]
 fn a_thread_that_does_not_end_is_said_once_and_counted() {
-    static WORKER: Worker = Worker::new(WORDS);
+    static WORKER: Worker = Worker::new(LABELS);
     static HELD: AtomicBool = AtomicBool::new(true);
     let notes = Notes::new();
     let hold = |(), _: &Worker| {
