@@ -45,9 +45,12 @@ pub(crate) static ON_CLOSED: Hook<fn()> = Hook::new();
 /// a program under `kymo record`. Returns whether a recording runs now.
 pub(crate) static START_IF_DUE: Hook<fn() -> bool> = Hook::new();
 
+/// Decides about a category, by its name.
+type Decide = fn(&[u8]) -> Option<bool>;
+
 /// Whether a category is recorded, for the first question about it, which counts as
 /// [`START_IF_DUE`] as well. `None`: nothing is recorded now, and the answer may change.
-pub(crate) static DECIDE: Hook<fn(&[u8]) -> Option<bool>> = Hook::new();
+pub(crate) static DECIDE: Hook<Decide> = Hook::new();
 
 /// A recording has begun that was requested from outside.
 pub(crate) static ON_REQUESTED: Hook<fn()> = Hook::new();

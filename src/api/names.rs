@@ -6,6 +6,7 @@ use kymograph_protos::record::Kind;
 use super::draft::Draft;
 use crate::control::lifecycle;
 use crate::recorder::armed::armed;
+#[cfg(feature = "inject")]
 use crate::recording;
 
 /// Names the calling thread in the trace of the running recording, and in those that others
