@@ -3,10 +3,11 @@
 //! ```json
 //! {"metric": "profiler_steps", "answers": "…", "of": 3, "cut": null, "columns": [
 //!   {"name": "rank", "type": "int", "unit": "", "moment": false, "meaning": "…", "values": [0, 0, 1]},
-//!   {"name": "name", "type": "text", …, "texts": ["a", "b"], "values": [0, 1, null]}]}
+//!   {"name": "name", "type": "text", …, "texts": ["aten::mm", "ul"], "shared": [0, 7], "values": [0, 1, null]}]}
 //! ```
 //!
-//! Texts are numbers of `texts`. Whole numbers that a double cannot hold are strings of their
+//! Texts are numbers of `texts`, each of which begins with as many UTF-16 units of the one before it as
+//! `shared` says: stacks have much in common with their neighbours. Whole numbers that a double cannot hold are strings of their
 //! digits. `of` says how many rows there are, if some are left out, and `cut` which.
 
 use arrow_array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -16,6 +17,8 @@ use std::fmt::Write as _;
 
 /// The largest whole number up to which doubles hold all of them.
 const EXACT: u64 = 1 << 53;
+/// Bytes of text from which on texts are put in order.
+const MUCH: usize = 32 << 10;
 
 /// A table for the page.
 #[derive(Clone, Debug)]
@@ -91,15 +94,42 @@ fn cells(out: &mut String, array: &dyn Array) {
                 }))
             })
             .collect();
+        // In order they have most in common; where there is little text, rows in their own order
+        // pack better.
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        if all.iter().map(|text| text.len()).sum::<usize>() > MUCH {
+            order.sort_unstable_by_key(|number| all[*number]);
+        }
+        let mut places = vec![0; all.len()];
+        order.iter().enumerate().for_each(|(place, number)| places[*number] = place);
+        let shared: Vec<(usize, &str)> = order
+            .iter()
+            .scan("", |before, number| {
+                let own = all[*number];
+                Some(split(std::mem::replace(before, own), own))
+            })
+            .collect();
         *out += "\"text\",\"texts\":";
-        list(out, all.into_iter().map(Some), text);
+        list(out, shared.iter().map(|(_, rest)| Some(*rest)), text);
+        *out += ",\"shared\":";
+        list(out, shared.iter().map(|(units, _)| Some(units)), |out, units| {
+            let _ = write!(out, "{units}");
+        });
         *out += ",\"values\":";
         list(out, numbers.into_iter(), |out, number| {
-            let _ = write!(out, "{number}");
+            let _ = write!(out, "{}", places[number]);
         });
     } else {
         *out += "\"none\",\"values\":[]";
     }
+}
+
+/// How many UTF-16 units a text has in common with the beginning of another, and its rest.
+fn split<'t>(before: &str, text: &'t str) -> (usize, &'t str) {
+    let both = before.chars().zip(text.chars()).take_while(|(one, other)| one == other);
+    let (units, bytes) = both
+        .fold((0, 0), |(units, bytes), (one, _)| (units + one.len_utf16(), bytes + one.len_utf8()));
+    (units, &text[bytes..])
 }
 
 fn list<T>(
@@ -151,7 +181,16 @@ mod tests {
         assert_eq!(column(0, "values"), serde_json::json!([7, "9223372036854775807", null]));
         assert_eq!(column(0, "moment"), true);
         assert_eq!(column(1, "texts"), serde_json::json!(["</script>"]));
+        assert_eq!(column(1, "shared"), serde_json::json!([0]));
         assert_eq!(column(1, "values"), serde_json::json!([0, null, 0]));
         assert_eq!(column(2, "values"), serde_json::json!([0.1, null, null]));
+    }
+
+    #[test]
+    fn texts_share_their_beginnings() {
+        assert_eq!(split("", "aten::mm"), (0, "aten::mm"));
+        assert_eq!(split("aten::mm", "aten::mul"), (7, "ul"));
+        assert_eq!(split("😀é", "😀éx"), (3, "x"), "units of UTF-16");
+        assert_eq!(split("same", "same"), (4, ""));
     }
 }

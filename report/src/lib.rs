@@ -27,5 +27,5 @@ mod report;
 pub mod samples;
 pub mod timeline;
 
-pub use rank::Rank;
+pub use rank::{Rank, Settings};
 pub use report::Report;

@@ -70,7 +70,8 @@ impl<'r> Blocks<'r> {
 
 /// What there is, and in which block.
 fn index<'r>(report: &'r Report, blocks: &mut Blocks<'r>) -> String {
-    let mut out = format!("{{\"version\":\"{}\",\"runs\":[", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION");
+    let mut out = format!("{{\"version\":\"{version}\",\"plugin\":{},\"runs\":[", report.plugin);
     for (n, run) in report.runs.iter().enumerate() {
         out += if n == 0 { "{\"name\":" } else { ",\n{\"name\":" };
         text(&mut out, &run.name);

@@ -1,5 +1,6 @@
 //! What the page needs of one rank of a trace.
 
+use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_analysis::{Metric, Model, Options, Part, run};
 use kymograph_converters::trace::{ProcessId, Summary, Trace};
 
@@ -8,6 +9,25 @@ use crate::{metrics, samples, timeline};
 
 /// What a metric gave for a rank, or why it gave nothing.
 pub(crate) type Given = (&'static Metric, Result<Part, String>);
+
+/// What a page is made with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Whether runs are compared with each other.
+    pub compared: bool,
+    /// Whether no time is rounded, however many events there are.
+    pub exact: bool,
+    /// The state of the TensorBoard plugin by whose rules its views are; none for the exact reading.
+    pub plugin: Option<Plugin>,
+}
+
+impl Settings {
+    /// Options for a metric.
+    pub(crate) fn options(&self, metric: &str) -> Options {
+        let tensorboard = self.plugin.filter(|_| metrics::OF_PLUGIN.contains(&metric));
+        Options { tensorboard, ..Options::default() }
+    }
+}
 
 /// One rank of a trace, without the trace.
 #[derive(Debug)]
@@ -30,24 +50,24 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Reads a trace, or the part of one process of it. With `compared`, also what tells it from
-    /// other runs.
+    /// Reads a trace, or the part of one process of it.
     pub fn read(
         trace: &Trace,
         process: Option<ProcessId>,
         rank: i64,
         file: &str,
-        compared: bool,
+        settings: &Settings,
     ) -> Rank {
-        let options = Options::default();
-        let model = Model::new(trace, process, rank, options.reading);
+        let model = Model::new(trace, process, rank, Options::default().reading);
         let mut names = metrics::find(&metrics::OF_RUN);
-        if compared {
+        if settings.compared {
             names.extend(metrics::find(&metrics::OF_TWO));
         }
-        let given = |metric: &'static Metric| {
-            (metric, run::of_rank(metric, &model, &options).map_err(|error| error.to_string()))
+        let of = |metric: &'static Metric| {
+            let options = settings.options(metric.name);
+            run::of_rank(metric, &model, &options).map_err(|error| error.to_string())
         };
+        let given = |metric: &'static Metric| (metric, of(metric));
         let mut parts: Vec<Given> = names.into_iter().map(given).collect();
         let table = |name: &str| {
             let (_, part) = parts.iter().find(|(metric, _)| metric.name == name)?;
@@ -55,10 +75,13 @@ impl Rank {
         };
         let batch = metrics::recommendations(table).map_err(|error| error.to_string());
         if let Some(metric) = Metric::find(metrics::RECOMMENDATIONS) {
-            let part = batch.map(|batch| Part { rank, origin: model.origin, batch });
+            let part = match settings.plugin {
+                Some(_) => of(metric),
+                None => batch.map(|batch| Part { rank, origin: model.origin, batch }),
+            };
             parts.push((metric, part));
         }
-        let events = timeline::of(&model);
+        let events = timeline::of(&model, settings.exact);
         Rank {
             rank,
             file: file.to_owned(),

@@ -1,12 +1,12 @@
 //! Ranks put together into runs, and runs compared with each other.
 
-use kymograph_analysis::{Metric, Options, Part, run};
+use kymograph_analysis::{Metric, Part, run};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::columns::Table;
 use crate::rank::Given;
-use crate::{Rank, block, metrics, page};
+use crate::{Rank, Settings, block, metrics, page};
 
 /// Runs that are compared, each with each.
 const COMPARED: usize = 6;
@@ -16,6 +16,8 @@ const COMPARED: usize = 6;
 pub struct Report {
     pub(crate) runs: Vec<Run>,
     pub(crate) comparisons: Vec<Comparison>,
+    /// Whether the TensorBoard plugin's rules are followed.
+    pub(crate) plugin: bool,
 }
 
 /// The ranks of a job.
@@ -42,8 +44,14 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    fn add(&mut self, metric: &'static Metric, parts: Vec<Part>, why: Option<String>) {
-        let table = run::over_ranks(metric, parts, &Options::default());
+    fn add(
+        &mut self,
+        metric: &'static Metric,
+        parts: Vec<Part>,
+        why: Option<String>,
+        settings: &Settings,
+    ) {
+        let table = run::over_ranks(metric, parts, &settings.options(metric.name));
         let cut = table.and_then(|batch| Ok((batch.num_rows(), metrics::cut(metric.name, batch)?)));
         match cut {
             Ok((of, cut)) => {
@@ -66,7 +74,7 @@ impl Tables {
 impl Report {
     /// Puts ranks together. Those with one name are a run; where a rank comes again in it, another
     /// run begins, which is called after its file, too.
-    pub fn new(ranks: Vec<(String, Rank)>) -> Report {
+    pub fn new(ranks: Vec<(String, Rank)>, settings: &Settings) -> Report {
         let mut runs: Vec<(String, Vec<Rank>)> = Vec::new();
         for (name, rank) in ranks {
             let fits = |(own, ranks): &&mut (String, Vec<Rank>)| {
@@ -85,14 +93,18 @@ impl Report {
                 *name = if name.is_empty() { file.to_owned() } else { format!("{name} · {file}") };
             }
         }
-        let mut sides: Vec<BTreeMap<&str, Vec<Part>>> = Vec::new();
+        let mut sides: Vec<BTreeMap<&'static str, Vec<Part>>> = Vec::new();
         let mut all = Vec::new();
         for (name, mut ranks) in runs {
-            let (tables, side) = tables(&mut ranks);
+            let (tables, side) = tables(&mut ranks, settings);
             sides.push(side);
             all.push(Run { name, ranks, tables });
         }
-        Report { comparisons: comparisons(&sides), runs: all }
+        Report {
+            comparisons: comparisons(&sides, settings),
+            runs: all,
+            plugin: settings.plugin.is_some(),
+        }
     }
 
     /// How many runs there are.
@@ -116,7 +128,7 @@ impl Report {
 }
 
 /// The tables of a run, and what it is compared with others by.
-fn tables(ranks: &mut [Rank]) -> (Tables, BTreeMap<&'static str, Vec<Part>>) {
+fn tables(ranks: &mut [Rank], settings: &Settings) -> (Tables, BTreeMap<&'static str, Vec<Part>>) {
     let mut tables = Tables::default();
     let mut side: BTreeMap<&'static str, Vec<Part>> = BTreeMap::new();
     let mut given: Vec<std::vec::IntoIter<Given>> =
@@ -135,14 +147,17 @@ fn tables(ranks: &mut [Rank]) -> (Tables, BTreeMap<&'static str, Vec<Part>>) {
         if metric.compares() {
             side.insert(metric.name, parts);
         } else {
-            tables.add(metric, parts, why);
+            tables.add(metric, parts, why, settings);
         }
     }
     (tables, side)
 }
 
 /// Each run with each, while there are few; else the first with the others.
-fn comparisons(sides: &[BTreeMap<&'static str, Vec<Part>>]) -> Vec<Comparison> {
+fn comparisons(
+    sides: &[BTreeMap<&'static str, Vec<Part>>],
+    settings: &Settings,
+) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for (base, first) in sides.iter().enumerate() {
         for (test, second) in sides.iter().enumerate().skip(base + 1) {
@@ -158,7 +173,7 @@ fn comparisons(sides: &[BTreeMap<&'static str, Vec<Part>>]) -> Vec<Comparison> {
                     let most = if metric.name == "diff_tree" { 1 } else { of.len() };
                     parts.extend(of.iter().take(most).map(|part| Part { rank, ..part.clone() }));
                 }
-                tables.add(metric, parts, None);
+                tables.add(metric, parts, None, settings);
             }
             comparisons.push(Comparison { base, test, tables });
         }

@@ -1,6 +1,6 @@
 //! The events of a rank, as columns that pack small.
 //!
-//! A block is the length of the head in four bytes, the head, and then four columns, each as its
+//! A block is the length of the head in four bytes, the head, and then five columns, each as its
 //! length in four bytes and numbers of seven bits to a byte (LEB128):
 //!
 //! | column | an event has |
@@ -9,11 +9,13 @@
 //! | durations | how long it takes |
 //! | names | the number of its name |
 //! | launches | of rows of devices: 0, or 1 and how many events the call that launched it lies behind the one that launched the event before, with the sign in the lowest bit |
+//! | depths | how many events of its row lie around it, or on streams beside it |
 //!
-//! The head is JSON: `{"names": [["aten::mm", 0], …], "rows": [{"group", "name", "device",
+//! The head is JSON: `{"grid": 1, "names": [["aten::mm", 0], …], "rows": [{"group", "name", "device",
 //! "count"}], "kinds": ["operator", …]}`. A name stands with what it is a name of: a number of
 //! `kinds`. Rows lie one behind the other; in each, events begin one after the other, the longer one
-//! first. Times are nanoseconds since the rank's first event.
+//! first. Times are counted from the rank's first event, in so many nanoseconds as `grid` says: where
+//! there are very many events, times that are rounded to a microsecond take a sixth of the room.
 
 use hashbrown::HashMap;
 use kymograph_analysis::Model;
@@ -38,27 +40,39 @@ const KINDS: [&str; 10] = [
     "other",
 ];
 
-/// The events of a rank, not packed; empty if it has none.
-pub fn of(model: &Model<'_>) -> Vec<u8> {
+/// More events than this are rounded to [`GRID`].
+const MANY: usize = 200_000;
+const GRID: i64 = 1_000;
+/// Events that lie beside each other at most.
+const BESIDE: usize = 64;
+
+/// The events of a rank, not packed; empty if it has none. `exact` rounds no time, however many
+/// there are.
+pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
     let events = &model.events;
     if events.is_empty() {
         return Vec::new();
     }
     let rows = rows(model);
+    let grid = if exact || events.len() <= MANY { 1 } else { GRID };
+    let rounded = |time: i64| time.saturating_sub(model.origin).saturating_add(grid / 2) / grid;
     let mut head = Head::default();
     let mut places = vec![0_u32; events.len()];
     for (place, event) in rows.iter().flat_map(|row| &row.events).enumerate() {
         places[*event as usize] = place as u32;
     }
-    let mut columns: [Vec<u8>; 4] = Default::default();
+    let mut columns: [Vec<u8>; 5] = Default::default();
     let mut launched = 0_i64;
     for row in &rows {
-        let mut before = model.origin;
-        for event in &row.events {
+        let mut before = 0;
+        let depths = if row.device { beside(model, row) } else { around(model, row) };
+        for (event, depth) in row.events.iter().zip(depths) {
             let at = *event as usize;
-            put(&mut columns[0], events.starts[at].wrapping_sub(before) as u64);
-            before = events.starts[at];
-            put(&mut columns[1], events.durs[at].max(0) as u64);
+            let start = rounded(events.starts[at]);
+            put(&mut columns[0], (start - before).max(0) as u64);
+            before = start;
+            put(&mut columns[1], (rounded(events.end(*event)) - start).max(0) as u64);
+            put(&mut columns[4], u64::from(depth));
             put(&mut columns[2], u64::from(head.name(model, *event)));
             if row.device {
                 let call = model.peers().get(*event).map(|call| i64::from(places[call as usize]));
@@ -68,7 +82,7 @@ pub fn of(model: &Model<'_>) -> Vec<u8> {
             }
         }
     }
-    let head = head.finish(&rows);
+    let head = head.finish(&rows, grid);
     let mut out = Vec::with_capacity(columns.iter().map(Vec::len).sum::<usize>() + head.len() + 20);
     for part in std::iter::once(head.as_bytes()).chain(columns.iter().map(Vec::as_slice)) {
         out.extend((part.len() as u32).to_le_bytes());
@@ -113,6 +127,40 @@ fn rows(model: &Model<'_>) -> Vec<Row> {
     }
     rows.sort_by_key(|row| row.order);
     rows
+}
+
+/// How many events lie around each: on threads, what begins before another ends lies in it.
+fn around(model: &Model<'_>, row: &Row) -> Vec<u16> {
+    let mut open: Vec<i64> = Vec::new();
+    let depth = |event: &u32| {
+        let (start, end) = model.events.interval(*event);
+        while open.last().is_some_and(|last| *last <= start) {
+            open.pop();
+        }
+        let depth = u16::try_from(open.len()).unwrap_or(u16::MAX);
+        if end > start {
+            open.push(end);
+        }
+        depth
+    };
+    row.events.iter().map(depth).collect()
+}
+
+/// The first place beside others at which each has room: on streams, events may overlap.
+fn beside(model: &Model<'_>, row: &Row) -> Vec<u16> {
+    let mut ends: Vec<i64> = Vec::new();
+    let depth = |event: &u32| {
+        let (start, end) = model.events.interval(*event);
+        let free = ends.iter().position(|end| *end <= start);
+        // What finds no room among so many lies on the last one.
+        let place = free.unwrap_or(ends.len().min(BESIDE - 1));
+        match ends.get_mut(place) {
+            Some(last) => *last = end.max(*last),
+            None => ends.push(end),
+        }
+        place as u16
+    };
+    row.events.iter().map(depth).collect()
 }
 
 /// What a row is called, and the process or the device that it belongs to. Lanes are tracks, and
@@ -171,8 +219,8 @@ impl Head {
         })
     }
 
-    fn finish(self, rows: &[Row]) -> String {
-        let mut out = String::from("{\"kinds\":[");
+    fn finish(self, rows: &[Row], grid: i64) -> String {
+        let mut out = format!("{{\"grid\":{grid},\"kinds\":[");
         for (n, kind) in KINDS.iter().enumerate() {
             let _ = write!(out, "{}\"{kind}\"", if n == 0 { "" } else { "," });
         }

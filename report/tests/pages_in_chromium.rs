@@ -8,7 +8,7 @@ use std::process::Command;
 
 use kymograph_analysis::{Metric, Options, Part, render, run};
 use kymograph_converters::format;
-use kymograph_report::{Rank, Report, metrics};
+use kymograph_report::{Rank, Report, Settings, metrics};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -16,6 +16,8 @@ fn repository() -> PathBuf {
 
 /// A report of traces, a run for each name, with the tables that must be in it.
 fn make(folder: &Path, name: &str, traces: &[(&str, PathBuf)]) {
+    let compared = traces.iter().any(|(name, _)| *name != traces[0].0);
+    let settings = Settings { compared, ..Settings::default() };
     let mut ranks = Vec::new();
     let mut parts: Vec<Vec<Part>> = Vec::new();
     let mut names: Vec<&str> = metrics::OF_RUN.to_vec();
@@ -25,8 +27,8 @@ fn make(folder: &Path, name: &str, traces: &[(&str, PathBuf)]) {
         let trace = format::read(File::open(path).unwrap(), None).unwrap();
         for (process, rank) in run::ranks(&trace, number as i64) {
             let file = path.file_name().unwrap().to_string_lossy();
-            let compared = traces.iter().any(|(other, _)| other != of);
-            ranks.push(((*of).to_owned(), Rank::read(&trace, process, rank, &file, compared)));
+            let read = Rank::read(&trace, process, rank, &file, &settings);
+            ranks.push(((*of).to_owned(), read));
             let given = run::of_process(&all, &trace, process, rank, &Options::default());
             let own = *of == traces[0].0;
             parts.resize(all.len(), Vec::new());
@@ -43,7 +45,7 @@ fn make(folder: &Path, name: &str, traces: &[(&str, PathBuf)]) {
     }
     fs::write(folder.join(format!("{name}.json")), format!("[{}]", expected.join(",\n"))).unwrap();
     let mut page = File::create(folder.join(format!("{name}.html"))).unwrap();
-    Report::new(ranks).write(&mut page).unwrap();
+    Report::new(ranks, &settings).write(&mut page).unwrap();
 }
 
 /// A trace whose names would do harm if they were more than text.

@@ -1,10 +1,11 @@
 //! `kymo report`: one HTML file that shows where the time went.
 
 use super::{Failure, files, say, status};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_converters::folder;
 use kymograph_converters::format::Format;
-use kymograph_report::{Rank, page};
+use kymograph_report::{Rank, Settings, page};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,13 @@ pub(super) struct Report {
     /// Each TRACE is a run of its own.
     #[arg(long)]
     each: bool,
+    /// Leave the times of timelines with more than 200,000 events as they are, which makes the page
+    /// up to four times as large; else they are rounded to microseconds there.
+    #[arg(long)]
+    exact: bool,
+    /// The rules of another tool, for the pages that it has, too.
+    #[arg(long, value_enum, value_name = "TOOL")]
+    compat: Option<Compat>,
     /// Replace FILE also if it is no report.
     #[arg(long)]
     force: bool,
@@ -49,12 +57,20 @@ pub(super) struct Report {
     quiet: bool,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Compat {
+    /// torch-tb-profiler 0.4.3, TensorBoard's plugin.
+    Tensorboard,
+    /// The last state of that plugin's source.
+    TensorboardLast,
+}
+
 impl Report {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         if !self.force {
             may_replace(&self.output)?;
         }
-        let report = read(&self.words, self.each)?;
+        let report = self.read()?;
         if files::is_pipe(&self.output) {
             // Nobody may read it to its end.
             let _ = report.write(&mut BufWriter::new(std::io::stdout().lock()));
@@ -77,6 +93,21 @@ impl Report {
         }
         Ok(ExitCode::SUCCESS)
     }
+
+    fn read(&self) -> Result<kymograph_report::Report, Failure> {
+        let inputs = inputs(&self.words, self.each)?;
+        let plugin = self.compat.map(|tool| match tool {
+            Compat::Tensorboard => Plugin::Wheel,
+            Compat::TensorboardLast => Plugin::Last,
+        });
+        let settings = Settings { compared: inputs.len() > 1, exact: self.exact, plugin };
+        let mut ranks = Vec::new();
+        for (input, given) in inputs.iter().zip(each_of(&inputs, |input| of_file(input, &settings)))
+        {
+            ranks.extend(given?.into_iter().map(|rank| (input.run.clone(), rank)));
+        }
+        Ok(kymograph_report::Report::new(ranks, &settings))
+    }
 }
 
 /// A trace, the run that it belongs to, and its rank if it does not say.
@@ -84,17 +115,6 @@ struct Input {
     run: String,
     path: PathBuf,
     otherwise: i64,
-}
-
-/// Reads traces into a report.
-pub(super) fn read(words: &[String], each: bool) -> Result<kymograph_report::Report, Failure> {
-    let inputs = inputs(words, each)?;
-    let compared = inputs.len() > 1;
-    let mut ranks = Vec::new();
-    for (input, given) in inputs.iter().zip(each_of(&inputs, |input| of_file(input, compared))) {
-        ranks.extend(given?.into_iter().map(|rank| (input.run.clone(), rank)));
-    }
-    Ok(kymograph_report::Report::new(ranks))
 }
 
 /// The traces that words stand for.
@@ -168,7 +188,7 @@ fn worker(path: &Path) -> Option<&str> {
     is_time.then_some(worker)
 }
 
-fn of_file(input: &Input, compared: bool) -> Result<Vec<Rank>, Failure> {
+fn of_file(input: &Input, settings: &Settings) -> Result<Vec<Rank>, Failure> {
     let trace = files::read(&input.path, None::<Format>)?;
     let named = input.path.display();
     // Arrows that lead nowhere are not shown, and Kineto writes many of those.
@@ -177,7 +197,7 @@ fn of_file(input: &Input, compared: bool) -> Result<Vec<Rank>, Failure> {
     }
     let name = input.path.file_name().unwrap_or(input.path.as_os_str()).to_string_lossy();
     let ranks = kymograph_analysis::run::ranks(&trace, input.otherwise);
-    let read = |(process, rank)| Rank::read(&trace, process, rank, &name, compared);
+    let read = |(process, rank)| Rank::read(&trace, process, rank, &name, settings);
     Ok(ranks.into_iter().map(read).collect())
 }
 

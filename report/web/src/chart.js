@@ -1,7 +1,7 @@
 // Charts as SVG. Each has a title, says in words what it shows, and stands beside its table.
 
 import {h, svg, unique} from './dom.js';
-import {niceSize, niceStep, percent, tick, time, withUnit} from './format.js';
+import {count, niceSize, niceStep, percent, tick, time, withUnit} from './format.js';
 
 const WIDTH = 960;
 const [LEFT, RIGHT, TOP, BOTTOM] = [84, 22, 10, 34];
@@ -33,7 +33,7 @@ function grid(height, most, unit) {
   const y = (value) => TOP + (height - TOP - BOTTOM) * (1 - value / most);
   const lines = [];
   for (let value = 0; value <= most * 1.0001; value += step) {
-    const text = unit === 'ns' ? tick(value, step) : withUnit(value, unit);
+    const text = unit === 'ns' ? tick(value, step) : unit === 'GB/s' ? `${count(value)} GB/s` : withUnit(value, unit);
     lines.push(svg('line', {class: 'grid', x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value)}),
       label(LEFT - 8, y(value) + 4, text, 'end'));
   }

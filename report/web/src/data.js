@@ -30,12 +30,22 @@ export async function table(of, metric) {
   }
   const found = await json(number);
   if (!found.get) {
+    found.columns.filter((column) => column.shared).forEach(whole);
     const columns = new Map(found.columns.map((column) => [column.name, column]));
     found.column = (name) => columns.get(name);
     // A cell: a number, a text, digits of a number beyond those that are exact, or null.
     found.get = (name, row) => cell(columns.get(name), row);
   }
   return found;
+}
+
+// Gives texts back the beginnings that they have in common with those before them.
+function whole(column) {
+  let before = '';
+  column.texts = column.texts.map((rest, n) => {
+    before = before.slice(0, column.shared[n]) + rest;
+    return before;
+  });
 }
 
 export function cell(column, row) {
@@ -66,6 +76,7 @@ function readTimeline(data) {
   const starts = new Float64Array(count);
   const durations = new Float64Array(count);
   const names = new Uint32Array(count);
+  const depths = new Uint16Array(count);
   const launchedBy = new Int32Array(count).fill(-1);
   let at = 0;
   let part;
@@ -82,6 +93,7 @@ function readTimeline(data) {
       scale *= 128;
     }
   };
+  const {grid} = head;
   [part, at] = [parts[1], 0];
   let first = 0;
   for (const row of head.rows) {
@@ -89,13 +101,13 @@ function readTimeline(data) {
     let time = 0;
     for (let n = first; n < first + row.count; n += 1) {
       time += number();
-      starts[n] = time;
+      starts[n] = time * grid;
     }
     first += row.count;
   }
   [part, at] = [parts[2], 0];
   for (let n = 0; n < count; n += 1) {
-    durations[n] = number();
+    durations[n] = number() * grid;
   }
   [part, at] = [parts[3], 0];
   for (let n = 0; n < count; n += 1) {
@@ -113,7 +125,11 @@ function readTimeline(data) {
       }
     }
   }
+  [part, at] = [parts[5], 0];
+  for (let n = 0; n < count; n += 1) {
+    depths[n] = number();
+  }
   const texts = head.names.map(([text]) => text);
   const kindOf = Uint8Array.from(head.names, ([, kind]) => kind);
-  return {kinds: head.kinds, rows: head.rows, texts, kindOf, count, starts, durations, names, launchedBy};
+  return {kinds: head.kinds, rows: head.rows, grid, depths, texts, kindOf, count, starts, durations, names, launchedBy};
 }

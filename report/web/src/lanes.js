@@ -12,15 +12,21 @@ export function lanes(data) {
 }
 
 function prepare(data) {
-  const depths = new Uint16Array(data.count);
+  const {depths} = data;
   const levels = data.rows.map((row) => {
-    const counts = row.device ? side(data, row, depths) : nested(data, row, depths);
+    const counts = [];
+    for (let n = row.first; n < row.first + row.count; n += 1) {
+      while (counts.length <= depths[n]) {
+        counts.push(0);
+      }
+      counts[depths[n]] += 1;
+    }
     const lists = counts.map((count) => new Uint32Array(count));
-    const filled = counts.map(() => 0);
+    counts.fill(0);
     for (let n = row.first; n < row.first + row.count; n += 1) {
       const depth = depths[n];
-      lists[depth][filled[depth]] = n;
-      filled[depth] += 1;
+      lists[depth][counts[depth]] = n;
+      counts[depth] += 1;
     }
     return lists;
   });
@@ -37,36 +43,6 @@ function prepare(data) {
     end = Math.max(end, data.starts[n] + data.durations[n]);
   }
   return {data, depths, levels, rowOf, end};
-}
-
-// Threads: what begins before another ends lies within it.
-function nested({starts, durations}, row, depths) {
-  const [open, counts] = [[], []];
-  for (let n = row.first; n < row.first + row.count; n += 1) {
-    while (open.length > 0 && open[open.length - 1] <= starts[n]) {
-      open.pop();
-    }
-    const depth = Math.min(open.length, 65_535);
-    depths[n] = depth;
-    counts[depth] = (counts[depth] ?? 0) + 1;
-    if (durations[n] > 0) {
-      open.push(starts[n] + durations[n]);
-    }
-  }
-  return Array.from(counts, (count) => count ?? 0);
-}
-
-// Streams: what overlaps lies beside each other.
-function side({starts, durations}, row, depths) {
-  const [ends, counts] = [[], []];
-  for (let n = row.first; n < row.first + row.count; n += 1) {
-    let depth = ends.findIndex((end) => end <= starts[n]);
-    depth = depth < 0 ? ends.length : depth;
-    depths[n] = depth;
-    ends[depth] = starts[n] + durations[n];
-    counts[depth] = (counts[depth] ?? 0) + 1;
-  }
-  return counts;
 }
 
 // The place in `list` of the first event that begins at `time` or later, from `from` on.

@@ -64,6 +64,9 @@ function choices() {
   document.getElementById('choices').replaceChildren(...shown);
   const files = run.ranks.map(({file}) => file);
   document.getElementById('about').textContent = files.length === 1 ? files[0] : `${files.length} ranks, ${files[0]} and others`;
+  if (index.plugin) {
+    document.getElementById('about').append(' · by the rules of the TensorBoard plugin');
+  }
 }
 
 function theme(wanted) {

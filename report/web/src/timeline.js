@@ -552,7 +552,9 @@ export class Timeline {
   describe() {
     if (!this.selected) {
       this.details.replaceChildren(h('p', {class: 'note'}, 'Click a slice for its details. W and S zoom, A and D move;'
-        + ' with the mouse: drag, shift and drag for a range, ctrl and wheel.'));
+        + ' with the mouse: drag, shift and drag for a range, ctrl and wheel.'
+        + (this.sources.some(({data}) => data.grid > 1) ? ' Times are rounded to 1 µs here, since there are so many;'
+          + ' kymo report --exact leaves them as they are.' : '')));
       return;
     }
     const {s, n} = this.selected;
@@ -566,7 +568,8 @@ export class Timeline {
     const ends = this.arrows.map(([from, to]) => from === n ? link(to, 'launched ') : link(from, 'launched by '));
     const item = (name, ...value) => [h('dt', {}, name), h('dd', {}, value)];
     this.details.replaceChildren(h('h2', {}, this.name(this.selected)), h('dl', {},
-      item('Begins', time(data.starts[n] + offset)), item('Takes', time(data.durations[n])), item('Kind', kind),
+      item('Begins', time(data.starts[n] + offset)), item('Takes', data.durations[n] < data.grid ? `less than ${time(data.grid)}` : time(data.durations[n])),
+      data.grid > 1 && item('Rounded', `times on this timeline are rounded to ${time(data.grid)}; the tables are exact`), item('Kind', kind),
       item('Row', `${row.group} › ${row.name}`), item('File', file),
       ends.length > 0 && item('Arrows', h('ul', {}, ends.slice(0, 20), ends.length > 20 && h('li', {}, `and ${count(ends.length - 20)} more`))),
       item('In Perfetto', h('code', {}, `kymo open ${file}`), `, then search for the name or go to ${time(data.starts[n])}`)),

@@ -1,0 +1,78 @@
+// What reports cost: `node report/tests/measure.mjs TRACE...`, for docs/BENCHMARKS.md.
+//
+// For each TRACE: the size of the page, without data and for a million events; the processor time of
+// `kymo report`, of that of `kymo analyze`; when the page paints first, when the summary is there, how
+// long the timeline takes to come, and its frames while it is zoomed and moved. The best of several
+// runs. `many.mjs` makes traces with a million events.
+
+import {mkdtempSync, rmSync, statSync, writeFileSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import {spawnSync} from 'node:child_process';
+import {join} from 'node:path';
+
+import {kymo, must} from './kymo.mjs';
+import {Page} from './page.mjs';
+
+const RUNS = 3;
+const folder = mkdtempSync(join(tmpdir(), 'kymo-measure-'));
+const file = join(folder, 'report.html');
+
+// Seconds of processor time.
+function cost(...args) {
+  const script = 'TIMEFORMAT="%U %S"; time "$@" >/dev/null 2>&1';
+  const {stderr} = spawnSync('bash', ['-c', script, 'bash', kymo, ...args], {encoding: 'utf8'});
+  return stderr.trim().split(' ').reduce((sum, one) => sum + Number(one), 0);
+}
+
+const best = (measure) => Math.min(...Array.from({length: RUNS}, measure));
+
+const empty = join(folder, 'empty.json');
+writeFileSync(empty, '{"schemaVersion": 1, "traceEvents": []}');
+must('report', empty, '-q', '-o', file);
+console.log(`without data: ${(statSync(file).size / 1e3).toFixed(0)} kB`);
+
+const page = new Page();
+await page.start();
+await page.browser.send('Page.addScriptToEvaluateOnNewDocument', {source: `
+  new MutationObserver((_, observer) => {
+    if (document.querySelector('main h1') && !document.querySelector('main[aria-busy]')) {
+      window.shownAt = performance.now();
+      observer.disconnect();
+    }
+  }).observe(document, {subtree: true, childList: true, attributes: true});`});
+try {
+  for (const trace of process.argv.slice(2)) {
+    const analyze = best(() => cost('analyze', trace));
+    const report = best(() => cost('report', trace, '--force', '-q', '-o', file));
+    const size = statSync(file).size;
+    const loads = [];
+    for (let n = 0; n < RUNS; n += 1) {
+      await page.open(file);
+      const [paint, shown] = await page.value(`[performance.getEntriesByName('first-contentful-paint')[0]?.startTime, window.shownAt]`);
+      const began = await page.value('performance.now()');
+      await page.value('location.hash = "#timeline", 0');
+      await page.browser.until('kymograph.timeline?.drawn !== undefined', 'the timeline');
+      const timeline = await page.value('performance.now()') - began;
+      const frames = await page.value(`(async () => {
+        const t = kymograph.timeline; const took = [];
+        for (let n = 0; n < 120; n += 1) {
+          n < 60 ? t.zoom(0.93) : t.pan(t.view.span * 0.02);
+          await new Promise((ready) => requestAnimationFrame(ready));
+          t.draw();
+          took.push(t.drawn);
+        }
+        return took.sort((a, b) => a - b);
+      })()`);
+      loads.push({paint, shown, timeline, middle: frames[60], most: frames[118]});
+    }
+    const least = (name) => Math.min(...loads.map((load) => load[name]));
+    const events = await page.value('kymograph.index.runs.flatMap((run) => run.ranks).reduce((sum, {events}) => sum + events, 0)');
+    console.log(`${trace}: ${events} events, ${(size / 1e6).toFixed(2)} MB, ${(size / events).toFixed(2)} bytes for each
+  kymo analyze ${analyze.toFixed(2)} s, kymo report ${report.toFixed(2)} s: × ${(report / analyze).toFixed(2)}
+  first paint ${least('paint').toFixed(0)} ms, summary ${least('shown').toFixed(0)} ms, timeline after ${least('timeline').toFixed(0)} ms
+  frames ${least('middle').toFixed(1)} ms in the middle, ${least('most').toFixed(1)} ms for the second longest of 120`);
+  }
+} finally {
+  await page.close();
+  rmSync(folder, {recursive: true, force: true});
+}
