@@ -8,10 +8,10 @@
 //!
 //! Everything here releases the interpreter's lock while it computes.
 
+mod background;
 mod load;
 mod metric;
 mod options;
-mod background;
 mod table;
 
 use pyo3::prelude::*;

@@ -8,9 +8,9 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::background::{Course, wait};
 use crate::load::{Loaded, Rank, each};
 use crate::options::Wanted;
-use crate::background::{Course, wait};
 use crate::table::Table;
 use crate::{Error, NoDataError};
 

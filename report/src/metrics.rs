@@ -79,9 +79,9 @@ pub const OF_PLUGIN: [&str; 14] = [
 ];
 
 /// Rows that a table of the page has at most.
-const ROWS: usize = 10_000;
+const ROWS: usize = 5_000;
 /// Points of a curve that are kept, for each of its series.
-const POINTS: usize = 1_000;
+const POINTS: usize = 500;
 
 /// The metrics of this list.
 pub fn find(names: &[&str]) -> Vec<&'static Metric> {

@@ -16,14 +16,17 @@ const SHELL: &str = include_str!("../web/src/page.html");
 /// What tells a page of ours from other files: it is near its beginning.
 pub const MARK: &str = "<meta name=\"generator\" content=\"kymo report\">";
 
-/// Writes a page.
+/// Writes a page. Without a number of a version its data is in it; with one, it asks for blocks as
+/// they are needed, at `block-VERSION-NUMBER` beside its own address, and for the number itself at
+/// `version` now and then.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub fn write(report: &Report, version: Option<u64>, out: &mut impl Write) -> io::Result<()> {
     let mut blocks = Blocks::default();
-    let index = index(report, &mut blocks);
+    let index = index(report, version, &mut blocks);
+    let connect = if version.is_some() { "; connect-src 'self'" } else { "" };
     let title = match report.runs.as_slice() {
         [run] if !run.name.is_empty() => format!("{} · kymo report", run.name),
         [run] => match run.ranks.as_slice() {
@@ -37,7 +40,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     out.write_all(head.as_bytes())?;
     write!(
         out,
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n{MARK}\n\
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{}{connect}\">\n{MARK}\n\
          <title>{}</title>\n<style>{STYLE}</style>",
         POLICY.trim(),
         escaped(&title)
@@ -46,11 +49,19 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     // In JSON, `<` stands in texts only.
     let index = index.replace('<', "\\u003c");
     writeln!(out, "<script type=\"application/json\" id=\"index\">{index}</script>")?;
-    for (number, block) in blocks.0.iter().enumerate() {
+    let inside = blocks.0.iter().enumerate().filter(|_| version.is_none());
+    for (number, block) in inside {
         writeln!(out, "<script type=\"text/plain\" id=\"b{number}\">{block}</script>")?;
     }
     write!(out, "<script>{SCRIPT}</script>")?;
     out.write_all(end.as_bytes())
+}
+
+/// The block of a number.
+pub(crate) fn block(report: &Report, number: usize) -> Option<&str> {
+    let mut blocks = Blocks::default();
+    index(report, None, &mut blocks);
+    blocks.0.get(number).copied()
 }
 
 /// Packed data, each under a number.
@@ -69,9 +80,9 @@ impl<'r> Blocks<'r> {
 }
 
 /// What there is, and in which block.
-fn index<'r>(report: &'r Report, blocks: &mut Blocks<'r>) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut out = format!("{{\"version\":\"{version}\",\"plugin\":{},\"runs\":[", report.plugin);
+fn index<'r>(report: &'r Report, version: Option<u64>, blocks: &mut Blocks<'r>) -> String {
+    let live = version.map_or("null".to_owned(), |version| version.to_string());
+    let mut out = format!("{{\"live\":{live},\"plugin\":{},\"runs\":[", report.plugin);
     for (n, run) in report.runs.iter().enumerate() {
         out += if n == 0 { "{\"name\":" } else { ",\n{\"name\":" };
         text(&mut out, &run.name);

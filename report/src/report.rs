@@ -123,7 +123,21 @@ impl Report {
     ///
     /// Those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        page::write(self, out)
+        page::write(self, None, out)
+    }
+
+    /// Writes a page that asks for its data, see [`page::write`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_live(&self, version: u64, out: &mut impl Write) -> io::Result<()> {
+        page::write(self, Some(version), out)
+    }
+
+    /// A block of data of such a page.
+    pub fn block(&self, number: usize) -> Option<&str> {
+        page::block(self, number)
     }
 }
 

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use crate::columns::text;
 
 /// Stretches that a long series is divided into.
-const STRETCHES: usize = 1_000;
+const STRETCHES: usize = 500;
 
 /// The counters of a rank; `None` if there are none.
 pub fn of(model: &Model<'_>) -> Option<String> {

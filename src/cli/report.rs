@@ -100,25 +100,31 @@ impl Report {
             Compat::Tensorboard => Plugin::Wheel,
             Compat::TensorboardLast => Plugin::Last,
         });
-        let settings = Settings { compared: inputs.len() > 1, exact: self.exact, plugin };
-        let mut ranks = Vec::new();
-        for (input, given) in inputs.iter().zip(each_of(&inputs, |input| of_file(input, &settings)))
-        {
-            ranks.extend(given?.into_iter().map(|rank| (input.run.clone(), rank)));
-        }
-        Ok(kymograph_report::Report::new(ranks, &settings))
+        read(&inputs, &Settings { compared: inputs.len() > 1, exact: self.exact, plugin })
     }
 }
 
+/// Reads traces into a report.
+pub(super) fn read(
+    inputs: &[Input],
+    settings: &Settings,
+) -> Result<kymograph_report::Report, Failure> {
+    let mut ranks = Vec::new();
+    for (input, given) in inputs.iter().zip(each_of(inputs, |input| of_file(input, settings))) {
+        ranks.extend(given?.into_iter().map(|rank| (input.run.clone(), rank)));
+    }
+    Ok(kymograph_report::Report::new(ranks, settings))
+}
+
 /// A trace, the run that it belongs to, and its rank if it does not say.
-struct Input {
+pub(super) struct Input {
     run: String,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     otherwise: i64,
 }
 
 /// The traces that words stand for.
-fn inputs(words: &[String], each: bool) -> Result<Vec<Input>, Failure> {
+pub(super) fn inputs(words: &[String], each: bool) -> Result<Vec<Input>, Failure> {
     let mut runs: Vec<(String, Vec<PathBuf>)> = Vec::new();
     for word in words {
         let path = Path::new(word);

@@ -4,9 +4,38 @@ export const index = JSON.parse(document.getElementById('index').textContent);
 
 const unpacked = new Map();
 
+// What `kymo view` serves beside the page. What it has no longer belongs to an older page.
+async function asked(name) {
+  const answer = await fetch(name);
+  if (answer.status === 410) {
+    location.reload();
+    throw new Error('kymo view has something newer');
+  }
+  if (!answer.ok) {
+    throw new Error(`kymo view answers ${answer.status}`);
+  }
+  return answer.text();
+}
+
+// Loads the page again when the trace has changed.
+export function follow() {
+  if (index.live !== null) {
+    setInterval(async () => {
+      try {
+        if (Number(await asked('version')) !== index.live) {
+          location.reload();
+        }
+      } catch {
+        // It ended; what is there stays.
+      }
+    }, 3000);
+  }
+}
+
 // The bytes of a block.
 async function bytes(number) {
-  const text = document.getElementById(`b${number}`).textContent;
+  const own = document.getElementById(`b${number}`);
+  const text = own ? own.textContent : await asked(`block-${index.live}-${number}`);
   const packed = Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
   return new Uint8Array(await new Response(stream).arrayBuffer());

@@ -1,6 +1,6 @@
 // Puts the page together: navigation, choices, keys, and the page that the address names.
 
-import {index, objects, table} from './data.js';
+import {follow, index, objects, table} from './data.js';
 import {h} from './dom.js';
 import {PAGES} from './pages.js';
 import {address, go, onChange, state} from './state.js';
@@ -136,3 +136,4 @@ document.body.append(keys);
 document.addEventListener('keydown', pressed);
 onChange(show);
 show();
+follow();

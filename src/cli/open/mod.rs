@@ -13,6 +13,7 @@
 //! because the UI's content security policy allows no other.
 
 mod audience;
+mod live;
 mod serve;
 mod site;
 mod view;
@@ -21,6 +22,7 @@ use super::{Failure, say, status};
 use audience::Audience;
 use clap::Args;
 use kymograph::Config;
+pub(super) use live::View;
 use site::Site;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -80,7 +82,7 @@ impl Open {
         // A closed stdout is no reason to fail.
         let _ = writeln!(io::stdout(), "{link}").and_then(|()| io::stdout().flush());
         if let Some(connection) = remote {
-            let tunnel = tunnel(&connection, std::env::var("USER").ok(), port);
+            let tunnel = tunnel(&connection, std::env::var("USER").ok(), PORT, port);
             say(&format!("on your own machine run `{tunnel}`, and open the link there"));
         } else if !self.no_browser && !Audience::can_be_told() {
             say("other users could read the link in a browser's arguments; open it yourself");
@@ -168,9 +170,9 @@ fn browse(link: &str) -> bool {
     command.spawn().is_ok()
 }
 
-/// The command that lets a browser elsewhere reach `port` here. `connection` is
-/// `SSH_CONNECTION`: the client's address and port, then ours.
-fn tunnel(connection: &str, user: Option<String>, port: u16) -> String {
+/// The command that lets a browser elsewhere reach `port` of this machine, as `here` of its own.
+/// `connection` is `SSH_CONNECTION`: the client's address and port, then ours.
+fn tunnel(connection: &str, user: Option<String>, here: u16, port: u16) -> String {
     let mut words = connection.split(' ').skip(2);
     let host = words.next().filter(|host| !host.is_empty()).unwrap_or("HOST");
     let at = user.map_or(String::new(), |user| format!("{user}@"));
@@ -178,7 +180,7 @@ fn tunnel(connection: &str, user: Option<String>, port: u16) -> String {
         None | Some("22") => String::new(),
         Some(ssh) => format!(" -p {ssh}"),
     };
-    format!("ssh -N -L {PORT}:127.0.0.1:{port}{by} {at}{host}")
+    format!("ssh -N -L {here}:127.0.0.1:{port}{by} {at}{host}")
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -205,14 +207,14 @@ mod tests {
     fn a_tunnel_leads_to_where_the_user_came_in() {
         let user = || Some("ada".to_owned());
         assert_eq!(
-            tunnel("10.0.0.1 5555 10.0.0.2 22", user(), 9001),
+            tunnel("10.0.0.1 5555 10.0.0.2 22", user(), PORT, 9001),
             "ssh -N -L 9001:127.0.0.1:9001 ada@10.0.0.2"
         );
         assert_eq!(
-            tunnel("fe80::1 5555 fe80::2 2222", None, 9002),
+            tunnel("fe80::1 5555 fe80::2 2222", None, PORT, 9002),
             "ssh -N -L 9001:127.0.0.1:9002 -p 2222 fe80::2"
         );
-        assert_eq!(tunnel("", user(), 9001), "ssh -N -L 9001:127.0.0.1:9001 ada@HOST");
+        assert_eq!(tunnel("", user(), PORT, 9001), "ssh -N -L 9001:127.0.0.1:9001 ada@HOST");
     }
 
     #[test]

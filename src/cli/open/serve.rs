@@ -257,7 +257,7 @@ impl Server {
 }
 
 /// A request up to the empty line.
-fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+pub(super) fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + HEAD_TIMEOUT;
     let mut head = Vec::new();
     let mut buffer = [0; 2048];
@@ -277,7 +277,7 @@ fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
 
 /// Ends a connection such that the browser gets all of it: closing while something it sent
 /// is unread would throw away what it has not read.
-fn finish(stream: &TcpStream) {
+pub(super) fn finish(stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
     let _ = io::copy(&mut stream.take(1 << 20), &mut io::sink());

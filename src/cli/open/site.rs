@@ -126,7 +126,7 @@ impl Site {
 
 /// Whether a host is how this machine calls itself: never a name that another host can
 /// point here. The port is the tunnel's business.
-fn is_this_machine(host: &[u8]) -> bool {
+pub(super) fn is_this_machine(host: &[u8]) -> bool {
     let (name, port) = match host.iter().position(|byte| *byte == b':') {
         Some(colon) => (&host[..colon], &host[colon + 1..]),
         None => (host, &[][..]),
@@ -136,7 +136,7 @@ fn is_this_machine(host: &[u8]) -> bool {
 
 /// A header field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Field<'r> {
+pub(super) enum Field<'r> {
     None,
     One(&'r [u8]),
     Several,
@@ -157,7 +157,7 @@ impl std::fmt::Display for Field<'_> {
     }
 }
 
-fn field<'r>(fields: &[(&str, &'r [u8])], name: &str) -> Field<'r> {
+pub(super) fn field<'r>(fields: &[(&str, &'r [u8])], name: &str) -> Field<'r> {
     let mut found = fields.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
     match (found.next(), found.next()) {
         (None, _) => Field::None,
