@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use kymograph::{Config, Recording};
 use kymograph_backends::{amd, gaudi, intel, nvidia};
-use kymograph_protos::{Extra, Record, Recorder, StrId};
+use kymograph_protos::{ColdRecorder, Extra, Record, Recorder, StrId};
 use measure::cores;
 use measure::turns::{best, median};
 
@@ -48,6 +48,8 @@ impl Recorder for Nowhere {
     }
 }
 
+impl ColdRecorder for Nowhere {}
+
 /// A buffer of some vendor's records, made anew for every round.
 trait Replay {
     fn renew(&mut self);
@@ -72,7 +74,7 @@ macro_rules! replays {
 replays! { amd gaudi intel nvidia }
 
 /// Makes a buffer of so many records that begin at a time.
-type Make = fn(&'static dyn Recorder, usize, u64) -> Box<dyn Replay>;
+type Make = fn(&'static dyn ColdRecorder, usize, u64) -> Box<dyn Replay>;
 
 const VENDORS: [(&str, Make); 4] = [
     ("CUDA", |recorder, count, now| Box::new(nvidia::replay::Replay::new(recorder, count, now))),

@@ -112,7 +112,7 @@ impl Interner {
 
     /// As [`Interner::intern`] for a text that cannot travel by value, or is used again and
     /// again: waits should another thread be adding one.
-    pub fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
+    pub fn intern_or_wait(&self, category: StrId, text: &[u8]) -> StrId {
         let hash = hash(category, StrId::NONE, text);
         match self.find(hash, category, StrId::NONE, text) {
             Some(id) => id,
@@ -120,7 +120,7 @@ impl Interner {
         }
     }
 
-    /// As [`Interner::intern_patiently`], keeping the pointer instead of copying the text.
+    /// As [`Interner::intern_or_wait`], keeping the pointer instead of copying the text.
     pub fn intern_static(&self, category: StrId, arg: StrId, text: &'static str) -> StrId {
         let text = text.as_bytes();
         let hash = hash(category, arg, text);
@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_patient_waits_for_another_thread_and_not_for_itself() {
+    fn a_caller_that_may_wait_waits_for_another_thread_and_not_for_itself() {
         let interner = Interner::new();
         // A thread that is off its processor while it adds a string.
         interner.busy.store(1, Ordering::Relaxed);

@@ -47,7 +47,7 @@ pub use recorder::category::{APP, Category};
 /// The pipeline as backends see it, for tests and for sources of records that live outside
 /// this crate.
 #[doc(hidden)]
-pub fn recorder() -> &'static dyn kymograph_protos::Recorder {
+pub fn recorder() -> &'static dyn kymograph_protos::ColdRecorder {
     &recorder::PIPELINE
 }
 

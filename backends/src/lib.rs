@@ -9,6 +9,7 @@ pub mod device;
 pub mod environment;
 pub mod flushes;
 pub mod gaudi;
+pub mod guard;
 pub mod intel;
 #[doc(hidden)]
 pub mod layouts;

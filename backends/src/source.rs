@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 /// Where activities come from that no thread of the program reports by itself: devices.
 ///
@@ -16,7 +16,7 @@ pub trait Source: Sync {
 
     /// Starts to record if there is something to record in this process at the moment.
     /// Does nothing if it records already.
-    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings);
+    fn start(&self, recorder: &'static dyn ColdRecorder, settings: &Settings);
 
     /// Pushes everything that is finished. Returns whether that was done within `timeout`.
     fn flush(&self, timeout: Duration) -> bool;

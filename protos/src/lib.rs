@@ -1,7 +1,8 @@
 //! The contract between the halves of Kymograph.
 //!
 //! * [`record`]: the fixed-size activity records that threads write.
-//! * [`Recorder`]: the seam through which backends push them.
+//! * [`Recorder`]: the seam through which backends push them, and [`ColdRecorder`], for
+//!   code off the hot path.
 //! * [`categories`]: which categories are wanted.
 //! * [`device`]: the part of them that is about devices.
 //! * [`rows`]: what rows of a trace are called.
@@ -20,7 +21,7 @@ pub mod rows;
 
 pub use categories::CategoryFilter;
 pub use record::{ArgType, CounterUnit, Extra, Kind, Record, Slot, StrId};
-pub use recorder::Recorder;
+pub use recorder::{ColdRecorder, Recorder};
 
 /// Messages generated from `proto/perfetto.proto` (see `proto/README.md`).
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

@@ -1,13 +1,12 @@
-//! The seam between whoever observes an activity and the pipeline that records it.
+//! The seam between code that observes activities and the pipeline that records them.
 
 use crate::record::{Extra, Kind, Record, StrId};
 
-/// Where backends push what they see. Implemented by the pipeline; a test implements it
-/// with a `Vec`.
+/// Where backends push what they see: the methods that run for each event. The pipeline
+/// implements it; a test does so with a `Vec`.
 ///
 /// Every method may be called from any thread at any time, inside any callback: none
-/// blocks (but for [`Recorder::intern_patiently`]), allocates in the steady state, panics or
-/// calls back.
+/// blocks, allocates in the steady state, panics or calls back.
 pub trait Recorder: Send + Sync {
     /// The recording clock, in ticks.
     fn now(&self) -> u64;
@@ -20,18 +19,11 @@ pub trait Recorder: Send + Sync {
     /// The bytes are copied; they need not be UTF-8.
     fn intern(&self, category: StrId, text: &[u8]) -> StrId;
 
-    /// As [`Recorder::intern`], which refuses as well while another thread adds a text: waits
-    /// for it, a tenth of a second at most. For names that are asked for once, or on a thread
-    /// of the caller's own.
-    fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
-        self.intern(category, text)
-    }
-
     /// Records `head` with `extras` on the calling thread's queue (`head.tail` is set by
     /// the recorder). Returns whether it was recorded; if not, it was counted as lost.
     ///
-    /// Whoever pushes a `Begin` or `Push` that returns `false` must not push its `End` or
-    /// `Pop`. An `End` or `Pop` whose beginning was recorded always finds room.
+    /// A caller that gets `false` for a `Begin` or `Push` must not push its `End` or `Pop`. An
+    /// `End` or `Pop` whose beginning was recorded always finds room.
     fn push(&self, head: Record, extras: &[Extra]) -> bool {
         self.push_named(head, extras, &[])
     }
@@ -56,9 +48,22 @@ pub trait Recorder: Send + Sync {
     /// Whether events of this category (an id got with `StrId::NONE` as category) are
     /// wanted at all at this moment. Cheap: one load.
     fn enabled(&self, category: StrId) -> bool;
+}
 
-    /// Whether they are wanted now or may be later, for programs that ask once and remember
-    /// the answer.
+/// What a [`Recorder`] offers beside its hot path: for code that prepares names, or decodes the
+/// buffers of a vendor's library on a thread of its own.
+///
+/// The rules of [`Recorder`] hold, but for [`ColdRecorder::intern_or_wait`], which may wait.
+pub trait ColdRecorder: Recorder {
+    /// As [`Recorder::intern`]; but where that refuses because another thread adds a text, this
+    /// waits for that thread, for a tenth of a second at most. For names that are interned once,
+    /// or on a thread of the caller's own.
+    fn intern_or_wait(&self, category: StrId, text: &[u8]) -> StrId {
+        self.intern(category, text)
+    }
+
+    /// Whether events of this category are wanted now or may be wanted later, for programs that
+    /// ask once and remember the answer.
     fn may_be_enabled(&self, category: StrId) -> bool {
         self.enabled(category)
     }

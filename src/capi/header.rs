@@ -138,7 +138,7 @@ pub fn category(id: u32) -> StrId {
 pub fn registered(name: u32) -> (StrId, StrId) {
     let site = known(name);
     match INTERNER.text(site).category {
-        StrId::NONE => (INTERNER.intern_patiently(APP.id(), UNNAMED), APP.id()),
+        StrId::NONE => (INTERNER.intern_or_wait(APP.id(), UNNAMED), APP.id()),
         category => (site, category),
     }
 }
@@ -159,7 +159,7 @@ pub unsafe fn add(draft: &mut Draft<'_>, args: *const Arg, count: usize) {
         let arg = unsafe { args.add(index).read_unaligned() };
         // SAFETY: the caller's promise.
         let name = match unsafe { bytes(arg.name) } {
-            Some(text) => INTERNER.intern_patiently(StrId::NONE, text),
+            Some(text) => INTERNER.intern_or_wait(StrId::NONE, text),
             None => known(arg.name_id),
         };
         match arg.ty {

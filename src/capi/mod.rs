@@ -103,7 +103,7 @@ pub unsafe extern "C" fn kymo_intern(text: *const c_char) -> u32 {
 
 /// A handle of a text.
 fn keep(category: StrId, text: &[u8]) -> u32 {
-    let id = INTERNER.intern_patiently(category, text);
+    let id = INTERNER.intern_or_wait(category, text);
     if id.is_none() {
         failure::set("there is no room for another name");
     }

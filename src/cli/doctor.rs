@@ -5,7 +5,7 @@
 use super::{Failure, library, print, probe, selftest};
 use clap::Args;
 use kymograph::Config;
-use kymograph::control::{Place, dynolog};
+use kymograph::control::{Rendezvous, dynolog};
 use kymograph_backends::device::finding::{Finding, State};
 use std::ffi::CStr;
 use std::fmt::Write;
@@ -145,8 +145,8 @@ fn clock() -> Finding {
 }
 
 fn control() -> Finding {
-    match Place::create() {
-        Ok(place) => Finding::good("shared memory", place.folder().display().to_string()),
+    match Rendezvous::create() {
+        Ok(rendezvous) => Finding::good("shared memory", rendezvous.folder().display().to_string()),
         Err(error) => {
             Finding::bad("shared memory", error.to_string(), "make /dev/shm or TMPDIR writable")
         }

@@ -5,7 +5,7 @@ use super::witness::Witness;
 use super::{outlived, say, status};
 use kymograph::collect::Outcome;
 use kymograph::config::{CategoryFilter, Config};
-use kymograph::control::{LeftOut, Page, Patterns, Place, Totals};
+use kymograph::control::{LeftOut, Page, Patterns, Rendezvous, Totals};
 use std::path::PathBuf;
 
 /// What is known of the command.
@@ -66,7 +66,7 @@ impl Output {
 /// All that is known; `totals` are those of the end.
 pub(super) fn conditions(
     config: &Config,
-    (place, page): (&Place, &Page),
+    (rendezvous, page): (&Rendezvous, &Page),
     command: Command,
     totals: &Totals,
     outcome: &Outcome,
@@ -86,10 +86,10 @@ pub(super) fn conditions(
         refused: outcome.of_other_releases,
         obstacle: command.obstacle,
         signal: command.signal,
-        outlived: outlived::outlived(&place.control(), command.pid, &outcome.outlived),
+        outlived: outlived::outlived(&rendezvous.control(), command.pid, &outcome.outlived),
         in_memory: config.flight.is_some() && config.dump_on.exit,
         numbered: config.rotate.is_some() || config.flight.is_some() && !config.dump_on.exit,
-        others: place.left_out(),
+        others: rendezvous.left_out(),
         category_left_out: filtered && page.left_out(LeftOut::Category),
         memory_left_out: page.left_out(LeftOut::Memory),
         daemon_thread_left_out: page.left_out(LeftOut::DaemonThread),

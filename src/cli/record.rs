@@ -1,8 +1,8 @@
 //! `kymo record`: runs a command with the library injected.
 //!
-//! `kymo` makes the output and the place where processes join the recording, tells the command
-//! of it by its environment, and encodes what they record ([`kymograph::collect`]). The output
-//! is a valid trace also if `kymo` is killed meanwhile.
+//! `kymo` creates the output and the rendezvous directory where processes join the recording,
+//! names the directory in the command's environment, and encodes what the processes record
+//! ([`kymograph::collect`]). The output is a valid trace even if `kymo` is killed meanwhile.
 
 use super::command::{self, Environment};
 use super::destination::Destination;
@@ -17,7 +17,7 @@ use clap::Args;
 use kymograph::clock;
 use kymograph::collect::{Collector, Keeper, Outcome};
 use kymograph::config::{self, Compress, Config, OPTIONS};
-use kymograph::control::{Page, Place, State, Totals};
+use kymograph::control::{Page, Rendezvous, State, Totals};
 use kymograph::sink;
 use kymograph_backends::vendors::{VENDORS, Variable};
 use kymograph_protos::packet::{self, Fact};
@@ -135,12 +135,12 @@ impl Record {
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
         let witness = Witness::of(&config.output)?;
-        let place = Place::create()?;
+        let rendezvous = Rendezvous::create()?;
         let page = &Arc::new(Page::new());
-        let mut collector = Collector::create(place.folder())?;
-        config.control = Some(place.control());
+        let mut collector = Collector::create(rendezvous.folder())?;
+        config.control = Some(rendezvous.control());
         settings.insert("KYMOGRAPH_OUTPUT", config.output.clone().into());
-        settings.insert("KYMOGRAPH_CONTROL", place.control().into());
+        settings.insert("KYMOGRAPH_CONTROL", rendezvous.control().into());
 
         let environment = self.environment(&program, &library, &settings)?;
         if let Some(duration) = config.duration {
@@ -169,14 +169,14 @@ impl Record {
             elf::obstacle(&program).map(|obstacle| (program.display().to_string(), obstacle.why));
         let command = ending::Command { pid: running.pid(), obstacle, signal: ended.signal() };
         let outcome = collector.finish();
-        let length = self.finish(config, (&place, page), witness, command, &outcome);
+        let length = self.finish(config, (&rendezvous, page), witness, command, &outcome);
         for follow in follow {
             let outcome = follow.finish(length);
             if !self.quiet {
                 say(&outcome);
             }
         }
-        drop((place, output));
+        drop((rendezvous, output));
         Ok(ended.imitate())
     }
 
@@ -189,12 +189,12 @@ impl Record {
         let program = command::find(&self.command[0])?;
         let library = library::find(config)?;
         settings.insert("KYMOGRAPH_WAIT", "1".into());
-        let place = Place::create()?;
+        let rendezvous = Rendezvous::create()?;
         // Only daemons' users ask for JSON in this way.
         let asked = !config.daemon.name.is_empty();
-        let mut keeper = Keeper::create(place.folder())?;
-        settings.insert("KYMOGRAPH_KEEPER", place.folder().into());
-        let json = asked.then(|| Json::in_folder(place.folder().join("json"))).transpose()?;
+        let mut keeper = Keeper::create(rendezvous.folder())?;
+        settings.insert("KYMOGRAPH_KEEPER", rendezvous.folder().into());
+        let json = asked.then(|| Json::in_folder(rendezvous.folder().join("json"))).transpose()?;
         settings.extend(json.iter().map(|json| ("KYMOGRAPH_JSON_NOTES", json.folder().into())));
         let environment = self.environment(&program, &library, &settings)?;
         let running = launch::start(&self.words()?, &environment.into_c())?;
@@ -207,7 +207,7 @@ impl Record {
             .iter()
             .filter(|said| !quiet || said.is_bad)
             .for_each(|said| say(&said.text));
-        drop((json, place));
+        drop((json, rendezvous));
         Ok(ended.imitate())
     }
 
@@ -291,14 +291,15 @@ impl Record {
     fn finish(
         &self,
         mut config: Config,
-        (place, page): (&Place, &Arc<Page>),
+        (rendezvous, page): (&Rendezvous, &Arc<Page>),
         witness: Witness,
         command: ending::Command,
         outcome: &Outcome,
     ) -> u64 {
         let totals = page.totals();
         outcome.refused.iter().for_each(|why| say(&format!("a process is not recorded: {why}")));
-        let mut conditions = ending::conditions(&config, (place, page), command, &totals, outcome);
+        let mut conditions =
+            ending::conditions(&config, (rendezvous, page), command, &totals, outcome);
         if config.flight.is_some() || config.rotate.is_some() {
             let what = if config.flight.is_some() { "dump" } else { "part" };
             self.tell_of_numbered(what, &config, page);

@@ -29,5 +29,5 @@ pub(crate) use proxy::Proxy;
 pub use reach::{Peer, connect, peer};
 pub use trigger::Trigger;
 
-pub use crate::join::rendezvous::Place;
+pub use crate::join::rendezvous::Rendezvous;
 pub use crate::page::{LeftOut, MAX_PATTERNS, Page, Patterns, Process, State, Totals};

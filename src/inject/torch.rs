@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use kymograph_backends::torch::{self, Outcome};
-use kymograph_protos::{Kind, Record, Recorder, StrId};
+use kymograph_protos::{ColdRecorder, Kind, Record, Recorder, StrId};
 
 use crate::config::{Config, PyTorch};
 use crate::guard::uninterrupted;
@@ -60,7 +60,7 @@ pub(super) fn attach_if_there() {
 
 /// Tells who asked for the recording that something is missing.
 fn tell(sentence: &str) {
-    let site = PIPELINE.intern_patiently(StrId::NONE, sentence.as_bytes());
+    let site = PIPELINE.intern_or_wait(StrId::NONE, sentence.as_bytes());
     let time = PIPELINE.now();
     PIPELINE.push(Record { time, site, kind: Kind::Note as u8, ..Record::default() }, &[]);
 }

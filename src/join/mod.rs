@@ -22,7 +22,7 @@ use crate::process::identity;
 use crate::queue::{self, Arena};
 use message::Subject;
 
-/// Where `kymo` listens, in its place.
+/// Where `kymo` listens, in its rendezvous directory.
 pub(crate) const SOCKET: &str = "collect";
 /// The fact that tells programs from each other that a process becomes one after the other.
 pub(crate) const IMAGE: &str = "image";
@@ -114,8 +114,9 @@ pub(crate) fn request_dump(
     dump::read(&metadata)
 }
 
-/// Has the `kymo` whose place is `folder` write what is recorded into `output` if this process is
-/// killed before it has. `file`: the memory that it is in, the first time.
+/// Asks the `kymo` whose rendezvous directory is `folder` to write the recording into `output` if
+/// this process is killed before it has done so. `file`: the memory that holds the recording, with
+/// the first request.
 pub(crate) fn ask_to_keep(
     folder: &Path,
     origin: &Origin,
@@ -162,7 +163,7 @@ pub(crate) fn wait_for_answers(socket: &OwnedFd, time: Duration) {
     }
 }
 
-/// Connects to the `kymo` whose place is `folder`.
+/// Connects to the `kymo` whose rendezvous directory is `folder`.
 fn connect(folder: &Path) -> io::Result<OwnedFd> {
     let (address, length) = address(folder)?;
     // SAFETY: takes numbers; the descriptor is new and ours.

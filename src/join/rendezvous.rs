@@ -20,28 +20,28 @@ const LEFT_OUT: &str = "left-out";
 /// How much of that is read.
 const MAX_LENGTH: u64 = 64 << 10;
 
-/// A temporary folder, removed on drop.
+/// The rendezvous directory of one `kymo`: a temporary folder, removed on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct Rendezvous {
     folder: PathBuf,
     /// Locked for as long as this process lives: see [`sweep`].
     _lock: File,
 }
 
-impl Place {
+impl Rendezvous {
     /// Makes one, in memory (`/dev/shm`) if possible.
     ///
     /// # Errors
     /// No folder for temporary files can be written to.
-    pub fn create() -> Result<Place, Error> {
+    pub fn create() -> Result<Rendezvous, Error> {
         let temporary = std::env::temp_dir();
         let shm = Path::new("/dev/shm");
         sweep(shm);
         sweep(&temporary);
-        Place::create_in(shm).or_else(|_| Place::create_in(&temporary))
+        Rendezvous::create_in(shm).or_else(|_| Rendezvous::create_in(&temporary))
     }
 
-    fn create_in(parent: &Path) -> Result<Place, Error> {
+    fn create_in(parent: &Path) -> Result<Rendezvous, Error> {
         let template = parent.join(format!("{PREFIX}XXXXXX"));
         let failed = |source| Error::Control { path: template.clone(), source };
         let mut name = template.as_os_str().as_bytes().to_vec();
@@ -69,7 +69,7 @@ impl Place {
             Ok(lock)
         });
         match made {
-            Ok(lock) => Ok(Place { folder, _lock: lock }),
+            Ok(lock) => Ok(Rendezvous { folder, _lock: lock }),
             Err(error) => {
                 remove(&folder);
                 Err(error)
@@ -82,8 +82,8 @@ impl Place {
         &self.folder
     }
 
-    /// Processes that wanted to be recorded and could not, as they run as another user than
-    /// who records: how many, and the users. They say so themselves.
+    /// How many processes could not be recorded because they run as another user than `kymo`,
+    /// and as which users. The processes report this themselves.
     pub fn left_out(&self) -> (usize, BTreeSet<u32>) {
         let mut said = String::new();
         if let Ok(file) = File::open(self.folder.join(LEFT_OUT)) {
@@ -112,7 +112,7 @@ pub(crate) fn tell_left_out(control: &Path) {
     let _ = file.and_then(|mut file| file.write_all(format!("{me}\n").as_bytes()));
 }
 
-impl Drop for Place {
+impl Drop for Rendezvous {
     fn drop(&mut self) {
         remove(&self.folder);
     }

@@ -37,7 +37,7 @@ pub struct Site {
 
 impl Site {
     fn new(metadata: &'static Metadata<'static>) -> Site {
-        let intern = |category, text: &str| INTERNER.intern_patiently(category, text.as_bytes());
+        let intern = |category, text: &str| INTERNER.intern_or_wait(category, text.as_bytes());
         let category = intern(StrId::NONE, metadata.target());
         Site {
             metadata,

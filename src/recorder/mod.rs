@@ -1,4 +1,4 @@
-//! The pipeline as backends see it: see [`Recorder`].
+//! The pipeline as backends see it: see [`Recorder`] and [`ColdRecorder`].
 
 pub(crate) mod armed;
 pub(crate) mod category;
@@ -7,9 +7,9 @@ pub(crate) mod steps;
 
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 
-use kymograph_protos::Recorder;
 use kymograph_protos::packet::Strings;
 use kymograph_protos::record::{ArgType, Extra, Kind, Record, StrId};
+use kymograph_protos::{ColdRecorder, Recorder};
 
 use crate::clock;
 use crate::guard::uncancelled;
@@ -46,8 +46,8 @@ pub(crate) fn forget_categories() {
 pub(crate) fn state(key: &str, text: &str) {
     let fact = Record {
         time: PIPELINE.now(),
-        arg: PIPELINE.intern_patiently(StrId::NONE, text.as_bytes()).0.into(),
-        site: PIPELINE.intern_patiently(StrId::NONE, key.as_bytes()),
+        arg: PIPELINE.intern_or_wait(StrId::NONE, text.as_bytes()).0.into(),
+        site: PIPELINE.intern_or_wait(StrId::NONE, key.as_bytes()),
         kind: Kind::Fact as u8,
         tag: ArgType::Str as u8,
         ..Record::default()
@@ -69,10 +69,6 @@ impl Recorder for Pipeline {
     #[inline]
     fn intern(&self, category: StrId, text: &[u8]) -> StrId {
         INTERNER.intern(category, StrId::NONE, text)
-    }
-
-    fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
-        INTERNER.intern_patiently(category, text)
     }
 
     #[inline]
@@ -120,6 +116,12 @@ impl Recorder for Pipeline {
             OFF => false,
             _ => ask(category),
         }
+    }
+}
+
+impl ColdRecorder for Pipeline {
+    fn intern_or_wait(&self, category: StrId, text: &[u8]) -> StrId {
+        INTERNER.intern_or_wait(category, text)
     }
 
     fn may_be_enabled(&self, category: StrId) -> bool {

@@ -5,7 +5,7 @@
 use harness::{alone, kymo, native, users};
 use kymograph::Config;
 use kymograph::collect::Collector;
-use kymograph::control::{Page, Place};
+use kymograph::control::{Page, Rendezvous};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -69,15 +69,15 @@ fn it_writes_where_it_was_made_to() {
     alone!();
     let Some(program) = Program::new() else { return };
     let roots = program.folder.path().join("roots");
-    let place = Place::create().unwrap();
+    let rendezvous = Rendezvous::create().unwrap();
     let page = Arc::new(Page::new());
-    let mut collector = Collector::create(place.folder()).unwrap();
+    let mut collector = Collector::create(rendezvous.folder()).unwrap();
     collector.start(&Config::to_file(roots.with_file_name("joined")), &page, 0).unwrap();
     program.run(
         &["start"],
         &[
             ("KYMOGRAPH_OUTPUT", roots.as_path()),
-            ("KYMOGRAPH_CONTROL", &place.control()),
+            ("KYMOGRAPH_CONTROL", &rendezvous.control()),
             ("KYMOGRAPH_SAFE", Path::new("0")),
             ("KYMOGRAPH_FLUSH", Path::new("nonsense")),
         ],
@@ -106,11 +106,11 @@ fn it_is_no_tools_because_a_variable_says_so() {
     alone!();
     let Some(program) = Program::new() else { return };
     let library = program.folder.path().join("libkymograph.so");
-    let place = Place::create().unwrap();
+    let rendezvous = Rendezvous::create().unwrap();
     let variables = [
         ("NVTX_INJECTION64_PATH", library.as_path()),
         ("INTEL_LIBITTNOTIFY64", &library),
-        ("KYMOGRAPH_CONTROL", &place.control()),
+        ("KYMOGRAPH_CONTROL", &rendezvous.control()),
         ("KYMOGRAPH_OUTPUT", Path::new("t.pftrace")),
     ];
     for (tool, answer) in [("nvtx", "0\n"), ("itt", "")] {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kymograph_protos::device::Vendor;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::arguments::Places;
 use super::keys::Keys;
@@ -46,7 +46,7 @@ struct Domain {
 }
 
 struct Calls {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     sdk: Sdk,
     version: u32,
     keys: Keys,
@@ -86,7 +86,7 @@ static EVER: AtomicBool = AtomicBool::new(false);
 pub(crate) fn learn(
     sdk: &Sdk,
     version: u32,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     operations: [&[(c_int, String)]; DOMAINS],
 ) {
     let [hip, rccl, hsa, hsa_amd] = operations;
@@ -96,7 +96,7 @@ pub(crate) fn learn(
         sdk: *sdk,
         version,
         keys: Keys::new(recorder),
-        copy_kinds: COPY_KINDS.map(|kind| recorder.intern_patiently(StrId::NONE, kind.as_bytes())),
+        copy_kinds: COPY_KINDS.map(|kind| recorder.intern_or_wait(StrId::NONE, kind.as_bytes())),
         domains: [
             domain(HIP, recorder, b"cuda_runtime", hip, kinds::call_matters),
             domain(RCCL, recorder, b"collective_comm", rccl, |name| name.starts_with("nccl")),
@@ -109,12 +109,12 @@ pub(crate) fn learn(
 
 fn domain(
     number: usize,
-    recorder: &dyn Recorder,
+    recorder: &dyn ColdRecorder,
     category: &[u8],
     operations: &[(c_int, String)],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = recorder.intern_patiently(StrId::NONE, category);
+    let category = recorder.intern_or_wait(StrId::NONE, category);
     let mut calls: Vec<Call> = Vec::new();
     for (operation, name) in operations {
         let at = *operation as usize;
@@ -127,7 +127,7 @@ fn domain(
             calls.push(Call { site, launches, on_stream, own_stream, unit: 1, places });
         }
         if matters(name) {
-            calls[at].site = recorder.intern_patiently(category, name.as_bytes());
+            calls[at].site = recorder.intern_or_wait(category, name.as_bytes());
             calls[at].launches = kinds::may_launch(name);
             calls[at].on_stream = name.contains("Launch");
             calls[at].own_stream = name.ends_with("_spt");

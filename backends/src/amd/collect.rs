@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::calls;
 use super::configure::{self, CONFIGURE, Setup};
@@ -47,7 +47,7 @@ static WORKER: Worker = Worker::new(Labels {
     late: "rocprofiler-sdk did not hand over its last records",
 });
 /// What the recording that runs, if one does, was started with.
-static WANTED: Mutex<Option<(&'static dyn Recorder, Settings)>> = Mutex::new(None);
+static WANTED: Mutex<Option<(&'static dyn ColdRecorder, Settings)>> = Mutex::new(None);
 /// What reads records while a recording runs.
 static DECODER: Mutex<Option<Decoder>> = Mutex::new(None);
 /// Set when the library ends: nothing of HIP may be called any more.
@@ -66,7 +66,7 @@ impl Source for Amd {
         names::AMD.shown
     }
 
-    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+    fn start(&self, recorder: &'static dyn ColdRecorder, settings: &Settings) {
         guarded((), || {
             if WORKER.is_running() || WORKER.is_dead() {
                 return;
@@ -114,7 +114,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// The recording that is wanted.
-pub(crate) fn wanted() -> Option<(&'static dyn Recorder, Settings)> {
+pub(crate) fn wanted() -> Option<(&'static dyn ColdRecorder, Settings)> {
     lock(&WANTED).clone()
 }
 
@@ -268,7 +268,7 @@ impl Before {
 /// A recording of this source.
 struct Session {
     setup: &'static Setup,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     before: Before,
     /// Whether HIP was used.
     used: bool,
@@ -363,7 +363,7 @@ pub(crate) unsafe extern "C" fn records(
 }
 
 /// What came of it, in the trace.
-fn state(recorder: &dyn Recorder, decoder: &Decoder, before: Before, stopping: Instant) {
+fn state(recorder: &dyn ColdRecorder, decoder: &Decoder, before: Before, stopping: Instant) {
     let counts = decoder.counts;
     let now = Before::now();
     let rows = [

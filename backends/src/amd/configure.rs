@@ -15,7 +15,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::calls::{self, DOMAINS, HIP, HSA, HSA_AMD, RCCL};
 use super::collect::{self, refused};
@@ -59,7 +59,7 @@ pub(crate) struct Setup {
 
 static SETUP: OnceLock<Setup> = OnceLock::new();
 /// The pipeline, where a recording may be asked for later.
-static PREPARED: OnceLock<&'static dyn Recorder> = OnceLock::new();
+static PREPARED: OnceLock<&'static dyn ColdRecorder> = OnceLock::new();
 /// Why nothing was set up, if the library asked for it: it does so once.
 static FAILURE: OnceLock<String> = OnceLock::new();
 static CONFIGURED: AtomicBool = AtomicBool::new(false);
@@ -84,7 +84,7 @@ pub(crate) fn failure() -> Option<&'static str> {
 
 /// Says that a recording may be asked for later: the library is set up when HIP is first used,
 /// for whatever that will be.
-pub fn prepare(recorder: &'static dyn Recorder) {
+pub fn prepare(recorder: &'static dyn ColdRecorder) {
     let _ = PREPARED.set(recorder);
 }
 
@@ -171,7 +171,7 @@ unsafe extern "C" fn finalize(_data: *mut c_void) {
 fn set_up(
     finalizer: *const c_void,
     selection: Selection,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
 ) -> Result<Setup> {
     let version = VERSION.load(Ordering::Acquire);
     let library = library::of_function(finalizer).or_else(library::present);
@@ -203,7 +203,7 @@ fn set_up(
 fn watch_kernels(check: &Check<'_>, kinds: &Kinds) -> Result<()> {
     let context = check.context()?;
     let operations = [KERNEL_SYMBOL as c_int];
-    let recorder: &'static dyn Recorder = check.recorder;
+    let recorder: &'static dyn ColdRecorder = check.recorder;
     let _ = RECORDER.set(recorder);
     check.callback(kinds, context, "CODE_OBJECT", &operations, on_code_object, 0);
     // SAFETY: a context of ours.
@@ -295,7 +295,7 @@ fn watch_work(check: &Check<'_>, context: Id, numbers: Numbers) -> Result<Option
 /// Calls of the library that may fail.
 struct Check<'a> {
     sdk: &'a Sdk,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
 }
 
 impl Check<'_> {
@@ -342,7 +342,7 @@ impl Check<'_> {
 }
 
 /// For callbacks, which may come at any time.
-static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
+static RECORDER: OnceLock<&'static dyn ColdRecorder> = OnceLock::new();
 
 unsafe extern "C" fn on_code_object(record: CallbackRecord, _user: *mut u64, _data: *mut c_void) {
     guarded((), || {

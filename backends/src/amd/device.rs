@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use kymograph_protos::device::Vendor;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::sys::{SUCCESS, Sdk, Status, agent};
 use crate::device::names;
@@ -74,7 +74,7 @@ impl Agents {
     }
 
     /// Puts the GPUs into the inventory.
-    pub(crate) fn describe(&self, recorder: &dyn Recorder) {
+    pub(crate) fn describe(&self, recorder: &dyn ColdRecorder) {
         let mut gpus: Vec<_> = self.all.iter().filter(|agent| agent.gpu.is_some()).collect();
         gpus.sort_by_key(|agent| agent.gpu);
         gpus.into_iter().for_each(|agent| agent.describe(recorder));
@@ -105,8 +105,8 @@ fn number(all: &mut [Agent]) {
 }
 
 impl Agent {
-    fn describe(&self, recorder: &dyn Recorder) {
-        let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
+    fn describe(&self, recorder: &dyn ColdRecorder) {
+        let key = |name: &str| recorder.intern_or_wait(StrId::NONE, name.as_bytes());
         let text =
             |name: &str, value: &str| Extra::new(key(name), ArgType::Str, key(value).0.into());
         let count = |name: &str, value: u64| Extra::new(key(name), ArgType::U64, value);

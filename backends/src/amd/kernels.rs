@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::{ColdRecorder, StrId};
 
 use super::sys::KernelSymbol;
 use crate::device::kernel::{Name, describe};
@@ -35,7 +35,7 @@ static KERNELS: Mutex<Option<HashMap<u64, Kernel>>> = Mutex::new(None);
 ///
 /// # Safety
 /// `symbol` is what the library passed.
-pub(crate) unsafe fn register(symbol: *const KernelSymbol, recorder: &dyn Recorder) {
+pub(crate) unsafe fn register(symbol: *const KernelSymbol, recorder: &dyn ColdRecorder) {
     // SAFETY: the caller's promise.
     let symbol = unsafe { &*symbol };
     let text = match symbol.name.is_null() {
@@ -91,6 +91,6 @@ impl Known {
 }
 
 /// The name of a kernel that was not registered.
-pub(crate) fn unnamed(recorder: &dyn Recorder) -> Name {
-    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), ..Name::default() }
+pub(crate) fn unnamed(recorder: &dyn ColdRecorder) -> Name {
+    Name { short: recorder.intern_or_wait(StrId::NONE, b"<unknown>"), ..Name::default() }
 }

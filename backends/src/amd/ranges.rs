@@ -72,7 +72,7 @@ impl Decoder {
         let category = self.keys.intern("hip_memory");
         let head = Record {
             time: self.clock.nanos(end),
-            site: self.recorder.intern_patiently(category, name.as_bytes()),
+            site: self.recorder.intern_or_wait(category, name.as_bytes()),
             kind: Kind::Instant as u8,
             tag: NANOS,
             ..Record::default()
@@ -100,7 +100,7 @@ impl Decoder {
             return;
         }
         let category = self.keys.intern(category);
-        let site = self.recorder.intern_patiently(category, name.as_bytes());
+        let site = self.recorder.intern_or_wait(category, name.as_bytes());
         self.ranges.push(site, (self.clock.nanos(start), self.clock.nanos(end)), args.extras());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::decode::{Decoder, Numbers};
 use super::device::Agents;
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Replay {
 
 impl Replay {
     /// A buffer of `count` records that begin at `now`, in nanoseconds.
-    pub fn new(recorder: &'static dyn Recorder, count: usize, now: u64) -> Replay {
+    pub fn new(recorder: &'static dyn ColdRecorder, count: usize, now: u64) -> Replay {
         let agents = Agents::made_up(1);
         let selection = Selection::parse("");
         let numbers =
@@ -105,7 +105,7 @@ fn name(id: u64) -> CString {
 }
 
 /// As the library reports a kernel whose code was loaded.
-pub(crate) fn register(id: u64, name: &CStr, recorder: &dyn Recorder) {
+pub(crate) fn register(id: u64, name: &CStr, recorder: &dyn ColdRecorder) {
     let symbol = KernelSymbol {
         size: size_of::<KernelSymbol>() as u64,
         kernel: id,

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use kymograph_protos::device::{GpuApi, Vendor};
-use kymograph_protos::{Kind, Record, Recorder, StrId};
+use kymograph_protos::{ColdRecorder, Kind, Record, StrId};
 
 use super::keys::Keys;
 use super::launches::Asked;
@@ -165,7 +165,7 @@ impl Row {
         device: u32,
         named: &str,
         keys: &Keys,
-        recorder: &dyn Recorder,
+        recorder: &dyn ColdRecorder,
     ) {
         let (name, stream) = match self {
             Row::Stream(stream) => (format!("Stream {stream:02}{named}"), stream.into()),
@@ -180,7 +180,7 @@ impl Row {
         args.unsigned(keys.api, GpuApi::Hip as u64);
         let head = Record {
             other: Vendor::Amd.queue(number).into(),
-            site: recorder.intern_patiently(StrId::NONE, name.as_bytes()),
+            site: recorder.intern_or_wait(StrId::NONE, name.as_bytes()),
             kind: Kind::Queue as u8,
             ..Record::default()
         };

@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kymograph_protos::{ArgType, Kind, Record, Recorder};
+use kymograph_protos::{ArgType, ColdRecorder, Kind, Record};
 
 use super::args::Args;
 use super::memory;
@@ -29,7 +29,7 @@ const MAX_RANGES: usize = 1 << 16;
 static RANGES: Mutex<Option<HashMap<u64, u64>>> = Mutex::new(None);
 
 /// Starts to record annotations.
-pub fn initialize(recorder: &'static dyn Recorder) {
+pub fn initialize(recorder: &'static dyn ColdRecorder) {
     session::start(recorder);
 }
 

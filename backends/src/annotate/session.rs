@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use kymograph_protos::{Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::args::Args;
 use super::table::Interned;
@@ -23,7 +23,7 @@ pub(crate) static ITT: Interned = Interned::known(b"itt");
 
 /// The recorder that annotations go to.
 pub(crate) struct Session {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
 }
 
 impl fmt::Debug for Session {
@@ -34,7 +34,7 @@ impl fmt::Debug for Session {
 
 /// Starts the session, or returns the one there is: every shared object with a copy of
 /// NVTX or ITT initialises us, and they all belong to one process.
-pub(crate) fn start(recorder: &'static dyn Recorder) -> &'static Session {
+pub(crate) fn start(recorder: &'static dyn ColdRecorder) -> &'static Session {
     let session = SESSION.get_or_init(|| Session { recorder });
     session.settle(&NVTX);
     session.settle(&ITT);

@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::pool::{Bounds, Counts, Full, Pool};
 use super::raw::Raw;
@@ -87,7 +87,7 @@ impl Buffers {
 /// What a recording reads of the buffers of its source.
 pub(crate) struct Reading {
     buffers: &'static Buffers,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     /// What the library returns at the end of a buffer.
     end: c_int,
     before: Counts,
@@ -99,7 +99,7 @@ pub(crate) struct Reading {
 impl Reading {
     pub(crate) fn new(
         buffers: &'static Buffers,
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         end: c_int,
     ) -> Reading {
         let before = buffers.counts();

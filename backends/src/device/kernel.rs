@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 
 use cpp_demangle::{DemangleOptions, Symbol};
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::{ColdRecorder, StrId};
 
 use crate::load::Library;
 
@@ -24,10 +24,10 @@ pub(crate) struct Name {
 }
 
 /// The names under which a kernel is shown.
-pub(crate) fn describe(mangled: &[u8], recorder: &dyn Recorder) -> Name {
+pub(crate) fn describe(mangled: &[u8], recorder: &dyn ColdRecorder) -> Name {
     let (short, full) = demangled(mangled);
-    let text = |text: &str| recorder.intern_patiently(StrId::NONE, text.as_bytes());
-    let itself = || recorder.intern_patiently(StrId::NONE, mangled);
+    let text = |text: &str| recorder.intern_or_wait(StrId::NONE, text.as_bytes());
+    let itself = || recorder.intern_or_wait(StrId::NONE, mangled);
     match (short, full) {
         (Some(short), full) => {
             let full = full.filter(|full| *full != short);

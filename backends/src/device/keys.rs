@@ -6,14 +6,14 @@ macro_rules! keys {
         /// Ids of the names.
         #[derive(Clone, Copy)]
         pub(crate) struct Keys {
-            recorder: &'static dyn kymograph_protos::Recorder,
+            recorder: &'static dyn kymograph_protos::ColdRecorder,
             $(pub(crate) $field: kymograph_protos::StrId,)*
         }
 
         impl Keys {
-            pub(crate) fn new(recorder: &'static dyn kymograph_protos::Recorder) -> Keys {
+            pub(crate) fn new(recorder: &'static dyn kymograph_protos::ColdRecorder) -> Keys {
                 let id = |text: &str| {
-                    recorder.intern_patiently(kymograph_protos::StrId::NONE, text.as_bytes())
+                    recorder.intern_or_wait(kymograph_protos::StrId::NONE, text.as_bytes())
                 };
                 Keys { recorder, $($field: id($text),)* }
             }
@@ -21,7 +21,7 @@ macro_rules! keys {
             /// The id of a name that is not among them.
             pub(crate) fn intern(&self, text: impl AsRef<[u8]>) -> kymograph_protos::StrId {
                 let none = kymograph_protos::StrId::NONE;
-                self.recorder.intern_patiently(none, text.as_ref())
+                self.recorder.intern_or_wait(none, text.as_ref())
             }
         }
     };

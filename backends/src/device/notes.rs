@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kymograph_protos::device::DeviceSlot;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, Recorder, StrId};
 
 /// See the module.
 #[derive(Default)]
@@ -36,7 +36,9 @@ impl Recorder for Notes {
     fn enabled(&self, _category: StrId) -> bool {
         true
     }
+}
 
+impl ColdRecorder for Notes {
     fn lost(&self, events: u64) {
         *self.lost.lock().unwrap() += events;
     }
@@ -107,15 +109,17 @@ impl Recorder for Busy {
         }
     }
 
-    fn intern_patiently(&self, category: StrId, text: &[u8]) -> StrId {
-        self.notes.intern(category, text)
-    }
-
     fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool {
         self.notes.push_named(head, extras, name)
     }
 
     fn enabled(&self, category: StrId) -> bool {
         self.notes.enabled(category)
+    }
+}
+
+impl ColdRecorder for Busy {
+    fn intern_or_wait(&self, category: StrId, text: &[u8]) -> StrId {
+        self.notes.intern(category, text)
     }
 }

@@ -3,7 +3,7 @@
 //! Records are read when what they tell of is over. One that says a later time is of a clock that
 //! was set, or that is not the one we take it for: where it belongs is unknown.
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::clock::boottime;
 
@@ -33,7 +33,7 @@ impl Present {
         clock: &mut C,
         nanos: impl Fn(&C, u64) -> u64,
         look: impl FnOnce(&mut C),
-        recorder: &dyn Recorder,
+        recorder: &dyn ColdRecorder,
     ) -> Option<(u64, u64)> {
         if start == 0 || end < start {
             self.lose_timeless(recorder);
@@ -51,14 +51,14 @@ impl Present {
 
     /// An activity without times is lost.
     #[cold]
-    pub(crate) fn lose_timeless(&mut self, recorder: &dyn Recorder) {
+    pub(crate) fn lose_timeless(&mut self, recorder: &dyn ColdRecorder) {
         self.timeless += 1;
         recorder.lost(1);
     }
 
     /// An activity that ends later than it was read is lost.
     #[cold]
-    pub(crate) fn lose_future(&mut self, recorder: &dyn Recorder) {
+    pub(crate) fn lose_future(&mut self, recorder: &dyn ColdRecorder) {
         self.future += 1;
         recorder.lost(1);
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::thread::wait;
 use super::worker::{Worker, moves};
@@ -51,7 +51,7 @@ pub(crate) fn run<R: Reader>(mut reader: R, worker: &Worker) {
 
 /// Waits while the pipeline is behind, rather than lose records: for `timeout`, and then for as
 /// long as `go_on` says. Buffers that a vendor fills meanwhile are bounded, too.
-pub(crate) fn keep_pace(recorder: &dyn Recorder, timeout: Duration, go_on: impl Fn() -> bool) {
+pub(crate) fn keep_pace(recorder: &dyn ColdRecorder, timeout: Duration, go_on: impl Fn() -> bool) {
     moves();
     while !wait(timeout, || !recorder.backlogged()) && go_on() {}
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::raw::Raw;
 use super::remark::fact;
@@ -38,7 +38,7 @@ pub(crate) fn is_on() -> bool {
 
 /// A record of a kind.
 #[inline]
-pub(crate) fn record(recorder: &dyn Recorder, vendor: &'static str, kind: u32, raw: Raw<'_>) {
+pub(crate) fn record(recorder: &dyn ColdRecorder, vendor: &'static str, kind: u32, raw: Raw<'_>) {
     if is_on() {
         bytes(recorder, vendor, format!("record.{kind}"), raw);
     }
@@ -46,7 +46,7 @@ pub(crate) fn record(recorder: &dyn Recorder, vendor: &'static str, kind: u32, r
 
 /// The same of anything: `VENDOR.PID.sample.WHAT.NUMBER`.
 #[cold]
-pub(crate) fn bytes(recorder: &dyn Recorder, vendor: &'static str, what: String, raw: Raw<'_>) {
+pub(crate) fn bytes(recorder: &dyn ColdRecorder, vendor: &'static str, what: String, raw: Raw<'_>) {
     let mut hex = format!("{}:", raw.len());
     for at in 0..raw.len().min(BYTES) {
         let _ = write!(hex, "{:02x}", raw.u8(at));
@@ -56,7 +56,7 @@ pub(crate) fn bytes(recorder: &dyn Recorder, vendor: &'static str, what: String,
 
 /// Something that is no record.
 #[cold]
-pub(crate) fn text(recorder: &dyn Recorder, vendor: &'static str, what: String, text: &str) {
+pub(crate) fn text(recorder: &dyn ColdRecorder, vendor: &'static str, what: String, text: &str) {
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.len() >= KINDS {
         return;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kymograph_protos::device::Vendor;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::clock;
 use super::library;
@@ -110,7 +110,7 @@ impl Source for Gaudi {
         names::GAUDI.shown
     }
 
-    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+    fn start(&self, recorder: &'static dyn ColdRecorder, settings: &Settings) {
         sample::keep(settings.samples);
         WORKER.start(recorder, || begin(recorder, settings), reader::run);
     }
@@ -125,7 +125,7 @@ impl Source for Gaudi {
 }
 
 /// Starts the profiler. `None` if there is nothing to record here at the moment.
-fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>> {
+fn begin(recorder: &'static dyn ColdRecorder, settings: &Settings) -> Result<Option<Session>> {
     let Some(what) = selection(&settings.activity_types) else { return Ok(None) };
     let devices = DEVICES.load(Ordering::Acquire);
     if devices == 0 {
@@ -169,7 +169,7 @@ fn selection(list: &str) -> Option<c_int> {
 }
 
 /// Starts the profiler of one device.
-fn profile(recorder: &dyn Recorder, synapse: &Synapse, device: u32, what: c_int) -> Result<()> {
+fn profile(recorder: &dyn ColdRecorder, synapse: &Synapse, device: u32, what: c_int) -> Result<()> {
     let start = || {
         // It may do without, or have got some before.
         let memory = provide_memory(synapse, device);
@@ -197,7 +197,7 @@ fn profile(recorder: &dyn Recorder, synapse: &Synapse, device: u32, what: c_int)
 }
 
 /// Says that a device is not recorded, while others are.
-fn refuse(recorder: &dyn Recorder, why: &str) {
+fn refuse(recorder: &dyn ColdRecorder, why: &str) {
     note(recorder, &format!("Gaudi is not recorded: {why}"));
     fact(recorder, &format!("{}.error", prefix()), why);
 }
@@ -238,8 +238,8 @@ fn provide_memory(synapse: &Synapse, device: u32) -> Result<()> {
 }
 
 /// Puts a device into the inventory.
-fn state(recorder: &dyn Recorder, synapse: &Synapse, device: u32) {
-    let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
+fn state(recorder: &dyn ColdRecorder, synapse: &Synapse, device: u32) {
+    let key = |name: &str| recorder.intern_or_wait(StrId::NONE, name.as_bytes());
     let mut name = [0_u8; 256];
     if let Some(get) = synapse.name {
         // SAFETY: writes a C string of at most this length.

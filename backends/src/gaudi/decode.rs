@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use kymograph_protos::device::{DeviceSlot, GpuApi, Stage, Vendor};
 use kymograph_protos::record::NANOS;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::args::Keys;
 use super::arrows::{Arrows, Launch};
@@ -51,7 +51,7 @@ pub(crate) struct Counts {
 
 /// What stays the same from trace to trace of a process.
 pub(crate) struct Decoder {
-    pub(crate) recorder: &'static dyn Recorder,
+    pub(crate) recorder: &'static dyn ColdRecorder,
     pub(crate) counts: Counts,
     pub(crate) present: Present,
     keys: Keys,
@@ -64,7 +64,7 @@ pub(crate) struct Decoder {
     launches: u64,
     /// Names that lie elsewhere than in the buffer.
     pub(crate) unnamed: u64,
-    pace: fn(&dyn Recorder),
+    pace: fn(&dyn ColdRecorder),
 }
 
 /// One trace.
@@ -91,9 +91,9 @@ struct Finished {
 impl Decoder {
     /// `pace` is called now and then, and may wait for the pipeline.
     pub(crate) fn new(
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         all_args: bool,
-        pace: fn(&dyn Recorder),
+        pace: fn(&dyn ColdRecorder),
     ) -> Decoder {
         Decoder {
             recorder,
@@ -253,7 +253,7 @@ impl Decoder {
         let (ty, index) = event.engine();
         let track = self.track(index, || reading.engines.name((ty, index)));
         args.push(Extra::new(StrId::NONE, ArgType::Track, track));
-        let site = self.recorder.intern_patiently(self.keys.host, function(event.name()));
+        let site = self.recorder.intern_or_wait(self.keys.host, function(event.name()));
         self.ranges.push(site, (finished.start, finished.end), args.extras());
     }
 

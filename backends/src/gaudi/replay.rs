@@ -1,6 +1,6 @@
 //! Traces without a library, for benchmarks: what decoding costs and what becomes of it.
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::clock::Clock;
 use super::decode::Decoder;
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Replay {
 impl Replay {
     /// A buffer of `count` activities that begin at `now`, in nanoseconds of the profiler's
     /// clock.
-    pub fn new(recorder: &'static dyn Recorder, count: usize, now: u64) -> Replay {
+    pub fn new(recorder: &'static dyn ColdRecorder, count: usize, now: u64) -> Replay {
         let mut strings = Vec::new();
         let mut place = |text: String| {
             strings.extend_from_slice(text.as_bytes());

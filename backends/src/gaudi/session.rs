@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::clock::{self, Clock};
 use super::collect::take_running;
@@ -34,7 +34,7 @@ pub(crate) struct Running {
 
 /// A recording of this source.
 pub(crate) struct Session {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     synapse: &'static Synapse,
     decoder: Decoder,
 }
@@ -63,7 +63,7 @@ impl Reader for Session {
 
 impl Session {
     pub(crate) fn new(
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         synapse: &'static Synapse,
         all_args: bool,
     ) -> Session {
@@ -160,6 +160,6 @@ pub(crate) fn check(function: &'static str, result: c_int) -> Result<()> {
     }
 }
 
-fn pace(recorder: &dyn Recorder) {
+fn pace(recorder: &dyn ColdRecorder) {
     keep_pace(recorder, BACKLOG_TIMEOUT, || false);
 }

@@ -1,6 +1,6 @@
 //! Strings of a trace, interned once: events point to the same ones again and again.
 
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::{ColdRecorder, StrId};
 
 use super::engines::Operation;
 
@@ -31,7 +31,7 @@ impl Texts {
     #[inline]
     pub(crate) fn get<'a>(
         &mut self,
-        recorder: &dyn Recorder,
+        recorder: &dyn ColdRecorder,
         pointer: u64,
         read: impl FnOnce() -> &'a [u8],
     ) -> Text {
@@ -41,7 +41,7 @@ impl Texts {
             let id = if bytes.is_empty() {
                 StrId::NONE
             } else {
-                recorder.intern_patiently(StrId::NONE, bytes)
+                recorder.intern_or_wait(StrId::NONE, bytes)
             };
             let noise = bytes.windows(NOISE.len()).any(|window| window == NOISE);
             *slot = Text { pointer, id, noise, operation: Operation::of(bytes) };

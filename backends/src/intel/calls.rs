@@ -138,7 +138,7 @@ impl Decoder {
         }
         let name = self.function_name(call.group, call.function);
         let known = Function {
-            site: self.recorder.intern_patiently(call.category, &name),
+            site: self.recorder.intern_or_wait(call.category, &name),
             launches: names::may_launch(&name),
             reported: self.all_work && names::has_work(&name),
         };
@@ -188,7 +188,7 @@ impl Decoder {
                 args.push(Extra::new(key, ArgType::Pointer, raw.u64(at)));
             }
         }
-        let site = self.recorder.intern_patiently(self.keys.sync, &name);
+        let site = self.recorder.intern_or_wait(self.keys.sync, &name);
         self.range(site, (raw.u64(32), raw.u64(40)), args.extras());
     }
 
@@ -204,8 +204,7 @@ impl Decoder {
             // SAFETY: the caller's promise.
             false => unsafe { CStr::from_ptr(name) }.to_bytes(),
         };
-        let site =
-            self.recorder.intern_patiently(self.keys.collective, &[b"xccl::", name].concat());
+        let site = self.recorder.intern_or_wait(self.keys.collective, &[b"xccl::", name].concat());
         let mut args = Args::new();
         args.unsigned(self.keys.communicator, raw.u64(48));
         args.unless_zero(self.keys.send, raw.u64(32));
@@ -221,7 +220,7 @@ impl Decoder {
         args.unsigned(self.keys.overhead_count, raw.u32(32));
         args.unsigned(self.keys.thread, raw.u64(24));
         let name = names::overhead(raw.u32(48));
-        let site = self.recorder.intern_patiently(self.keys.overhead, name.as_bytes());
+        let site = self.recorder.intern_or_wait(self.keys.overhead, name.as_bytes());
         self.range(site, (raw.u64(8), raw.u64(16)), args.extras());
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::buffers::{self, BUFFERS};
 use super::decode::Decoder;
@@ -70,7 +70,7 @@ impl Source for Intel {
         names::INTEL.shown
     }
 
-    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+    fn start(&self, recorder: &'static dyn ColdRecorder, settings: &Settings) {
         sample::keep(settings.samples);
         WORKER.start(recorder, || begin(recorder, settings), reader::run);
     }
@@ -85,7 +85,7 @@ impl Source for Intel {
 }
 
 /// Sets PTI up. `None` if there is nothing to record here at the moment.
-fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>> {
+fn begin(recorder: &'static dyn ColdRecorder, settings: &Settings) -> Result<Option<Session>> {
     let selection = Selection::parse(&settings.activity_types);
     if selection.is_empty() {
         return Ok(None);
@@ -159,7 +159,7 @@ fn register(pti: &Pti) -> Result<()> {
 }
 
 /// Switches on what can be; returns that.
-fn enable(recorder: &dyn Recorder, pti: &Pti, mut selection: Selection) -> Selection {
+fn enable(recorder: &dyn ColdRecorder, pti: &Pti, mut selection: Selection) -> Selection {
     let key = |kind: u32| names::INTEL.of_process(format_args!("kind_not_recorded.{kind}"));
     if selection.has(kind::COMMUNICATION) && !pti_collects_itt() {
         // Its annotations come to us then, and are recorded as those of ITT.
@@ -210,7 +210,7 @@ fn pti_collects_itt() -> bool {
     }
 }
 
-fn state_versions(recorder: &dyn Recorder, found: &Found) {
+fn state_versions(recorder: &dyn ColdRecorder, found: &Found) {
     let Version { major, minor, patch } = found.version;
     let path = found.path.as_ref().map_or_else(String::new, |p| p.display().to_string());
     let whose = if found.shared { "the program's" } else { "loaded for the recording" };

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 
 use kymograph_protos::device::{DeviceSlot, GpuApi, Stage, Vendor};
 use kymograph_protos::record::NANOS;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::calls::Calls;
 use super::keys::Keys;
@@ -41,7 +41,7 @@ pub(crate) struct Counts {
 
 /// See the module.
 pub(crate) struct Decoder {
-    pub(crate) recorder: &'static dyn Recorder,
+    pub(crate) recorder: &'static dyn ColdRecorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Realtime,
     pub(crate) present: Present,
@@ -78,7 +78,7 @@ struct QueueKey {
 
 impl Decoder {
     pub(crate) fn new(
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         clock: Realtime,
         devices: Vec<Device>,
         all_args: bool,

@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use kymograph_protos::device::Vendor;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::sys::{
     DeviceProperties, LevelZero, ZE_DEVICE_GPU, ZE_DEVICE_PROPERTIES, ZE_SUCCESS, ZE_UNINITIALISED,
@@ -133,8 +133,8 @@ fn describe(zero: &LevelZero, device: *mut c_void, part: bool) -> Option<Device>
 }
 
 /// Puts a device into the inventory.
-pub(crate) fn state(recorder: &dyn Recorder, index: u32, device: &Device) {
-    let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
+pub(crate) fn state(recorder: &dyn ColdRecorder, index: u32, device: &Device) {
+    let key = |name: &str| recorder.intern_or_wait(StrId::NONE, name.as_bytes());
     let text =
         |name: &str, value: &str| Extra::new(key(name), ArgType::Str, u64::from(key(value).0));
     let count = |name: &str, value: u32| Extra::new(key(name), ArgType::U64, value.into());

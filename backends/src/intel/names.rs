@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::{ColdRecorder, StrId};
 
 use crate::device::kernel;
 
@@ -23,8 +23,8 @@ impl Texts {
     pub(crate) unsafe fn id(
         &mut self,
         text: *const c_char,
-        recorder: &dyn Recorder,
-        show: impl FnOnce(&[u8], &dyn Recorder) -> StrId,
+        recorder: &dyn ColdRecorder,
+        show: impl FnOnce(&[u8], &dyn ColdRecorder) -> StrId,
     ) -> StrId {
         if text.is_null() {
             return StrId::NONE;
@@ -48,13 +48,13 @@ impl Texts {
 }
 
 /// As it is.
-pub(crate) fn plain(text: &[u8], recorder: &dyn Recorder) -> StrId {
-    recorder.intern_patiently(StrId::NONE, text)
+pub(crate) fn plain(text: &[u8], recorder: &dyn ColdRecorder) -> StrId {
+    recorder.intern_or_wait(StrId::NONE, text)
 }
 
 /// A kernel. SYCL names it by the type of its function object, whose mangled name it may be
 /// (`_ZTS` and a type); PTI demangles most.
-pub(crate) fn kernel(text: &[u8], recorder: &dyn Recorder) -> StrId {
+pub(crate) fn kernel(text: &[u8], recorder: &dyn ColdRecorder) -> StrId {
     match text.strip_prefix(b"_ZTS") {
         Some(ty) => kernel::describe(&[b"_Z", ty].concat(), recorder).short,
         None => kernel::describe(text, recorder).short,

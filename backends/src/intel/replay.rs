@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::decode::Decoder;
 use super::levelzero::Device;
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Replay {
 
 impl Replay {
     /// A buffer of `count` records that begin at `now`, in nanoseconds of `CLOCK_REALTIME`.
-    pub fn new(recorder: &'static dyn Recorder, count: usize, now: u64) -> Replay {
+    pub fn new(recorder: &'static dyn ColdRecorder, count: usize, now: u64) -> Replay {
         let name = |n| CString::new(format!("at::native::xpu::Kernel<{n}>")).unwrap_or_default();
         let names: Vec<CString> = (0..KERNELS).map(name).collect();
         let uuid = [1; 16];

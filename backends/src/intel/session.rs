@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::buffers::BUFFERS;
 use super::collect::describe;
@@ -25,7 +25,7 @@ const BACKLOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A recording of this source.
 pub(crate) struct Session {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     found: &'static Found,
     selection: Selection,
     sizes: Sizes,
@@ -68,7 +68,7 @@ impl Reader for Session {
 
 impl Session {
     pub(crate) fn new(
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         found: &'static Found,
         selection: Selection,
         sizes: Sizes,

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use kymograph_protos::record::OPERATOR;
-use kymograph_protos::{ArgType, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Kind, Record, StrId};
 
 use super::detach;
 use super::direct;
@@ -72,7 +72,7 @@ struct Domain {
 }
 
 struct Calls {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     runtime: Domain,
     driver: Domain,
 }
@@ -87,7 +87,7 @@ thread_local! {
 }
 
 /// Learns the names of all functions, once.
-pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn Recorder) {
+pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn ColdRecorder) {
     let calls = CALLS.get_or_init(|| Calls {
         recorder,
         runtime: Domain {
@@ -113,12 +113,12 @@ pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn Recorder) {
 
 fn domain(
     cupti: &Cupti,
-    recorder: &dyn Recorder,
+    recorder: &dyn ColdRecorder,
     number: c_int,
     category: &[u8],
     matters: fn(&str) -> bool,
 ) -> Domain {
-    let category = recorder.intern_patiently(StrId::NONE, category);
+    let category = recorder.intern_or_wait(StrId::NONE, category);
     let mut calls = vec![Call::NONE];
     for id in 1..MAX_CALLS {
         let mut name: *const c_char = ptr::null();
@@ -133,7 +133,7 @@ fn domain(
             call.deferred = functions::launches_kernels(name);
             call.waits = sync::function(name);
             if matters(name) {
-                call.site = recorder.intern_patiently(category, name.as_bytes());
+                call.site = recorder.intern_or_wait(category, name.as_bytes());
                 call.launches = functions::may_launch(name);
             }
         }

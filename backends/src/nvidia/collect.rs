@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::buffers;
 use super::callbacks;
@@ -67,7 +67,7 @@ impl Source for Nvidia {
         names::NVIDIA.shown
     }
 
-    fn start(&self, recorder: &'static dyn Recorder, settings: &Settings) {
+    fn start(&self, recorder: &'static dyn ColdRecorder, settings: &Settings) {
         sample::keep(settings.samples);
         WORKER.start(recorder, || begin(recorder, settings), reader::run);
     }
@@ -85,7 +85,7 @@ impl Source for Nvidia {
 }
 
 /// Sets CUPTI up. `None` if there is nothing to record here at the moment.
-fn begin(recorder: &'static dyn Recorder, settings: &Settings) -> Result<Option<Session>> {
+fn begin(recorder: &'static dyn ColdRecorder, settings: &Settings) -> Result<Option<Session>> {
     let selection = Selection::parse(&settings.activity_types);
     if selection.is_empty() {
         return Ok(None);

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::device::{GpuUnit, Vendor};
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
@@ -37,7 +37,7 @@ const THROUGHPUT: [(GpmMetricId, &str); 4] = [
 
 /// See the module.
 pub(crate) struct Sampler {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     every: Duration,
     next: Instant,
     /// By CUDA's number; none: NVML does not know it.
@@ -54,7 +54,7 @@ struct Sampled {
 }
 
 /// NVML, which stays once it was found.
-fn nvml(recorder: &dyn Recorder) -> Option<&'static Nvml> {
+fn nvml(recorder: &dyn ColdRecorder) -> Option<&'static Nvml> {
     static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
     let found = NVML.get_or_init(|| {
         // The name without a version belongs to those who build against it.
@@ -72,7 +72,7 @@ fn nvml(recorder: &dyn Recorder) -> Option<&'static Nvml> {
 }
 
 impl Sampler {
-    pub(crate) fn new(recorder: &'static dyn Recorder, every: Duration) -> Sampler {
+    pub(crate) fn new(recorder: &'static dyn ColdRecorder, every: Duration) -> Sampler {
         Sampler {
             recorder,
             every,
@@ -168,7 +168,7 @@ impl Sampler {
         let site = *self
             .names
             .entry(name)
-            .or_insert_with(|| recorder.intern_patiently(StrId::NONE, name.as_bytes()));
+            .or_insert_with(|| recorder.intern_or_wait(StrId::NONE, name.as_bytes()));
         let head = Record {
             time,
             other: Vendor::Nvidia.gpu(number).into(),

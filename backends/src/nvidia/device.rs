@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::sys::{Cuda, attribute};
 
@@ -25,7 +25,7 @@ pub(crate) struct Limits {
 
 /// Puts the devices into the inventory and returns what is known of them, by index. Must
 /// not be called while the driver initialises.
-pub(crate) fn inventory(cuda: &Cuda, recorder: &dyn Recorder) -> Vec<Limits> {
+pub(crate) fn inventory(cuda: &Cuda, recorder: &dyn ColdRecorder) -> Vec<Limits> {
     let mut count = 0;
     // SAFETY: stores a number.
     if unsafe { (cuda.device_count)(&mut count) } != 0 {
@@ -34,7 +34,7 @@ pub(crate) fn inventory(cuda: &Cuda, recorder: &dyn Recorder) -> Vec<Limits> {
     (0..count.clamp(0, 1024)).map(|ordinal| describe(cuda, recorder, ordinal)).collect()
 }
 
-fn describe(cuda: &Cuda, recorder: &dyn Recorder, ordinal: c_int) -> Limits {
+fn describe(cuda: &Cuda, recorder: &dyn ColdRecorder, ordinal: c_int) -> Limits {
     let mut device = 0;
     // SAFETY: stores a number.
     if unsafe { (cuda.device)(&mut device, ordinal) } != 0 {
@@ -64,7 +64,7 @@ fn describe(cuda: &Cuda, recorder: &dyn Recorder, ordinal: c_int) -> Limits {
         shared_reserved: number(attribute::RESERVED_SHARED_MEMORY_PER_BLOCK),
     };
     let (major, minor) = limits.capability;
-    let key = |name: &str| recorder.intern_patiently(StrId::NONE, name.as_bytes());
+    let key = |name: &str| recorder.intern_or_wait(StrId::NONE, name.as_bytes());
     let text =
         |name: &str, value: &str| Extra::new(key(name), ArgType::Str, u64::from(key(value).0));
     let count = |name: &str, value: u64| Extra::new(key(name), ArgType::U64, value);

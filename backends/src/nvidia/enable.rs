@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::kinds::{END, Selection, kind};
 use super::library::{self, describe};
@@ -20,7 +20,7 @@ use crate::device::remark;
 /// functions of the runtime API that are not worth a record.
 pub(crate) fn all(
     cupti: &Cupti,
-    recorder: &dyn Recorder,
+    recorder: &dyn ColdRecorder,
     selection: Selection,
     driver_initialises: bool,
     noise: impl FnOnce(&mut dyn FnMut(u32)),
@@ -45,7 +45,7 @@ pub(crate) fn all(
 
 /// The driver has finished: those that waited for it.
 #[cold]
-pub(crate) fn waiting(recorder: &dyn Recorder) {
+pub(crate) fn waiting(recorder: &dyn ColdRecorder) {
     let waiting = STATE.setup.waiting.swap(0, Ordering::AcqRel);
     let Some(cupti) = library::present() else { return };
     for kind in (0..END).filter(|kind| waiting >> kind & 1 != 0) {
@@ -54,7 +54,7 @@ pub(crate) fn waiting(recorder: &dyn Recorder) {
 }
 
 /// States the kinds for which the driver was never heard to be ready.
-pub(crate) fn state(recorder: &dyn Recorder) {
+pub(crate) fn state(recorder: &dyn ColdRecorder) {
     let waiting = STATE.setup.waiting.load(Ordering::Acquire);
     for kind in (0..END).filter(|kind| waiting >> kind & 1 != 0) {
         not_recorded(recorder, kind, "the driver was not heard to have initialised");
@@ -76,13 +76,13 @@ fn enable(cupti: &Cupti, kind: u32) -> Code {
     unsafe { enable(kind) }
 }
 
-fn check(cupti: &Cupti, recorder: &dyn Recorder, kind: u32, result: Code) {
+fn check(cupti: &Cupti, recorder: &dyn ColdRecorder, kind: u32, result: Code) {
     if result != SUCCESS && !matches!(kind, kind::STREAM | kind::CONTEXT) {
         not_recorded(recorder, kind, &describe(cupti, result));
     }
 }
 
-fn not_recorded(recorder: &dyn Recorder, kind: u32, why: &str) {
+fn not_recorded(recorder: &dyn ColdRecorder, kind: u32, why: &str) {
     let key = names::NVIDIA.of_process(format_args!("kind_not_recorded.{kind}"));
     remark::fact(recorder, &key, why);
 }

@@ -40,7 +40,7 @@ impl Decoder {
                 time,
                 arg: total,
                 other: CounterUnit::Bytes as u64,
-                site: self.recorder.intern_patiently(self.keys.memory, name.as_bytes()),
+                site: self.recorder.intern_or_wait(self.keys.memory, name.as_bytes()),
                 kind: Kind::Counter as u8,
                 tag: NANOS | ArgType::U64 as u8,
                 ..Record::default()
@@ -110,7 +110,7 @@ impl Decoder {
     fn moment(&self, name: &str, time: u64, args: &Args) {
         let head = Record {
             time,
-            site: self.recorder.intern_patiently(self.keys.memory, name.as_bytes()),
+            site: self.recorder.intern_or_wait(self.keys.memory, name.as_bytes()),
             kind: Kind::Instant as u8,
             tag: NANOS,
             ..Record::default()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
 
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::{ColdRecorder, StrId};
 
 use super::sync::Action;
 use crate::device::kernel::{Name, describe};
@@ -23,7 +23,7 @@ impl Kernels {
     ///
     /// # Safety
     /// `name` is null or a C string.
-    pub(crate) unsafe fn name(&mut self, name: *const c_char, recorder: &dyn Recorder) -> Name {
+    pub(crate) unsafe fn name(&mut self, name: *const c_char, recorder: &dyn ColdRecorder) -> Name {
         if name.is_null() {
             return unnamed(recorder);
         }
@@ -45,8 +45,8 @@ impl Kernels {
     }
 }
 
-fn unnamed(recorder: &dyn Recorder) -> Name {
-    Name { short: recorder.intern_patiently(StrId::NONE, b"<unknown>"), ..Name::default() }
+fn unnamed(recorder: &dyn ColdRecorder) -> Name {
+    Name { short: recorder.intern_or_wait(StrId::NONE, b"<unknown>"), ..Name::default() }
 }
 
 /// A call as Kineto names it: without the version at its end (`_v7000`).

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use crate::device::names;
 use crate::device::remark;
@@ -14,7 +14,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    pub(crate) fn new(recorder: &'static dyn Recorder, _every: Duration) -> Sampler {
+    pub(crate) fn new(recorder: &'static dyn ColdRecorder, _every: Duration) -> Sampler {
         let why = "this program was built without NVML; enable the feature `nvml`";
         remark::not_recorded(recorder, names::NVML, why);
         Sampler { rounds: 0, took: Duration::ZERO }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::kinds::Context;
 use super::sync::NO_STREAM;
@@ -59,7 +59,7 @@ impl Places {
     }
 
     /// Describes the track if need be. Returns the argument that puts an event on it.
-    pub(crate) fn track(&mut self, track: Track, recorder: &dyn Recorder) -> Extra {
+    pub(crate) fn track(&mut self, track: Track, recorder: &dyn ColdRecorder) -> Extra {
         // Upper bits of our own ("CT"): others number tracks too.
         let (id, name) = match track {
             Track::Overhead => (1 << 40, "Overhead".to_owned()),
@@ -76,7 +76,7 @@ impl Places {
         };
         let id = TRACKS.id(id);
         if self.described.insert(id) {
-            let site = recorder.intern_patiently(StrId::NONE, name.as_bytes());
+            let site = recorder.intern_or_wait(StrId::NONE, name.as_bytes());
             let head = Record { other: id, site, kind: Kind::Track as u8, ..Record::default() };
             recorder.push(head, &[]);
         }

@@ -59,7 +59,7 @@ impl Decoder {
             all.push(self.places.track(track, self.recorder));
         }
         args.extras().iter().for_each(|arg| all.push(*arg));
-        let site = self.recorder.intern_patiently(category, name.as_bytes());
+        let site = self.recorder.intern_or_wait(category, name.as_bytes());
         self.ranges.push(site, times, all.extras());
     }
 }

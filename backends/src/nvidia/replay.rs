@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::clock::Clock;
 use super::decode::Decoder;
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Replay {
 
 impl Replay {
     /// A buffer of `count` records that begin at `now`, in nanoseconds of `CLOCK_BOOTTIME`.
-    pub fn new(recorder: &'static dyn Recorder, count: usize, now: u64) -> Replay {
+    pub fn new(recorder: &'static dyn ColdRecorder, count: usize, now: u64) -> Replay {
         let name = |n| CString::new(format!("_ZN2at6native4fillIfLi{n}EEEvPT_i"));
         let names: Vec<CString> = (0..KERNELS).map(|n| name(n).unwrap_or_default()).collect();
         let decoder = Decoder::new(recorder, Clock::Chosen, VERSION, false);

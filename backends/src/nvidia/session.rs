@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::buffers::BUFFERS;
 use super::callbacks;
@@ -48,7 +48,7 @@ const KEEPS_KERNELS: u32 = 130_000;
 
 /// A recording of this source.
 pub(crate) struct Session {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     cuda: &'static Cuda,
     found: &'static Found,
     subscriber: *mut c_void,
@@ -124,7 +124,7 @@ impl Reader for Session {
 impl Session {
     #[allow(clippy::too_many_arguments, reason = "one caller")]
     pub(crate) fn new(
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         cuda: &'static Cuda,
         found: &'static Found,
         subscriber: *mut c_void,
@@ -357,7 +357,7 @@ fn synchronise(cuda: &Cuda, known: &[usize]) {
     }
 }
 
-fn state_versions(recorder: &dyn Recorder, cuda: &Cuda, found: &Found) {
+fn state_versions(recorder: &dyn ColdRecorder, cuda: &Cuda, found: &Found) {
     let mut driver = 0;
     // SAFETY: stores a number.
     unsafe { (cuda.driver_version)(&mut driver) };

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kymograph_protos::record::CounterUnit;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, Recorder, StrId};
 
 /// Device types and indices that have a counter: those below these.
 const TYPES: usize = 32;
@@ -41,14 +41,14 @@ pub struct Allocation {
 }
 
 /// Records allocations from now on.
-pub fn record_memory(recorder: &'static dyn Recorder) {
-    let key = |text: &[u8]| recorder.intern_patiently(StrId::NONE, text);
+pub fn record_memory(recorder: &'static dyn ColdRecorder) {
+    let key = |text: &[u8]| recorder.intern_or_wait(StrId::NONE, text);
     SESSION.get_or_init(|| {
         let category = key(b"cpu_instant_event");
         Session {
             recorder,
             category,
-            name: recorder.intern_patiently(category, b"[memory]"),
+            name: recorder.intern_or_wait(category, b"[memory]"),
             keys: [
                 key(b"Total Reserved"),
                 key(b"Total Allocated"),

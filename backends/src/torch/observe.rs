@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use kymograph_protos::record::OPERATOR;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::inputs::{self, Inputs};
 use super::layout::{BACKWARD, Callback, Layout, NAME, SCOPE, TEXT, THREAD, USER, read};
@@ -32,7 +32,7 @@ pub enum Outcome {
 }
 
 struct Session {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     /// To be called before the first operator is recorded, and whether it was.
     prepare: fn(),
     prepared: AtomicBool,
@@ -58,7 +58,7 @@ pub fn is_there() -> bool {
 /// Observes the PyTorch of this process, if it has one by now; for as long as it lives. May be
 /// called again: it is added once. `prepare` is called on the thread of the first operator,
 /// before that is recorded. `inputs`: what operators are called with is recorded as well.
-pub fn observe(recorder: &'static dyn Recorder, inputs: bool, prepare: fn()) -> Outcome {
+pub fn observe(recorder: &'static dyn ColdRecorder, inputs: bool, prepare: fn()) -> Outcome {
     static OUTCOME: OnceLock<Outcome> = OnceLock::new();
     if let Some(outcome) = OUTCOME.get() {
         return *outcome;
@@ -72,7 +72,7 @@ pub fn observe(recorder: &'static dyn Recorder, inputs: bool, prepare: fn()) -> 
 
 fn attach(
     library: crate::load::Library,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     inputs: bool,
     prepare: fn(),
 ) -> Result<(&'static Layout, Option<&'static str>), &'static str> {
@@ -82,7 +82,7 @@ fn attach(
     let values = inputs.then(|| Values::find(library));
     let no_inputs = values.as_ref().and_then(|values| values.as_ref().err()).copied();
     let values = values.and_then(Result::ok);
-    let key = |text: &[u8]| recorder.intern_patiently(StrId::NONE, text);
+    let key = |text: &[u8]| recorder.intern_or_wait(StrId::NONE, text);
     let session = Session {
         recorder,
         prepare,

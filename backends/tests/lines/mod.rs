@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kymograph_protos::{ArgType, CounterUnit, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, CounterUnit, Extra, Kind, Record, Recorder, StrId};
 
 #[derive(Default)]
 struct Names {
@@ -168,3 +168,5 @@ impl Recorder for Lines {
         !OFF.get()
     }
 }
+
+impl ColdRecorder for Lines {}

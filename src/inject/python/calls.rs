@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use kymograph_protos::record::OPERATOR;
-use kymograph_protos::{Kind, Record, Recorder, StrId};
+use kymograph_protos::{ColdRecorder, Kind, Record, Recorder, StrId};
 
 use super::{Object, find};
 use crate::guard::guard;
@@ -69,7 +69,7 @@ impl Calls {
             };
         }
         Some(Calls {
-            category: PIPELINE.intern_patiently(StrId::NONE, b"python_function"),
+            category: PIPELINE.intern_or_wait(StrId::NONE, b"python_function"),
             set_profile: symbol!(c"PyEval_SetProfile"),
             code: symbol!(c"PyFrame_GetCode"),
             attribute: symbol!(c"PyObject_GetAttrString"),
@@ -223,7 +223,7 @@ impl Calls {
             let name = self.name(code);
             let ours = name.as_ref().is_some_and(|name| name.starts_with(OURS));
             let id = match name {
-                Some(name) if !ours => PIPELINE.intern_patiently(self.category, &name),
+                Some(name) if !ours => PIPELINE.intern_or_wait(self.category, &name),
                 _ => StrId::NONE,
             };
             if id.is_none() && !ours {

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use kymograph_protos::device::{DeviceSlot, LaunchSlot, Stage, Vendor};
 use kymograph_protos::record::NANOS;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::calls::blocks;
 use super::clock::Clock;
@@ -108,7 +108,7 @@ pub(super) struct Placed {
 
 /// See the module.
 pub(crate) struct Decoder {
-    pub(super) recorder: &'static dyn Recorder,
+    pub(super) recorder: &'static dyn ColdRecorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
     pub(crate) present: Present,
@@ -185,13 +185,13 @@ const PEER: usize = 5;
 
 impl Decoder {
     pub(crate) fn new(
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         agents: Agents,
         selection: Selection,
         numbers: Numbers,
         all_args: bool,
     ) -> Decoder {
-        let id = |text: &str| recorder.intern_patiently(StrId::NONE, text.as_bytes());
+        let id = |text: &str| recorder.intern_or_wait(StrId::NONE, text.as_bytes());
         Decoder {
             recorder,
             counts: Counts::default(),
@@ -215,7 +215,7 @@ impl Decoder {
         }
     }
 
-    pub(crate) fn recorder(&self) -> &'static dyn Recorder {
+    pub(crate) fn recorder(&self) -> &'static dyn ColdRecorder {
         self.recorder
     }
 

@@ -27,7 +27,7 @@ mod tasks;
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::Ordering;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::{guard::guard, session};
 pub use sys::IttGlobal;
@@ -39,7 +39,11 @@ use sys::{ApiInfo, Function};
 /// # Safety
 /// `global` is what a static part of the ITT API passes to its tool, and this is called
 /// from within that call.
-pub unsafe fn initialize(global: *mut IttGlobal, _group: c_int, recorder: &'static dyn Recorder) {
+pub unsafe fn initialize(
+    global: *mut IttGlobal,
+    _group: c_int,
+    recorder: &'static dyn ColdRecorder,
+) {
     guard((), || {
         if global.is_null() {
             return;

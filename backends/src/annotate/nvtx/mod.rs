@@ -30,7 +30,7 @@ mod traceme;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::{guard::guard, session};
 pub(crate) use events::{pop_innermost, push_message};
@@ -47,7 +47,7 @@ pub use sys::{ExtModule, GetExportTable};
 /// this is called from within that call.
 pub unsafe fn initialize(
     get_export_table: Option<GetExportTable>,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
 ) -> c_int {
     guard(0, || {
         let Some(get) = get_export_table else {
@@ -139,7 +139,7 @@ unsafe fn attach(
 /// within that call.
 pub unsafe fn initialize_extension(
     module: *mut ExtModule,
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
 ) -> c_int {
     guard(0, || {
         // SAFETY: the caller's promise.

@@ -12,7 +12,7 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-use kymograph_protos::Recorder;
+use kymograph_protos::ColdRecorder;
 
 use super::error::Result;
 use super::names::Names;
@@ -62,7 +62,7 @@ pub(crate) struct Worker {
     /// Held for a few instructions; callers that must not block do not wait for it.
     thread: Mutex<Option<Thread>>,
     /// The pipeline, for callers without a session.
-    recorder: OnceLock<&'static dyn Recorder>,
+    recorder: OnceLock<&'static dyn ColdRecorder>,
     /// Whether it was said that a stop took too long.
     said: AtomicBool,
     armed: Once,
@@ -92,7 +92,7 @@ impl Worker {
     /// to record at the moment.
     pub(crate) fn start<S: Send + 'static>(
         &'static self,
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         begin: impl FnOnce() -> Result<Option<S>>,
         run: fn(S, &Worker),
     ) {
@@ -118,7 +118,7 @@ impl Worker {
 
     /// Whether the caller may start it: it is idle. Must be followed by [`Worker::run`] or
     /// [`Worker::cancel`].
-    pub(crate) fn begin(&self, recorder: &'static dyn Recorder) -> bool {
+    pub(crate) fn begin(&self, recorder: &'static dyn ColdRecorder) -> bool {
         if flushes::asked().is_some_and(Flushes::is_stopped) {
             return false;
         }
@@ -183,7 +183,7 @@ impl Worker {
     }
 
     /// The pipeline, once it was recorded to.
-    pub(crate) fn recorder(&self) -> Option<&'static dyn Recorder> {
+    pub(crate) fn recorder(&self) -> Option<&'static dyn ColdRecorder> {
         self.recorder.get().copied()
     }
 

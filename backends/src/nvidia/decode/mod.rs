@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kymograph_protos::device::{DeviceSlot, LaunchSlot, Stage};
 use kymograph_protos::record::NANOS;
-use kymograph_protos::{ArgType, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::allocated::Allocated;
 use super::clock::Clock;
@@ -46,7 +46,7 @@ pub(crate) struct Counts {
 
 /// See the module.
 pub(crate) struct Decoder {
-    pub(crate) recorder: &'static dyn Recorder,
+    pub(crate) recorder: &'static dyn ColdRecorder,
     pub(crate) counts: Counts,
     pub(crate) clock: Clock,
     pub(crate) present: Present,
@@ -95,7 +95,7 @@ macro_rules! placed {
 
 impl Decoder {
     pub(crate) fn new(
-        recorder: &'static dyn Recorder,
+        recorder: &'static dyn ColdRecorder,
         clock: Clock,
         version: u32,
         all_args: bool,
@@ -225,7 +225,7 @@ impl Decoder {
                 // What tools for binaries know it by.
                 // SAFETY: the caller's promise.
                 let mangled = unsafe { std::ffi::CStr::from_ptr(text) }.to_bytes();
-                args.text(self.keys.mangled, self.recorder.intern_patiently(StrId::NONE, mangled));
+                args.text(self.keys.mangled, self.recorder.intern_or_wait(StrId::NONE, mangled));
             }
         }
         if name.short.is_none() && !text.is_null() {
