@@ -49,6 +49,7 @@ pub mod names;
 mod options;
 pub mod overlay;
 pub mod peaks;
+mod reading;
 pub mod registry;
 pub mod render;
 pub mod run;
@@ -56,7 +57,8 @@ pub mod stats;
 pub mod table;
 
 pub use error::Error;
-pub use model::{Model, Reading};
+pub use metric::{Metric, Part};
+pub use model::Model;
 pub use options::Options;
-pub use registry::{Metric, Part};
+pub use reading::Reading;
 pub use table::{Column, Type, Unit};

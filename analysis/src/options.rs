@@ -1,9 +1,6 @@
 //! What can be chosen: one set of options for all metrics, each of which reads its own.
 
-use crate::Reading;
-use crate::compat::tensorboard::Plugin;
-use crate::metric::diff::Side;
-use crate::metric::stacks::Weight;
+use crate::reading::{Plugin, Reading};
 
 /// Options of metrics. The defaults are those of the tools that have the metric.
 #[derive(Clone, PartialEq, Debug)]
@@ -115,4 +112,26 @@ impl Default for Options {
             peak_bandwidth: None,
         }
     }
+}
+
+/// Which events are compared (`diff`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Side {
+    /// All.
+    #[default]
+    All,
+    /// Those of the host.
+    Host,
+    /// Those of devices.
+    Device,
+}
+
+/// Which time stacks have (`stacks`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Weight {
+    /// That of the host.
+    #[default]
+    Host,
+    /// That of devices.
+    Device,
 }

@@ -22,8 +22,8 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
 use super::kernels::uses_tensor_cores;
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

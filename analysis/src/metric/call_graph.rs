@@ -10,8 +10,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use hashbrown::HashSet;
 
+use crate::metric::one_by_one;
 use crate::model::{Events, NONE};
-use crate::registry::one_by_one;
 use crate::table::{self, Cells, Rows};
 use crate::{Column, Error, Metric, Model, Options, Part};
 

@@ -5,7 +5,7 @@
 use arrow_array::RecordBatch;
 
 use super::{memory_bandwidth, needs_device_work};
-use crate::registry::one_by_one;
+use crate::metric::one_by_one;
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options};
 

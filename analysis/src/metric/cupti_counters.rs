@@ -9,8 +9,8 @@
 use arrow_array::RecordBatch;
 use kymograph_converters::trace::{StrId, Value};
 
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model, number};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

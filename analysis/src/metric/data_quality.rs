@@ -13,8 +13,8 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
 use crate::interval;
+use crate::metric::one_by_one;
 use crate::model::{Class, Kind, Model};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

@@ -15,6 +15,8 @@ use crate::names::shorten;
 use crate::table::{Cells, Rows};
 use crate::{Column, Error, Metric, Model, Options, Part};
 
+pub use crate::options::Side;
+
 /// See the module.
 pub const METRIC: Metric = Metric {
     name: "diff",
@@ -36,18 +38,6 @@ const COLUMNS: &[Column] = &[
     Column::mean_duration("diff_duration", "second minus first"),
     Column::text("counts_change_categories", "`+` if it came more often, `-` less often, or `=`"),
 ];
-
-/// Which events are compared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Side {
-    /// All.
-    #[default]
-    All,
-    /// Those of the host.
-    Host,
-    /// Those of devices.
-    Device,
-}
 
 /// What each trace gives.
 const PARTS: &[Column] = &[

@@ -10,8 +10,8 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
 use super::call_graph::Graph;
+use crate::metric::one_by_one;
 use crate::model::NONE;
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};
 

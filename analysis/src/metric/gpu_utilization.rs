@@ -15,8 +15,8 @@ use super::kernels::uses_tensor_cores;
 use super::{needs_device_work, overview};
 use crate::compat::tensorboard;
 use crate::interval::{covered, merge};
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

@@ -24,8 +24,8 @@ use hashbrown::HashMap;
 use kymograph_converters::trace::StrId;
 
 use super::needs_device_work;
+use crate::metric::one_by_one;
 use crate::model::{Kind, Leaves, NONE, steps};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};
 

@@ -13,8 +13,8 @@
 use arrow_array::RecordBatch;
 
 use super::needs_device_work;
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model};
-use crate::registry::one_by_one;
 use crate::stats::describe;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};

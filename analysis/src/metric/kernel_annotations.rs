@@ -7,9 +7,9 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
 use super::needs_device_work;
+use crate::metric::one_by_one;
 use crate::model::{Kind, Lane};
 use crate::names::shorten;
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};
 

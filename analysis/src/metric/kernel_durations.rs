@@ -4,8 +4,8 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
 use super::needs_device_work;
+use crate::metric::one_by_one;
 use crate::model::Class;
-use crate::registry::one_by_one;
 use crate::stats::{describe, quantile};
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};

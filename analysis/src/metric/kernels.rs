@@ -13,8 +13,8 @@ use kymograph_converters::trace::StrId;
 
 use super::needs_device_work;
 use crate::compat::tensorboard;
+use crate::metric::one_by_one;
 use crate::model::Kind;
-use crate::registry::one_by_one;
 use crate::stats::Moments;
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options};

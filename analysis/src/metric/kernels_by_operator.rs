@@ -12,8 +12,8 @@ use kymograph_converters::trace::{Dim3, StrId};
 use super::kernels::{Sum, uses_tensor_cores};
 use super::needs_device_work;
 use crate::compat::tensorboard::{self, Owner, Work};
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model, whole};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

@@ -7,8 +7,8 @@ use arrow_array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 
 use super::needs_device_work;
+use crate::metric::one_by_one;
 use crate::model::{Events, Kind};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};
 

@@ -18,8 +18,8 @@ use arrow_array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 
 use crate::compat::tensorboard::{Plugin, Role, Tree};
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model, NONE};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

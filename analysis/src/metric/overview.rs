@@ -18,8 +18,8 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::compat::tensorboard::{self, External, Plugin, is_collective, is_data_loader};
 use crate::interval::{Interval, covered, intersection, merge, subtraction};
+use crate::metric::one_by_one;
 use crate::model::{Class, Kind, Model};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

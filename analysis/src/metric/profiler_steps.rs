@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use hashbrown::HashSet;
 
-use crate::registry::one_by_one;
+use crate::metric::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};
 

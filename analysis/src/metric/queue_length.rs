@@ -7,8 +7,8 @@
 use arrow_array::RecordBatch;
 
 use super::needs_device_work;
+use crate::metric::one_by_one;
 use crate::model::QueueChange;
-use crate::registry::one_by_one;
 use crate::stats::describe;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options, Part};

@@ -18,10 +18,12 @@ use std::collections::BTreeMap;
 use arrow_array::RecordBatch;
 
 use super::operators::{Tree, stacks};
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
+
+pub use crate::options::Weight;
 
 /// See the module.
 pub const METRIC: Metric = Metric {
@@ -39,16 +41,6 @@ const COLUMNS: &[Column] = &[
     Column::duration("host_time", "how long those took, without what they call"),
     Column::duration("device_time", "how long the work took that they launched"),
 ];
-
-/// Which time counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Weight {
-    /// That of the host.
-    #[default]
-    Host,
-    /// That of devices.
-    Device,
-}
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     if options.torch {

@@ -14,8 +14,8 @@ use hashbrown::HashMap;
 use kymograph_converters::trace::StrId;
 
 use crate::interval::{covered, subtraction, union};
+use crate::metric::one_by_one;
 use crate::model::{Class, steps};
-use crate::registry::one_by_one;
 use crate::stats::{describe, quantile};
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};

@@ -8,8 +8,8 @@ use arrow_array::RecordBatch;
 
 use super::needs_device_work;
 use crate::interval::length;
+use crate::metric::one_by_one;
 use crate::model::Class;
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options};
 

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
+use crate::metric::one_by_one;
 use crate::model::{Kind, Model};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 

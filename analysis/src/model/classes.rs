@@ -3,34 +3,8 @@
 use hashbrown::HashMap;
 use kymograph_converters::trace::StrId;
 
-use super::{Kind, Model, Reading};
+use super::{Class, Kind, Model, Reading};
 use crate::compat::hta;
-
-/// A kind of work of devices. The names are HTA's.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Class {
-    /// Kernels that compute.
-    Computation,
-    /// Collectives and point-to-point operations.
-    Communication,
-    /// Copies and fills of memory.
-    Memory,
-    /// Waits and whatever else is no work.
-    Other,
-}
-
-impl Class {
-    /// What tables say.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Computation => "COMPUTATION",
-            Class::Communication => "COMMUNICATION",
-            Class::Memory => "MEMORY",
-            Class::Other => "OTHER",
-        }
-    }
-}
 
 /// The class of each device event: by its kind, and by its name.
 #[derive(Debug)]

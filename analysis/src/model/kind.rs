@@ -60,3 +60,29 @@ impl Kind {
         matches!(self, Kind::Kernel | Kind::Copy | Kind::Set | Kind::Communication)
     }
 }
+
+/// A kind of work of devices. The names are HTA's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Class {
+    /// Kernels that compute.
+    Computation,
+    /// Collectives and point-to-point operations.
+    Communication,
+    /// Copies and fills of memory.
+    Memory,
+    /// Waits and whatever else is no work.
+    Other,
+}
+
+impl Class {
+    /// What tables say.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Computation => "COMPUTATION",
+            Class::Communication => "COMMUNICATION",
+            Class::Memory => "MEMORY",
+            Class::Other => "OTHER",
+        }
+    }
+}

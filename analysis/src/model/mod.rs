@@ -18,8 +18,8 @@
 mod arguments;
 mod calls;
 mod classes;
-mod events;
-mod kind;
+pub(crate) mod events;
+pub(crate) mod kind;
 mod leaves;
 mod owners;
 mod peers;
@@ -29,15 +29,15 @@ mod work;
 
 pub use arguments::{number, whole};
 
+pub use crate::reading::Reading;
 pub use calls::{Calls, Thread};
 pub(crate) use calls::{chains, nest_by_count};
-pub use classes::{Class, Classes};
+pub use classes::Classes;
 pub use events::{Events, Lane};
-pub use kind::Kind;
+pub use kind::{Class, Kind};
 pub use leaves::Leaves;
 pub use owners::Owners;
 pub use peers::Peers;
-pub(crate) use peers::is_device_side;
 pub use queues::QueueChange;
 pub use steps::{Step, Steps};
 pub use work::Work;
@@ -46,32 +46,13 @@ use std::cell::OnceCell;
 
 use kymograph_converters::trace::{ProcessId, StrId, Trace, TrackId};
 
-use crate::Options;
-use crate::compat::hta::Rules;
+use crate::compat::hta;
 use crate::interval::{self, Interval};
+use crate::options::Options;
+use crate::reading::Rules;
 
 /// No row.
 pub const NONE: u32 = u32::MAX;
-
-/// How a trace is read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Reading {
-    /// As it is, in nanoseconds.
-    #[default]
-    Exact,
-    /// By the rules of HTA.
-    Hta(Rules),
-}
-
-impl Reading {
-    /// HTA's rules, if those are followed.
-    pub fn hta(self) -> Option<Rules> {
-        match self {
-            Reading::Exact => None,
-            Reading::Hta(rules) => Some(rules),
-        }
-    }
-}
 
 /// A trace as metrics see it: one rank's part of it.
 #[derive(Debug)]
@@ -123,9 +104,22 @@ impl<'a> Model<'a> {
         };
         model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
         if let Reading::Hta(rules) = reading {
-            crate::compat::hta::shape(&mut model, rules);
+            hta::retime(&mut model.events, rules);
+            model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
+            model.leave_out_last_step(rules);
         }
         model
+    }
+
+    /// HTA leaves out the last step, where there are several.
+    fn leave_out_last_step(&mut self, rules: Rules) {
+        if rules.last_step {
+            return;
+        }
+        let device_side = |row: usize| peers::is_device_side(self, row);
+        if let Some(kept) = hta::without_last_step(&self.events, self.steps(), device_side) {
+            self.keep(&kept);
+        }
     }
 
     /// Whether a track belongs to the process that is looked at.

@@ -69,7 +69,7 @@ fn may_launch(model: &Model<'_>, row: usize) -> bool {
 }
 
 /// Which end of a launch HTA takes an event for.
-pub(crate) fn is_device_side(model: &Model<'_>, row: usize) -> bool {
+pub(super) fn is_device_side(model: &Model<'_>, row: usize) -> bool {
     let events = &model.events;
     (events.streams[row] >= 0 && events.correlations[row] >= 0)
         || matches!(model.name(row as u32), "Event Sync" | "Context Sync")

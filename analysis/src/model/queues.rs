@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::Model;
-use crate::compat::hta::Version;
+use crate::reading::Version;
 
 /// A moment at which the length of a queue changes.
 #[derive(Clone, Copy, Debug)]

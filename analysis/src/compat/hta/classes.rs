@@ -1,7 +1,7 @@
 //! Kinds of work, by names alone.
 
-use super::Version;
-use crate::model::Class;
+use crate::model::kind::Class;
+use crate::reading::Version;
 
 /// The class that HTA gives a kernel of this name.
 pub fn class(version: Version, name: &str) -> Class {

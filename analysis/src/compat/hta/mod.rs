@@ -18,42 +18,18 @@ pub use table::table;
 
 use hashbrown::HashMap;
 
-use crate::model::{Events, Model, Steps};
+use crate::model::events::Events;
+use crate::model::steps::Steps;
 
-/// Which of the two.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Version {
-    /// HolisticTraceAnalysis 0.5.0.
-    Hta,
-    /// traceinsight 0.6.
-    TraceInsight,
-}
+pub use crate::reading::{Rules, Version};
 
-/// The rules that are followed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rules {
-    /// Whose they are.
-    pub version: Version,
-    /// Whether times are rounded to whole microseconds.
-    pub rounding: bool,
-    /// Whether the last step is kept.
-    pub last_step: bool,
-}
-
-/// Changes a model that has just been read; see the module.
-pub(crate) fn shape(model: &mut Model<'_>, rules: Rules) {
-    in_file_order(&mut model.events);
+/// Puts the events that were just read in HTA's order, and gives them its times.
+pub(crate) fn retime(events: &mut Events, rules: Rules) {
+    in_file_order(events);
     if rules.rounding {
-        round(&mut model.events);
+        round(events);
     } else {
-        coarsen(&mut model.events);
-    }
-    model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
-    if rules.last_step {
-        return;
-    }
-    if let Some(kept) = without_last_step(model, model.steps()) {
-        model.keep(&kept);
+        coarsen(events);
     }
 }
 
@@ -98,10 +74,13 @@ fn coarsen(events: &mut Events) {
     }
 }
 
-/// The rows that are left without the last step; `None` where there are fewer than two.
-fn without_last_step(model: &Model<'_>, steps: &Steps) -> Option<Vec<u32>> {
-    let events = &model.events;
-    let device_side = |row: usize| crate::model::is_device_side(model, row);
+/// The rows that are left without the last step; `None` where there are fewer than two steps.
+/// `device_side` tells which end of a launch HTA takes a row for.
+pub(crate) fn without_last_step(
+    events: &Events,
+    steps: &Steps,
+    device_side: impl Fn(usize) -> bool,
+) -> Option<Vec<u32>> {
     let mut names: Vec<_> = steps.all.iter().map(|step| events.names[step.row as usize]).collect();
     names.sort_unstable();
     names.dedup();

@@ -6,16 +6,8 @@ use kymograph_converters::trace::StrId;
 
 use crate::Model;
 
+pub use crate::reading::Plugin;
 pub(crate) use tree::{Owner, Role, Sum, Tree, Work};
-
-/// A state of the plugin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Plugin {
-    /// Version 0.4.3, which pip installs.
-    Wheel,
-    /// What it was when it was given up.
-    Last,
-}
 
 /// Beginning and end as the plugin has them: it keeps microseconds, which count from 1970 in many
 /// traces, in floating point, where they are only exact to a quarter.

@@ -5,8 +5,8 @@ use hashbrown::HashMap;
 use super::graph::{EdgeKind, Graph};
 use super::waits::Waits;
 use crate::Error;
-use crate::compat::hta::Version;
 use crate::model::{Kind, Model};
+use crate::reading::Version;
 
 /// A longer gap is no delay between two kernels.
 const LONGEST_DELAY: i64 = 1_500_000;

@@ -4,8 +4,8 @@
 use hashbrown::HashMap;
 
 use super::graph::{Edge, EdgeKind, Graph, NO_NODE};
-use crate::compat::hta::Version;
 use crate::model::{Events, Kind, Model, NONE, nest_by_count};
+use crate::reading::Version;
 
 /// Calls that wait, so that their own time is nobody's work.
 const BLOCKING: [&str; 6] = [

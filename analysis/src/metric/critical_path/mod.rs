@@ -39,9 +39,9 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
 use crate::compat::hta;
+use crate::metric::one_by_one;
 use crate::model::{Class, Events};
 use crate::names::shorten;
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options, Unit};
 use graph::{Edge, EdgeKind, Graph};

@@ -22,7 +22,7 @@ mod records;
 mod statistics;
 
 use crate::Metric;
-use crate::registry::one_by_one;
+use crate::metric::one_by_one;
 
 pub(super) use records::peaks;
 

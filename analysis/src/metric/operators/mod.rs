@@ -31,8 +31,8 @@ use hashbrown::HashMap;
 use kymograph_converters::trace::{ArgsId, Value};
 
 use crate::compat::tensorboard::Plugin;
+use crate::metric::one_by_one;
 use crate::model::Kind;
-use crate::registry::one_by_one;
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options, Unit};
 pub(super) use flops::Inputs;

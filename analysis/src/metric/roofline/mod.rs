@@ -26,9 +26,9 @@ use hashbrown::HashMap;
 
 use super::kernels::uses_tensor_cores;
 use super::needs_device_work;
+use crate::metric::one_by_one;
 use crate::model::{Class, Kind, Model};
 use crate::peaks::{self, Peaks, Precision};
-use crate::registry::one_by_one;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options, Unit};
 
