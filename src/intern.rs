@@ -412,11 +412,13 @@ fn hash(category: StrId, arg: StrId, text: &[u8]) -> u32 {
         (wide as u64) ^ (wide >> 64) as u64
     };
     let seed = u64::from(category.0) << 32 | u64::from(arg.0);
+    // Two words a multiplication: names are short, and what their hash takes is that chain.
     let mut h = fold(seed ^ K, text.len() as u64 ^ 0xd6e8_feb8_6659_fd93);
-    for part in text.chunks_exact(8) {
-        h = fold(h ^ word(part), K);
+    for part in text.chunks_exact(16) {
+        h = fold(h ^ word(&part[..8]), K ^ word(&part[8..]));
     }
-    h = fold(h ^ last_word(text), K);
+    let [one, other] = last_words(text);
+    h = fold(h ^ one, K ^ other);
     (h ^ h >> 32) as u32
 }
 
@@ -426,6 +428,16 @@ fn me() -> usize {
         static HERE: u8 = const { 0 };
     }
     HERE.with(ptr::from_ref).addr()
+}
+
+/// The end of a text: with its length and its whole pairs of words, all of it.
+#[inline]
+fn last_words(text: &[u8]) -> [u64; 2] {
+    match text.len() {
+        length @ 16.. => [word(&text[length - 16..][..8]), word(&text[length - 8..])],
+        8.. => [word(&text[..8]), last_word(text)],
+        _ => [last_word(text), 0],
+    }
 }
 
 /// Whether two texts are the same. Names are short, so without a call.
