@@ -114,14 +114,9 @@ pub(super) fn parse_range(text: &str) -> Result<(i64, i64), String> {
 }
 
 pub(super) fn parse_time(text: &str) -> Result<i64, String> {
-    let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let found = units.iter().find_map(|(unit, nanos)| {
-        let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-        (number.is_finite() && number >= 0.0).then_some(number * nanos)
-    });
-    found
-        .map(|nanos| nanos as i64)
-        .ok_or_else(|| format!("`{text}` is no time such as 1.5s or 20ms"))
+    // At most a year, which fits.
+    let nanos = kymograph::config::duration(text).map(|time| time.as_nanos() as i64);
+    nanos.map_err(|_| format!("`{text}` is not a time such as 1.5s, 20ms or 2m"))
 }
 
 #[cfg(test)]
@@ -133,6 +128,7 @@ mod tests {
         assert_eq!(parse_range("1.5s..2s"), Ok((1_500_000_000, 2_000_000_000)));
         assert_eq!(parse_range("100ms.."), Ok((100_000_000, i64::MAX)));
         assert_eq!(parse_range("..7ns"), Ok((0, 7)));
+        assert_eq!(parse_range("0s..1.5m"), Ok((0, 90_000_000_000)));
         for wrong in ["", "1s", "1..2", "2s..1s", "-1s..2s", "NaNs..1s"] {
             assert!(parse_range(wrong).is_err(), "{wrong}");
         }

@@ -557,8 +557,9 @@ fn inserted(path: &[u8], what: &[u8]) -> PathBuf {
     std::ffi::OsString::from_vec([&path[..at], b".", what, &path[at..]].concat()).into()
 }
 
-/// Reads a duration such as `200ms`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+/// Reads a duration such as `200ms`: a number and its unit, from `ns` to `h`, up to a year.
+#[doc(hidden)]
+pub fn duration(text: &str) -> Result<Duration, String> {
     value::duration(text.as_ref())
 }
 

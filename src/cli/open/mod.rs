@@ -21,7 +21,6 @@ mod view;
 use super::{Failure, say, status};
 use audience::Audience;
 use clap::Args;
-use kymograph::Config;
 pub(super) use live::View;
 use site::Site;
 use std::ffi::OsStr;
@@ -29,7 +28,6 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -60,7 +58,7 @@ pub(super) struct Open {
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
     /// How long to wait until it is fetched.
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = kymograph::config::duration)]
     timeout: Duration,
     /// The UI to open it in, if you run your own. Only its pages can read the trace.
     #[arg(long, value_name = "URL", default_value = "https://ui.perfetto.dev")]
@@ -181,12 +179,6 @@ fn tunnel(connection: &str, user: Option<String>, here: u16, port: u16) -> Strin
         Some(ssh) => format!(" -p {ssh}"),
     };
     format!("ssh -N -L {here}:127.0.0.1:{port}{by} {at}{host}")
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let mut config = Config::default();
-    config.set("DURATION", OsStr::from_bytes(text.as_bytes())).map_err(|e| e.to_string())?;
-    config.duration.ok_or_else(|| "expected a duration such as 30s".to_owned())
 }
 
 #[cfg(test)]
