@@ -80,7 +80,7 @@ impl fmt::Display for Error {
             }
             Error::Socket { source } => write!(
                 f,
-                "nobody can ask this process for traces: {}; set SOCKETS to a folder that only \
+                "this process cannot take requests for traces: {}; set SOCKETS to a folder that only \
                  you can enter",
                 reason(source)
             ),
@@ -88,11 +88,11 @@ impl fmt::Display for Error {
                 write!(f, "this process is about to end; start the recording earlier")
             }
             Error::Memory { bytes } => {
-                write!(f, "no memory for {bytes} bytes of buffers; set BUFFER to less")
+                write!(f, "no memory for {bytes} bytes of buffers; set BUFFER to a smaller size")
             }
             Error::NoFlight => f.write_str(
-                "there is no flight recorder to write from; record with `kymo record --flight 30s` or \
-                 FLIGHT=30s, say",
+                "there is no flight recorder to dump; record with `kymo record --flight 30s` or \
+                 FLIGHT=30s, for example",
             ),
             Error::Thread { source } => write!(
                 f,
@@ -128,7 +128,7 @@ impl From<crate::config::Problem> for Error {
     }
 }
 
-/// The system's words without Rust's "(os error 13)", which helps nobody.
+/// The system's message without Rust's "(os error 13)", which does not help the reader.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

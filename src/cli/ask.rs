@@ -51,7 +51,7 @@ pub(super) fn processes() -> Result<Vec<Process>, Failure> {
                 let command = if peer.pid == 0 { "?".to_owned() } else { command(pid) };
                 Some(Process { pid, command, foreign: peer.uid != me, socket })
             }
-            // It is there, but takes no connections: it may be stopped. Nobody knows whose.
+            // It is there, but takes no connections: it may be stopped. Its owner is unknown.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 Some(Process { pid: socket.pid(), command: "?".to_owned(), foreign: true, socket })
             }

@@ -39,7 +39,7 @@ pub(super) struct Convert {
     /// file is some five times larger. What goes to standard output always is as it is.
     #[arg(long)]
     plain: bool,
-    /// Replace OUT even if it is no trace.
+    /// Replace OUT even if it is not a trace.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

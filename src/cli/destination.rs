@@ -46,13 +46,13 @@ impl Destination {
     }
 }
 
-/// Opens a pipe that somebody reads, or makes a file empty.
+/// Opens a pipe that has a reader, or truncates a file.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // Without a reader a pipe cannot be opened then, instead of waiting for one.
     options.write(true).create(true).truncate(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENXIO) => io::Error::other("nobody reads it"),
+        Some(libc::ENXIO) => io::Error::other("no process reads it"),
         _ => error,
     })?;
     // SAFETY: no pointers; a descriptor of our own.

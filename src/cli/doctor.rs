@@ -190,8 +190,8 @@ fn daemon() -> Finding {
         Err(error) => {
             use std::io::ErrorKind::{ConnectionRefused, NotFound};
             let detail = match error.kind() {
-                ConnectionRefused | NotFound => format!("nobody listens at {socket}"),
-                _ => format!("nobody can be reached at {socket}: {error}"),
+                ConnectionRefused | NotFound => format!("no daemon listens at {socket}"),
+                _ => format!("cannot connect to {socket}: {error}"),
             };
             let advice = "start it with `dynolog --enable_ipc_monitor`, in the same network \
                           namespace or with the same KINETO_IPC_SOCKET_DIR";

@@ -33,7 +33,7 @@ pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Fai
     })
 }
 
-/// Refuses to replace what is no trace, unless that is what was asked for.
+/// Refuses to replace a file that is not a trace, unless the user asked for that.
 pub(super) fn may_replace(path: &Path, force: bool) -> Result<(), Failure> {
     let is_file = path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
     if force || is_pipe(path) || !is_file {
@@ -60,7 +60,7 @@ pub(super) fn write(
     if is_pipe(path) {
         let written = format::write(trace, io::stdout().lock(), to, Packing::Plain);
         return match written {
-            // Whoever read it has seen enough.
+            // The reader has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Vec::new()),
             result => result.map_err(|error| cannot(path, &error)),
         };

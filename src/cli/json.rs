@@ -68,7 +68,7 @@ impl Drop for Json {
 }
 
 /// The folder may be everybody's (/tmp), and traces are for their owner's eyes: what is
-/// written is a new file that nobody else can have put there, and it becomes the JSON when
+/// written is a new file that no other process can have put there, and it becomes the JSON when
 /// it is whole.
 fn fulfil(conversion: &Conversion) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();

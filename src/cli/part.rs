@@ -83,7 +83,7 @@ impl Part {
         if !self.rank.is_empty() {
             let ranks: Vec<String> = ranks.iter().map(i64::to_string).collect();
             why += &match ranks.is_empty() {
-                true => "; no process here says its rank".to_owned(),
+                true => "; no process in this trace states its rank".to_owned(),
                 false => format!("; the ranks here are {}", ranks.join(", ")),
             };
         }

@@ -127,7 +127,7 @@ impl Which {
 }
 
 impl Which {
-    /// Whether each process has one of the ranks; nobody is asked if that does not matter.
+    /// Whether each process has one of the ranks; no process is asked if that does not matter.
     fn ranked(&self, processes: &[Process]) -> std::vec::IntoIter<bool> {
         if self.rank.is_empty() || self.all {
             return Vec::new().into_iter();
@@ -412,7 +412,7 @@ pub(super) fn why_not(pid: u32) -> String {
     }
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
     match maps {
-        Err(_) => "it belongs to somebody else; ask as its user, or as root".to_owned(),
+        Err(_) => "it belongs to another user; ask as that user, or as root".to_owned(),
         Ok(maps) if maps.contains("libkymograph") => "it has Kymograph in it, but has recorded \
              nothing yet, or was not told to listen: it can be asked after its first annotation \
              (NVTX, ITT, CUDA, PyTorch) if it was started with `kymo record --wait`"

@@ -381,7 +381,7 @@ fn request(peer: Peer) -> io::Result<Request> {
     Ok(Request::Join(home))
 }
 
-/// Best effort: whoever has asked may be gone.
+/// Best effort: the process that asked may be gone.
 fn reply(socket: &OwnedFd, result: Result<Dump, Error>) {
     let message = message::write(message::Subject::Dumped, &dump::write(result));
     let _ = message::send(socket.as_fd(), &message, None);

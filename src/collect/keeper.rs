@@ -109,7 +109,7 @@ impl Shared {
             // Read first: what came before it is seen.
             let finish = self.finish.load(Ordering::Acquire);
             while let Some(peer) = socket::accept(&self.listener) {
-                // Whoever is not understood, or may not be trusted, is not kept.
+                // A process that sends something else, or may not be trusted, is not kept.
                 let _ = peer.and_then(|peer| take(&mut kept, peer));
             }
             kept.retain_mut(|it: &mut Kept| {

@@ -137,7 +137,7 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
         engine.last_is_dumped(ordered.is_ok());
     }
     engine.end(ending, at);
-    // Whoever waits for a dump is told what has become of it.
+    // Processes that wait for a dump learn its result.
     proxy.iter_mut().for_each(Proxy::attend);
     if ending != Ending::Stopped {
         names.pool.reclaim();

@@ -76,7 +76,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Memory for events that wait to be written, for the whole process; bytes, or with K, M or G.",
         |c, v| { c.buffer = value::size(v)?; Ok(()) }),
     option!("RECOVER", "SIZE", "",
-        "Keep up to so much of what is recorded in OUTPUT.recover until all is written: `kymo recover` makes a trace of it if the program is killed. For programs that record by themselves; under `kymo record` nothing is lost anyway.",
+        "Keep up to this much of the recording in OUTPUT.recover until all of it is written: if the program is killed, `kymo recover` makes a trace of that file. For programs that record by themselves; under `kymo record` nothing is lost anyway.",
         |c, v| { c.recover = value::optional(v, value::size)?; Ok(()) }),
     option!("POLICY", "drop|stall:DURATION", "drop",
         "When a buffer is full: drop the event and count it, or let the thread wait up to this long first.",
@@ -91,16 +91,16 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Whether the children of fork() are recorded.",
         |c, v| { c.fork = value::choice(v, &[("record", ForkPolicy::Record), ("silent", ForkPolicy::Silent)])?; Ok(()) }),
     option!("CLOCK", "auto|tsc|boottime", "auto",
-        "Where time comes from: the processor's counter where it is trustworthy, or always, or CLOCK_BOOTTIME.",
+        "Source of time: the processor's counter where it is trustworthy, that counter always, or CLOCK_BOOTTIME.",
         |c, v| { c.clock = value::choice(v, &[("auto", ClockChoice::Auto), ("tsc", ClockChoice::Tsc), ("boottime", ClockChoice::Boottime)])?; Ok(()) }),
     option!("SAFE", "0|1", "0",
-        "Refuse an output that is a symbolic link, has several names, or belongs to somebody else.",
+        "Refuse an output that is a symbolic link, has several names, or belongs to another user.",
         |c, v| { c.safe = value::boolean(v)?; Ok(()) }),
     option!("MODE", "OCTAL", "",
         "Permissions of the output, such as 0600. Unset: 0666 less the umask.",
         |c, v| { c.mode = value::optional(v, value::mode)?; Ok(()) }),
     option!("COMPRESS", "auto|none|gzip|zstd|packets", "auto",
-        "Compression of the output; auto goes by its extension. packets: inside of the trace, which needs no extension, and can be followed, cut and joined.",
+        "Compression of the output; auto chooses by its extension. packets compresses inside the trace: it needs no extension, and the trace can be followed, cut and joined.",
         |c, v| { c.compress = value::choice(v, &[("auto", Compress::Auto), ("none", Compress::None), ("gzip", Compress::Gzip), ("zstd", Compress::Zstd), ("packets", Compress::Packets)])?; Ok(()) }),
     option!("DURATION", "DURATION", "",
         "Stop recording after this long; the program goes on. Unset: until it ends.",
@@ -112,10 +112,10 @@ pub static OPTIONS: &[OptionSpec] = &[
         "How many of the numbered files (parts, dumps) are kept, at least 2; older ones are removed. Unset: all.",
         |c, v| { c.keep = value::optional(v, value::keep)?; Ok(()) }),
     option!("FLIGHT", "DURATION", "",
-        "Flight recorder: keep only the last so much in memory, and write it when asked to (see DUMP_ON). Unset: everything is written as it comes.",
+        "Flight recorder: keep only the last seconds, as many as this says, in memory, and write them on request (see DUMP_ON). Unset: everything is written as it comes.",
         |c, v| { c.flight = value::optional(v, value::duration)?; Ok(()) }),
     option!("FLIGHT_MEMORY", "SIZE", "256M",
-        "Memory for the flight recorder, at least 2M; the processes of a recording share it. What does not fit goes, oldest first.",
+        "Memory for the flight recorder, at least 2M; the processes of a recording share it. What does not fit is discarded, oldest first.",
         |c, v| { c.flight_memory = value::at_least(v, 2 << 20)?; Ok(()) }),
     option!("DUMP_ON", "LIST", "exit,crash",
         "What makes a flight recorder write what it has, apart from being asked: exit (into OUTPUT, however the recording of a process ends), and into OUTPUT.1, OUTPUT.2 … before the extension: crash (under `kymo record`, any signal that ends the program, or that crashes one of its processes), panic, abort (elsewhere, by a SIGABRT handler), and NAME>DURATION for slices that take longer, such as ProfilerStep#*>250ms; none for nothing.",
@@ -127,7 +127,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Operators of PyTorch: auto records them if CATEGORIES takes them (cpu_op, user_annotation), on always, shapes with the shapes, types and values of their inputs. Where they cannot be observed, on and shapes record them in daemon threads too.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
     option!("PYTHON", "off|functions", "off",
-        "Calls of Python functions, on all threads: a slice for each, which costs programs that call much a good part of their time. From Python 3.9 on.",
+        "Calls of Python functions, on all threads: a slice for each, which makes programs with many calls much slower. From Python 3.9 on.",
         |c, v| { c.python = value::choice(v, &[("off", false), ("functions", true)])?; Ok(()) }),
     option!("PYTORCH_MEMORY", "0|1", "0",
         "Allocations of PyTorch's tensors, on the CPU and on devices: instants [memory] as in PyTorch's own traces, and a counter for each device.",
@@ -142,7 +142,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Give device activities also the arguments that follow from others, as Kineto does: device, stream, occupancy, bandwidth.",
         |c, v| { c.all_args = value::boolean(v)?; Ok(()) }),
     option!("SAMPLES", "0|1", "0",
-        "Keep the first records of each kind that a vendor's library hands over among the trace's facts, byte by byte: for `kymo doctor --selftest`, and for whoever reports a fault.",
+        "Store the first records of each kind that a vendor's library hands over in the trace's metadata, byte by byte: for `kymo doctor --selftest`, and for reports of faults.",
         |c, v| { c.samples = value::boolean(v)?; Ok(()) }),
     option!("CUPTI_PATH", "PATH", "",
         "CUPTI, or its folder, if the program has not loaded one and it is not where it usually is.",
@@ -175,10 +175,10 @@ pub static OPTIONS: &[OptionSpec] = &[
         "How often the daemon is asked for requests; from 1s to 30s.",
         |c, v| { c.daemon.poll = daemon::poll(v)?; Ok(()) }),
     option!("DAEMON_UID", "NUMBER", "",
-        "User whose daemon is listened to, besides root's and one's own.",
+        "User whose daemon may request traces, besides root and the user of the process.",
         |c, v| { c.daemon.uid = value::optional(v, daemon::number)?; Ok(()) }),
     option!("WAIT", "0|1", "0",
-        "Record nothing until somebody asks for a trace (`kymo trigger`).",
+        "Record nothing until a trace is requested (`kymo trigger`).",
         |c, v| { c.wait = value::boolean(v)?; Ok(()) }),
     option!("SIGNAL", "NAME", "",
         "A signal that asks for a trace of DURATION (1s when unset), such as USR2; not if the program handles it.",
@@ -190,13 +190,13 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Folder in which `kymo ps` and `kymo trigger` find the processes that they can ask. Unset: /run/user/<uid>/kymograph, else /tmp/kymograph-<uid>.",
         |c, v| { c.sockets = value::optional(v, value::path)?; Ok(()) }),
     option!("TRACE_DIRS", "LIST", "",
-        "Folders, separated by colons, to which traces that others ask for may be written. Unset: any for who asks as the same user; /tmp for daemons.",
+        "Folders, separated by colons, to which traces that others ask for may be written. Unset: any folder if the same user asks; /tmp if a daemon does.",
         |c, v| { c.trace_dirs = std::env::split_paths(v).filter(|path| !path.as_os_str().is_empty()).collect(); Ok(()) }),
     option!("JSON_NOTES", "PATH", "",
         "Folder in which a process notes which of its traces are to become JSON. Set by `kymo record --wait`; leave it alone.",
         |c, v| { c.json_notes = value::optional(v, value::path)?; Ok(()) }),
     option!("KEEPER", "PATH", "",
-        "Folder of the `kymo record --wait` that finishes a trace for which somebody has asked if the process is killed meanwhile. Set by it; leave it alone.",
+        "Folder of the `kymo record --wait` that finishes a requested trace if the process is killed meanwhile. Set by it; leave it alone.",
         |c, v| { c.keeper = value::optional(v, value::path)?; Ok(()) }),
     option!("LIBRARY", "PATH", "",
         "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
@@ -250,7 +250,7 @@ pub enum Compress {
 /// Whether a Python program that imports PyTorch is made to tell of its operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PyTorch {
-    /// If somebody listens: `CATEGORIES` takes the ranges that tell of them.
+    /// If `CATEGORIES` includes the ranges of PyTorch's operators.
     Auto,
     /// Yes, and in its daemon threads too, of which PyTorch may complain on stderr when the
     /// program ends.
@@ -558,9 +558,7 @@ fn inserted(path: &[u8], what: &[u8]) -> PathBuf {
 }
 
 /// Reads a duration such as `200ms`: a number and its unit, from `ns` to `h`, up to a year.
-///
-/// # Errors
-/// The text is something else; the message states what is expected.
+#[doc(hidden)]
 pub fn duration(text: &str) -> Result<Duration, String> {
     value::duration(text.as_ref())
 }

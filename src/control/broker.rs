@@ -6,7 +6,7 @@
 //! that is made for one. What the machine wants done is done here if it is quick (an edge
 //! of the window), and left to the background thread if not.
 //!
-//! Answers are given outside the lock: whoever takes one may come back with a question.
+//! Answers are given outside the lock: a receiver may come back with a question.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -256,7 +256,7 @@ impl Broker {
         }
     }
 
-    /// Whoever asks says where to write to, with the rights of this process.
+    /// The requester chooses where this process writes, with its rights.
     fn check_output(&self, request: &Request) -> Result<(), Refusal> {
         let folders = &self.config.trace_dirs;
         let daemons = [std::path::PathBuf::from("/tmp")];

@@ -24,7 +24,7 @@ pub(super) fn create(config: &Config) -> io::Result<PathBuf> {
     if is_trusted(&folder, me()) {
         Ok(folder)
     } else {
-        let why = format!("{} belongs to somebody else, or others may enter it", folder.display());
+        let why = format!("{} belongs to another user, or others may enter it", folder.display());
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 }

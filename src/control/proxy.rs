@@ -35,7 +35,7 @@ impl Proxy {
         Ok(Proxy { broker, socket, descriptors: Vec::new() })
     }
 
-    /// Answers whoever has asked meanwhile. Does not wait.
+    /// Answers the requests that have come meanwhile. Does not wait.
     pub fn attend(&mut self) {
         self.descriptors.clear();
         self.socket.descriptors(&mut self.descriptors);

@@ -1,4 +1,4 @@
-//! Connections to the sockets of other processes, without waiting: whoever listens may be
+//! Connections to the sockets of other processes, without waiting: a listener may be
 //! stopped, or let its queue of connections fill up.
 
 use std::io;

@@ -77,7 +77,8 @@ pub struct Process {
     pub metadata: BTreeMap<String, OwnFact>,
     /// Names given to other threads, to be handed to them.
     pub renamed: Vec<(u32, Vec<u8>)>,
-    /// What whoever records should know, each sentence once; and how many of them do.
+    /// What the user who records should know, each sentence once; and how many of them have been
+    /// passed on.
     notes: Vec<String>,
     notes_told: usize,
 }
@@ -163,7 +164,7 @@ impl Process {
         self.place.iter().find(|(key, _)| key == "rank").map(|(_, rank)| *rank)
     }
 
-    /// Keeps a sentence for whoever records.
+    /// Keeps a sentence for the user who records.
     pub fn note(&mut self, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         if self.notes.len() < MAX_NOTES && !self.notes.iter().any(|known| **known == *text) {

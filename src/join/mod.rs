@@ -144,7 +144,7 @@ pub(crate) fn is_gone(config: &Config) -> bool {
     why.is_some_and(|why| gone.contains(&why.kind()))
 }
 
-/// What a process says of itself, for whoever encodes what it records.
+/// What a process states about itself, for the `kymo` that encodes what it records.
 pub(crate) fn introduction(origin: &Origin) -> Vec<u8> {
     message::write(Subject::Join, &origin.to_metadata())
 }

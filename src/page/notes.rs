@@ -1,4 +1,4 @@
-//! What processes want whoever records them to know: sentences that `kymo record` prints
+//! What processes want the user who records them to know: sentences that `kymo record` prints
 //! when it ends, such as that CUDA is not recorded and why.
 //!
 //! The same sentence from several processes is one note with a count.

@@ -1,4 +1,4 @@
-//! The names that a process has given ids to, for whoever reads its records elsewhere.
+//! The names that a process has given ids to, for the process that reads its records.
 //!
 //! A record says a name by its id, which only the process's interner understands. So every
 //! insertion is published first: as a record of kind `Name`, on a lane of its own. By the

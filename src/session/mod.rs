@@ -11,7 +11,7 @@
 //! what is to be done ([`Action`]). So every way through it can be tested without a thread,
 //! a clock or a file.
 //!
-//! A [`Request`] comes from whoever asks: another terminal, a fleet's daemon, a signal. The
+//! A [`Request`] comes from another terminal, a fleet's daemon or a signal. The
 //! program itself does not ask: what it records synchronously always wins, and ends what
 //! others had asked for.
 

@@ -83,7 +83,7 @@ impl SharedFile {
         let committed = self.page.committed();
         if length < committed {
             // A hole of zeros would make everything after it unreadable.
-            return Err(io::Error::other("somebody cut the output short"));
+            return Err(io::Error::other("another process cut the output short"));
         }
         if length == committed {
             return Ok(committed);

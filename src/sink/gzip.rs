@@ -206,7 +206,7 @@ pub(super) fn whole(file: &Descriptor, committed: u64, length: u64) -> io::Resul
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "somebody changed the end of the output")
+    io::Error::new(io::ErrorKind::InvalidData, "another process changed the end of the output")
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ fn a_pipe_that_nobody_reads_is_given_up() {
     let mut answers = BufReader::new(child.stdout.take().unwrap());
     steps(&mut child, &mut answers, 1000);
     let said = end(child);
-    assert!(said.contains("does not have the whole trace: nobody reads it"), "{said}");
+    assert!(said.contains("does not have the whole trace: no process reads it"), "{said}");
     assert_eq!(Trace::open(folder.join("t.pftrace")).one_i64(STEPS), 1000);
 }
 

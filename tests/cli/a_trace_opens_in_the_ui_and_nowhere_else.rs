@@ -276,7 +276,7 @@ fn waiting_ends() {
     });
     let (success, said) = server.end();
     assert!(!success);
-    assert!(said.contains("nobody fetched it"), "{said}");
+    assert!(said.contains("no browser fetched it"), "{said}");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_part_with_nothing_in_it_is_no_trace() {
     std::fs::write(&input, format!("[{}]", events(9))).unwrap();
     for (options, why) in [
         (["--category", "nosuch"], "none fits --category nosuch"),
-        (["--rank", "5"], "none fits --rank 5; no process here says its rank"),
+        (["--rank", "5"], "none fits --rank 5; no process in this trace states its rank"),
         (["--name", "x*"], "none fits --name x*"),
         (["--thread", "77"], "none fits --thread 77"),
         (["--time-range", "1s..2s"], "none fits --time-range"),

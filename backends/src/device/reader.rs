@@ -1,4 +1,4 @@
-//! The loop of a source's thread, and how whoever decodes keeps pace with the pipeline.
+//! The loop of a source's thread, and how decoders keep pace with the pipeline.
 
 use std::time::{Duration, Instant};
 

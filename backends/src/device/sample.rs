@@ -1,5 +1,5 @@
 //! The first records of each kind, byte by byte, among the trace's facts: for a self-test, and
-//! for whoever reports a fault (`SAMPLES`).
+//! for reports of faults (`SAMPLES`).
 //!
 //! Texts that records point to are not followed: only what the library wrote is shown.
 

@@ -406,13 +406,13 @@ fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Failure
 fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Failure> {
     Err(Failure(
         "this kymo was built without Parquet and Arrow: build it with `cargo build --release \
-         --features export`, or say --format csv"
+         --features export`, or choose --format csv"
             .to_owned(),
     ))
 }
 
 fn parse_steps(text: &str) -> Result<(i64, i64), String> {
-    let number = |text: &str| text.parse::<i64>().map_err(|_| format!("`{text}` is no number"));
+    let number = |text: &str| text.parse::<i64>().map_err(|_| format!("`{text}` is not a number"));
     let (from, to) = match text.split_once("..") {
         Some((from, to)) => (number(from)?, number(to.trim_start_matches('='))?),
         None => (number(text)?, number(text)?),

@@ -50,7 +50,7 @@ impl Audience {
             Ok(None) => Err("of an unknown user".to_owned()),
             // Looked for at the start: then the link alone has to do.
             Err(_) if !Audience::can_be_told() => Ok(()),
-            Err(error) => Err(format!("of a user who cannot be told: {error}")),
+            Err(error) => Err(format!("of a user that cannot be determined: {error}")),
         }
     }
 }

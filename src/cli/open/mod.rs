@@ -99,7 +99,7 @@ impl Open {
             return Ok(ExitCode::SUCCESS);
         }
         say(&format!(
-            "nobody fetched it in {} s; run `kymo open` again, or open the file at {} (Open \
+            "no browser fetched it in {} s; run `kymo open` again, or open the file at {} (Open \
              trace file)",
             self.timeout.as_secs(),
             self.ui.origin

@@ -296,7 +296,7 @@ fn foreign(uid: Option<u32>) -> String {
             "a daemon of user {uid} was not listened to; if it is the right one, set \
              DAEMON_UID={uid}"
         ),
-        None => "somebody who is not the daemon sent a datagram, which was not read".to_owned(),
+        None => "a process that is not the daemon sent a datagram, which was not read".to_owned(),
     }
 }
 

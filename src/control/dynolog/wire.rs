@@ -134,7 +134,7 @@ impl fmt::Display for Malformed {
                 write!(f, "it has {length} bytes; no more than {MAX_LENGTH} are taken")
             }
             Malformed::Size { said, came } => {
-                write!(f, "it says that {said} bytes follow the head, and {came} do")
+                write!(f, "its head announces {said} bytes, but {came} follow")
             }
             Malformed::Type => f.write_str("its type does not end with a NUL"),
             Malformed::Text(at) => write!(f, "its text is not UTF-8 from byte {at} on"),
