@@ -93,6 +93,7 @@ fn devices(model: &Model<'_>, options: &Options, (from, to): (i64, i64)) -> BTre
     let events = &model.events;
     let find = |name| model.trace.strings.find(name);
     let (blocks, occupancy) = (find("blocks per SM"), find("est. achieved occupancy %"));
+    let mut tensor_cores = model.names_that(uses_tensor_cores);
     let mut devices: BTreeMap<i64, Device> = BTreeMap::new();
     for row in model.device().iter().copied() {
         if events.kinds[row as usize] != Kind::Kernel {
@@ -102,7 +103,7 @@ fn devices(model: &Model<'_>, options: &Options, (from, to): (i64, i64)) -> BTre
         let device = devices.entry(events.lane(row).pid).or_default();
         device.kernels.push((start, end));
         device.time += end - start;
-        if uses_tensor_cores(model.name(row)) {
+        if tensor_cores(row) {
             device.tensor += end - start;
         }
         let (start, end) = (start.max(from), end.min(to));

@@ -13,6 +13,8 @@
 //! which knows calls. The exact reading takes communication from devices. Without steps the
 //! whole trace is step 0.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 
@@ -52,9 +54,9 @@ const ROLES: usize = 7;
 /// What an event is to the overview.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    Device(usize),
+    Device(u8),
     Call,
-    Host(usize),
+    Host(u8),
     Step,
 }
 
@@ -109,13 +111,14 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 /// When something of each role lasts.
 pub(super) fn merged(model: &Model<'_>, options: &Options) -> Vec<Vec<Interval>> {
     let mut times: Vec<Vec<Interval>> = vec![Vec::new(); ROLES];
-    for (row, role) in roles(model, options.tensorboard) {
+    for (row, role) in roles(model, options.tensorboard).iter().copied() {
         let at = match role {
             Role::Device(at) | Role::Host(at) => at,
             Role::Call => 4,
             Role::Step => continue,
         };
-        times[at].push(tensorboard::interval(options.tensorboard, model.events.interval(row)));
+        times[usize::from(at)]
+            .push(tensorboard::interval(options.tensorboard, model.events.interval(row)));
     }
     let joined = |mut of_role: Vec<Interval>| {
         of_role.sort_unstable();
@@ -125,7 +128,11 @@ pub(super) fn merged(model: &Model<'_>, options: &Options) -> Vec<Vec<Interval>>
 }
 
 /// What counts, in the order of beginnings.
-fn roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
+fn roles(model: &Model<'_>, plugin: Option<Plugin>) -> Arc<Vec<(u32, Role)>> {
+    model.shared(plugin, || find_roles(model, plugin))
+}
+
+fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
     let events = &model.events;
     let external = External::of(model);
     let is_host = |row: u32| !events.on_device(row);

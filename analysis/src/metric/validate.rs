@@ -11,6 +11,8 @@
 //!
 //! `validate` has a row for each rule, `violations` one for each thing that breaks one.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -79,10 +81,14 @@ const RULES: [(&str, Rule); 6] = [
     ("check_backward_seq_id_uniqueness", sequence_numbers),
 ];
 
+/// What all rules found.
+fn found(model: &Model<'_>) -> Arc<Vec<(&'static str, Found)>> {
+    model.shared((), || RULES.iter().map(|(name, rule)| (*name, rule(model))).collect())
+}
+
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(COLUMNS);
-    for (name, rule) in RULES {
-        let found = rule(model);
+    for (name, found) in found(model).iter() {
         let verdict = match (found.checked, found.violations.len()) {
             (0, 0) => "nothing to check",
             (_, 0) => "passed",
@@ -90,7 +96,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         };
         rows.push([
             model.rank.into(),
-            name.into(),
+            (*name).into(),
             verdict.into(),
             found.checked.into(),
             found.violations.len().into(),
@@ -102,9 +108,9 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
 
 fn violations(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(VIOLATION_COLUMNS);
-    for (name, rule) in RULES {
-        for (at, message) in rule(model).violations {
-            rows.push([model.rank.into(), name.into(), at.into(), message.as_str().into()]);
+    for (name, found) in found(model).iter() {
+        for (at, message) in &found.violations {
+            rows.push([model.rank.into(), (*name).into(), (*at).into(), message.as_str().into()]);
         }
     }
     rows.finish()

@@ -21,6 +21,7 @@ mod classes;
 pub(crate) mod events;
 pub(crate) mod kind;
 mod leaves;
+mod memo;
 mod owners;
 mod peers;
 mod queues;
@@ -43,6 +44,7 @@ pub use steps::{Step, Steps};
 pub use work::Work;
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use kymograph_converters::trace::{ProcessId, StrId, Trace, TrackId};
 
@@ -50,6 +52,7 @@ use crate::compat::hta;
 use crate::interval::{self, Interval};
 use crate::options::Options;
 use crate::reading::Rules;
+use memo::Memo;
 
 /// No row.
 pub const NONE: u32 = u32::MAX;
@@ -76,6 +79,7 @@ pub struct Model<'a> {
     owners: OnceCell<Owners>,
     work: OnceCell<Work>,
     queues: OnceCell<Vec<(i64, Vec<QueueChange>)>>,
+    memo: Memo,
 }
 
 impl<'a> Model<'a> {
@@ -101,6 +105,7 @@ impl<'a> Model<'a> {
             owners: OnceCell::new(),
             work: OnceCell::new(),
             queues: OnceCell::new(),
+            memo: Memo::default(),
         };
         model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
         if let Reading::Hta(rules) = reading {
@@ -213,6 +218,17 @@ impl<'a> Model<'a> {
         self.queues.get_or_init(|| queues::queues(self))
     }
 
+    /// What several metrics derive from the events, made for the first of them. `T` tells what it
+    /// is, `key` has all the options that it depends on. It lives as long as the model: keep it
+    /// small.
+    pub(crate) fn shared<K, T>(&self, key: K, make: impl FnOnce() -> T) -> Arc<T>
+    where
+        K: PartialEq + Send + Sync + 'static,
+        T: Send + Sync + 'static,
+    {
+        self.memo.get(key, make)
+    }
+
     /// Events on devices, in the order of their beginnings; of those that begin together, in
     /// the order of the trace.
     pub fn device(&self) -> &[u32] {
@@ -257,7 +273,7 @@ impl<'a> Model<'a> {
         self.events = self.events.select(rows);
         (self.peers, self.steps) = (OnceCell::from(peers), OnceCell::from(steps));
         (self.classes, self.calls, self.device, self.owners) = Default::default();
-        (self.work, self.queues) = Default::default();
+        (self.work, self.queues, self.memo) = Default::default();
     }
 
     /// Leaves out what `options` do not want: other steps, devices, times and names.

@@ -34,6 +34,7 @@ mod path;
 mod waits;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
@@ -44,7 +45,7 @@ use crate::model::{Class, Events};
 use crate::names::shorten;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options, Unit};
-use graph::{Edge, EdgeKind, Graph};
+use graph::{Edge, EdgeKind, Graph, Node};
 
 /// The path.
 pub const METRIC: Metric = Metric {
@@ -163,17 +164,26 @@ pub(crate) struct Step {
 
 /// The edges of the path.
 pub(crate) fn steps(model: &Model<'_>, options: &Options) -> Result<Vec<Step>, Error> {
-    let graph = build(model, options)?;
-    let end = |node| {
-        let node = graph.node(node);
-        (node.row, node.time)
-    };
-    let step = |edge: Edge| Step {
+    let step = |(edge, ends): &(Edge, [Node; 2])| Step {
         event: edge.event,
         is_arrow: !matches!(edge.kind, EdgeKind::Operator | EdgeKind::KernelDelay),
-        ends: [end(edge.from), end(edge.to)],
+        ends: ends.map(|node| (node.row, node.time)),
     };
-    Ok(path::longest(model, &graph)?.into_iter().map(step).collect())
+    Ok(path(model, options).as_ref().as_ref().map_err(Clone::clone)?.iter().map(step).collect())
+}
+
+/// The edges of the path with the nodes that they join, or why there is none.
+type Path = Result<Vec<(Edge, [Node; 2])>, Error>;
+
+fn path(model: &Model<'_>, options: &Options) -> Arc<Path> {
+    let Options { annotation, instance, scales, edges, .. } = options;
+    let key = (annotation.clone(), *instance, scales.clone(), edges.clone());
+    model.shared(key, || {
+        let graph = build(model, options)?;
+        let ends = |edge: &Edge| [edge.from, edge.to].map(|node| graph.node(node));
+        let path = path::longest(model, &graph)?;
+        Ok(path.into_iter().map(|edge| (edge, ends(&edge))).collect())
+    })
 }
 
 /// What the time of an edge goes to.
@@ -199,10 +209,10 @@ fn bound_by(model: &Model<'_>, edge: &Edge) -> &'static str {
 }
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    let graph = build(model, options)?;
+    let path = path(model, options);
     let events = &model.events;
     let mut rows = Rows::new(COLUMNS);
-    for edge in path::longest(model, &graph)? {
+    for (edge, [from, _]) in path.as_ref().as_ref().map_err(Clone::clone)? {
         let lane = edge.event.map(|event| events.lane(event));
         let name = edge.event.map(|event| match model.reading.hta() {
             Some(_) => shorten(model.name(event)),
@@ -210,7 +220,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         });
         rows.push([
             model.rank.into(),
-            graph.node(edge.from).time.into(),
+            from.time.into(),
             edge.event.map(|event| i64::from(events.positions[event as usize])).into(),
             edge.weight.into(),
             edge.kind.name().into(),
@@ -218,17 +228,17 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             lane.map(|lane| lane.pid).into(),
             lane.map(|lane| lane.tid).into(),
             edge.event.map(|event| i64::from(events.streams[event as usize])).into(),
-            bound_by(model, &edge).into(),
+            bound_by(model, edge).into(),
         ]);
     }
     rows.finish()
 }
 
 fn summary(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    let graph = build(model, options)?;
+    let path = path(model, options);
     let mut parts: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
-    for edge in path::longest(model, &graph)? {
-        let part = parts.entry(bound_by(model, &edge)).or_default();
+    for (edge, _) in path.as_ref().as_ref().map_err(Clone::clone)? {
+        let part = parts.entry(bound_by(model, edge)).or_default();
         *part = (part.0 + 1, part.1.saturating_add(edge.weight));
     }
     let total: i64 = parts.values().map(|(_, time)| time).sum();

@@ -26,9 +26,11 @@ mod plugin;
 mod stacks;
 mod tree;
 
+use std::rc::Rc;
+
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
-use kymograph_converters::trace::{ArgsId, Value};
+use kymograph_converters::trace::{ListId, StrId, Trace, Value};
 
 use crate::compat::tensorboard::Plugin;
 use crate::metric::one_by_one;
@@ -168,7 +170,7 @@ struct Sum {
 }
 
 /// Name, shapes, stack, on a device, an annotation.
-type Key = (String, Option<String>, Option<String>, bool, bool);
+type Key<'a> = (&'a str, Option<Rc<str>>, Option<String>, bool, bool);
 
 /// What tells operators apart besides their names.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -210,7 +212,7 @@ fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Er
         let memory = |bytes: i64| tree.has_memory.then_some(bytes);
         rows.push([
             model.rank.into(),
-            name.as_str().into(),
+            name.into(),
             shapes.as_deref().into(),
             stack.as_deref().into(),
             if on_device { model.device_type() } else { "CPU" }.into(),
@@ -268,10 +270,11 @@ fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBa
 }
 
 /// Rows in the order in which they come first.
-fn sums(model: &Model<'_>, options: &Options, tree: &Tree, by: By) -> Vec<(Key, Sum)> {
+fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(Key<'a>, Sum)> {
     let stacks = if by == By::Stack { stacks(model, tree) } else { Vec::new() };
-    let mut order: Vec<(Key, Sum)> = Vec::new();
-    let mut places: HashMap<Key, usize> = HashMap::new();
+    let mut shapes = Shapes::of(model);
+    let mut order: Vec<(Key<'a>, Sum)> = Vec::new();
+    let mut places: HashMap<Key<'a>, usize> = HashMap::new();
     for at in tree.all() {
         let event = &tree.events[at];
         let kind = model.events.kinds[event.row as usize];
@@ -279,15 +282,15 @@ fn sums(model: &Model<'_>, options: &Options, tree: &Tree, by: By) -> Vec<(Key, 
             continue;
         }
         let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
-        let shape = (by == By::Shape).then(|| input_shapes(model, event.row));
+        let shape = (by == By::Shape).then(|| shapes.of_inputs(model, event.row));
         let stack = (by == By::Stack).then(|| {
             let frames = stacks[at].iter().take(options.stack_depth);
             frames.map(|row| model.name(*row)).collect::<Vec<_>>().join(";")
         });
-        let name = tree::name(model, event.row).to_owned();
+        let name = tree::name(model, event.row);
         let key = (name, shape, stack, event.on_device, annotation);
-        let place = *places.entry(key.clone()).or_insert_with(|| {
-            order.push((key, Sum::default()));
+        let place = *places.entry_ref(&key).or_insert_with(|| {
+            order.push((key.clone(), Sum::default()));
             order.len() - 1
         });
         let sum = &mut order[place].1;
@@ -309,21 +312,34 @@ fn nanos(micros: f64) -> f64 {
     micros * 1e3
 }
 
-/// The shapes as Python prints them; `[]` where the trace has none.
-fn input_shapes(model: &Model<'_>, row: u32) -> String {
-    let dims = model.trace.strings.find("Input Dims");
-    let args: Option<ArgsId> = model.events.args(model.trace, row);
-    let value = dims.and_then(|dims| model.trace.args.find(args, dims));
-    let Some(Value::List(list)) = value else { return "[]".to_owned() };
+/// Shapes of inputs, each list of them written once.
+struct Shapes {
+    dims: Option<StrId>,
+    none: Rc<str>,
+    known: HashMap<ListId, Rc<str>>,
+}
+
+impl Shapes {
+    fn of(model: &Model<'_>) -> Shapes {
+        let dims = model.trace.strings.find("Input Dims");
+        Shapes { dims, none: "[]".into(), known: HashMap::new() }
+    }
+
+    /// The shapes as Python prints them; `[]` where the trace has none.
+    fn of_inputs(&mut self, model: &Model<'_>, row: u32) -> Rc<str> {
+        let Some(list) = model.list(row, self.dims) else { return Rc::clone(&self.none) };
+        Rc::clone(self.known.entry(list).or_insert_with(|| written(model.trace, list).into()))
+    }
+}
+
+fn written(trace: &Trace, list: ListId) -> String {
     // Of lists of tensors PyTorch has no shapes.
     let shape = |item| match item {
-        Value::List(dims)
-            if model.trace.args.items(dims).any(|dim| matches!(dim, Value::List(_))) =>
-        {
+        Value::List(dims) if trace.args.items(dims).any(|dim| matches!(dim, Value::List(_))) => {
             "[]".to_owned()
         }
-        item => model.trace.json(item),
+        item => trace.json(item),
     };
-    let shapes: Vec<String> = model.trace.args.items(list).map(shape).collect();
+    let shapes: Vec<String> = trace.args.items(list).map(shape).collect();
     format!("[{}]", shapes.join(", "))
 }
