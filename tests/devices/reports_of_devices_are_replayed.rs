@@ -101,13 +101,14 @@ fn of_gaudi() {
     recorded.ended(0);
     recorded.trace.assert_clean();
     assert!(has(&whole, "own") && !has(&recorded, "own"), "only what the report says");
-    let work = "SELECT t.name AS row, s.name, count(*) AS n FROM gpu_slice s
-                JOIN gpu_track t ON t.id = s.track_id GROUP BY 1, 2 ORDER BY 1, 2";
+    // Which engines of a kind are in the report depends on which thread came first.
+    let work = "SELECT substr(t.name, 1, instr(t.name, ' ') - 1) AS engine, s.name, count(*) AS n
+                FROM gpu_slice s JOIN gpu_track t ON t.id = s.track_id
+                GROUP BY 1, 2 ORDER BY 1, 2";
     assert_eq!(
         recorded.trace.table(work),
-        "row      name    n\n\
-         PDMA 13  memcpy  2\n\
-         TPC 120  memcpy  1\n\
-         TPC 20   memcpy  1\n"
+        "engine  name    n\n\
+         PDMA    memcpy  2\n\
+         TPC     memcpy  2\n"
     );
 }
