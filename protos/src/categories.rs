@@ -96,7 +96,7 @@ pub fn matches(glob: &[u8], name: &[u8]) -> bool {
     matches_by(glob, name, |one, other| one == other)
 }
 
-/// As [`matches`], whatever the case of ASCII letters.
+/// As [`matches()`], whatever the case of ASCII letters.
 pub fn matches_any_case(glob: &[u8], name: &[u8]) -> bool {
     matches_by(glob, name, u8::eq_ignore_ascii_case)
 }

@@ -43,10 +43,13 @@ pub fn read_json(bytes: &[u8]) {
     kineto::write(&trace, &mut out).unwrap();
     let text = std::str::from_utf8(&out).unwrap();
     serde_json::from_str::<serde::de::IgnoredAny>(text).unwrap();
-    let again = json_of(&out).unwrap();
     // A beginning and an end become one event, which may then be a device's.
     let events = |trace: &Trace| trace.slices.len() + trace.activities.len();
-    assert_eq!(events(&trace), events(&again));
+    match json_of(&out) {
+        Some(again) => assert_eq!(events(&trace), events(&again)),
+        // The only event was the end of an arrow to nothing, say. What is left is no trace.
+        None => assert_eq!(events(&trace), 0),
+    }
     through_perfetto(&trace);
 }
 

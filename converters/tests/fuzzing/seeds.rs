@@ -42,6 +42,9 @@ pub fn all() -> Vec<Vec<u8>> {
         (2000..4000).flat_map(|kind| packet(kind, b"x")).collect(),
         format!(r#"[{{"ph":"X","ts":1,"dur":1,"args":{{"a":{}"#, "[".repeat(5000)).into_bytes(),
         many_rows(),
+        // What is written of it has no event any more.
+        br#"[{"nn":5},{"ph":"f","id":5,"pid":7,"tid":8,"ts":1,"cat":"ac2g","name":"ac2g"}]"#
+            .to_vec(),
     ]);
     seeds
 }
