@@ -60,24 +60,6 @@ pub const RECOMMENDATIONS: &str = "recommendations";
 /// The metrics that compare two runs.
 pub const OF_TWO: [&str; 3] = ["diff", "diff_tree", "regressions"];
 
-/// The metrics that can follow the rules of the TensorBoard plugin.
-pub const OF_PLUGIN: [&str; 14] = [
-    "recommendations",
-    "overview",
-    "gpu_utilization",
-    "kernels",
-    "kernels_by_operator",
-    "operators",
-    "operators_by_shape",
-    "memory_statistics",
-    "memory_curve",
-    "memory_events",
-    "modules",
-    "distributed",
-    "distributed_operations",
-    "diff_tree",
-];
-
 /// Rows that a table of the page has at most.
 const ROWS: usize = 5_000;
 /// Points of a curve that are kept, for each of its series.

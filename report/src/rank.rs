@@ -1,6 +1,6 @@
 //! What the page needs of one rank of a trace.
 
-use kymograph_analysis::compat::tensorboard::Plugin;
+use kymograph_analysis::compat::tensorboard::{self, Plugin};
 use kymograph_analysis::{Metric, Model, Options, Part, run};
 use kymograph_converters::trace::{ProcessId, Summary, Trace};
 
@@ -24,7 +24,7 @@ pub struct Settings {
 impl Settings {
     /// Options for a metric.
     pub(crate) fn options(&self, metric: &str) -> Options {
-        let tensorboard = self.plugin.filter(|_| metrics::OF_PLUGIN.contains(&metric));
+        let tensorboard = self.plugin.filter(|_| tensorboard::METRICS.contains(&metric));
         Options { tensorboard, ..Options::default() }
     }
 }

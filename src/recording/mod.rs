@@ -33,6 +33,7 @@ use crate::recorder::{self, category, steps};
 use crate::sink::Sink;
 use crate::sources;
 use active::{active, deactivate};
+use kymograph_backends::guard::without_signals;
 
 /// How long [`stop`] waits for a sink that does not answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -153,22 +154,6 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let builder = std::thread::Builder::new().name("kymograph".into()).stack_size(1 << 20);
     let spawned = without_signals(|| builder.spawn(body));
     spawned.map(drop).map_err(|source| Error::Thread { source })
-}
-
-/// Runs `spawn` with all signals blocked, so that the thread it makes never runs a signal
-/// handler of the host and no write of ours raises SIGPIPE in it.
-fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are initialised before they are used, and the mask of this thread
-    // is put back.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
-        result
-    }
 }
 
 /// Stops the recording of this process if there is one: at exit, before `exec`.

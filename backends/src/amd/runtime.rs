@@ -5,7 +5,7 @@ use std::mem;
 use std::time::Duration;
 
 use super::library::REGISTER;
-use crate::device::thread::without_signals;
+use crate::guard::without_signals;
 use crate::load::{Library, functions};
 
 /// How long devices may take to finish what they do when a recording stops.

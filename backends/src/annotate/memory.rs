@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use crate::device::thread::without_signals;
+use crate::guard::without_signals;
 
 /// Calls `body` with what is behind a lock, while no signal handler runs on this thread.
 pub(crate) fn locked<T, R>(mutex: &Mutex<T>, body: impl FnOnce(&mut T) -> R) -> R {

@@ -1,23 +1,6 @@
 //! Threads of our own in the program's process, and waits for them.
 
-use std::ptr;
 use std::time::{Duration, Instant};
-
-/// Runs `spawn` with all signals blocked, so that its thread never runs a handler of the
-/// program's.
-pub(crate) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    // SAFETY: both sets are initialised before they are used, and the mask of this thread
-    // is put back.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = spawn();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
-        result
-    }
-}
 
 /// Upper bound on the wait, as a multiple of `timeout`, while there is progress.
 const MAX_TIMEOUTS: u32 = 10;

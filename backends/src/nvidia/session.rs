@@ -29,8 +29,8 @@ use crate::device::pool::{Counts, Full};
 use crate::device::raw::Raw;
 use crate::device::reader::{Reader, Round, keep_pace};
 use crate::device::remark::{self, counts, fact, note};
-use crate::device::thread::without_signals;
 use crate::device::worker::{self, Worker};
+use crate::guard::without_signals;
 use crate::source::Settings;
 
 /// How long devices may take to finish what they do when a recording stops.

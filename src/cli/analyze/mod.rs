@@ -9,7 +9,7 @@ use super::{Failure, files, say, status};
 use clap::{Args, ValueEnum};
 use inputs::{Inputs, Wanted};
 use kymograph_analysis::compat::hta::{Rules, Version};
-use kymograph_analysis::compat::tensorboard::Plugin;
+use kymograph_analysis::compat::tensorboard::{self, Plugin};
 use kymograph_analysis::{Metric, Model, Options, Reading, overlay, render, run, table};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -238,26 +238,10 @@ impl Analyze {
             let what = "--compat torch is for operators, those by shape and by stack, and stacks";
             return Err(Failure(what.to_owned()));
         }
-        const OF_PLUGIN: [&str; 14] = [
-            "recommendations",
-            "overview",
-            "gpu_utilization",
-            "kernels",
-            "kernels_by_operator",
-            "operators",
-            "operators_by_shape",
-            "memory_statistics",
-            "memory_curve",
-            "memory_events",
-            "modules",
-            "distributed",
-            "distributed_operations",
-            "diff_tree",
-        ];
-        let of_plugin = |metric: &&Metric| OF_PLUGIN.contains(&metric.name);
+        let of_plugin = |metric: &&Metric| tensorboard::METRICS.contains(&metric.name);
         let plugin = matches!(self.compat, Some(Compat::Tensorboard | Compat::TensorboardLast));
         if plugin && !found.iter().all(of_plugin) {
-            let what = format!("--compat tensorboard is for {}", OF_PLUGIN.join(", "));
+            let what = format!("--compat tensorboard is for {}", tensorboard::METRICS.join(", "));
             return Err(Failure(what));
         }
         let for_stacks = matches!(self.format, Format::Collapsed | Format::Speedscope);

@@ -11,18 +11,15 @@ use super::{browse, listen, secret, serve, tunnel};
 use clap::Args;
 use kymograph_report::{Report, Settings};
 use std::io::{self, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long nobody needs to see a change, and how long a browser may read nothing.
 const CHANGES: Duration = Duration::from_secs(2);
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Connections at a time. More than any browser opens.
-const CONNECTIONS: usize = 32;
 const FIELDS: usize = 64;
 
 const EXAMPLES: &str = "\
@@ -63,7 +60,6 @@ struct Server {
     secret: String,
     audience: Audience,
     state: Mutex<Arc<State>>,
-    connections: AtomicUsize,
 }
 
 /// When files changed, and how long they are.
@@ -81,14 +77,17 @@ impl View {
             secret: secret()?,
             audience: Audience::here(),
             state: Mutex::new(Arc::new(state)),
-            connections: AtomicUsize::new(0),
         });
         let link = format!("http://127.0.0.1:{port}/{}/", server.secret);
         // A closed stdout is no reason to fail.
         let _ = writeln!(io::stdout(), "{link}").and_then(|()| io::stdout().flush());
         self.show(&link, port);
         let theirs = Arc::clone(&server);
-        std::thread::spawn(move || accept(&listener, &theirs));
+        let answer = |server: &Server, stream: TcpStream| {
+            // A browser that is gone needs no answer.
+            let _ = server.serve(stream);
+        };
+        std::thread::spawn(move || serve::accept(&listener, &theirs, answer));
         let mut complained = String::new();
         loop {
             // What takes long to read is read seldom.
@@ -140,26 +139,6 @@ impl View {
             say("there is no browser to open here; open the link yourself");
         }
         say("serving until Ctrl-C; the page follows the traces");
-    }
-}
-
-fn accept(listener: &TcpListener, server: &Arc<Server>) {
-    for stream in listener.incoming() {
-        let Ok(stream) = stream else {
-            // Out of descriptors, say: until some are free.
-            std::thread::sleep(Duration::from_millis(50));
-            continue;
-        };
-        let server = Arc::clone(server);
-        if server.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS {
-            std::thread::spawn(move || {
-                // A browser that is gone needs no answer.
-                let _ = server.serve(stream);
-                server.connections.fetch_sub(1, Ordering::Relaxed);
-            });
-        } else {
-            server.connections.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 

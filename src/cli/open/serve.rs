@@ -22,7 +22,7 @@ const FIELDS: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Connections at a time. More than any browser opens.
-const CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 
 struct Server {
     site: Site,
@@ -30,7 +30,6 @@ struct Server {
     file: File,
     packing: Packing,
     /// Connections there are, and those of them that send the trace.
-    connections: AtomicUsize,
     sending: AtomicUsize,
     warned: AtomicBool,
     fetched: SyncSender<()>,
@@ -44,13 +43,18 @@ pub(super) fn once(listener: TcpListener, site: Site, file: File, timeout: Durat
         audience: Audience::here(),
         packing: packing(&file),
         file,
-        connections: AtomicUsize::new(0),
         sending: AtomicUsize::new(0),
         warned: AtomicBool::new(false),
         fetched,
     });
     let theirs = Arc::clone(&server);
-    std::thread::spawn(move || accept(&listener, &theirs));
+    let answer = |server: &Server, stream: TcpStream| {
+        // A client that is gone needs no answer.
+        if let Ok(true) = server.serve(stream) {
+            let _ = server.fetched.try_send(());
+        }
+    };
+    std::thread::spawn(move || accept(&listener, &theirs, answer));
     loop {
         match done.recv_timeout(timeout) {
             Ok(()) => return true,
@@ -66,24 +70,27 @@ fn packing(file: &File) -> Packing {
     Unpacked::new(part, Limits::default()).map_or(Packing::Plain, |file| file.packing())
 }
 
-fn accept(listener: &TcpListener, server: &Arc<Server>) {
+/// Answers each connection on a thread of its own, so many of them at a time.
+pub(super) fn accept<S: Send + Sync + 'static>(
+    listener: &TcpListener,
+    server: &Arc<S>,
+    answer: fn(&S, TcpStream),
+) {
+    let connections = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // Out of descriptors, say: until some are free.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
-        let server = Arc::clone(server);
-        if server.connections.fetch_add(1, Ordering::Relaxed) < CONNECTIONS {
+        if connections.fetch_add(1, Ordering::Relaxed) < MAX_CONNECTIONS {
+            let (server, connections) = (Arc::clone(server), Arc::clone(&connections));
             std::thread::spawn(move || {
-                // A client that is gone needs no answer.
-                if let Ok(true) = server.serve(stream) {
-                    let _ = server.fetched.try_send(());
-                }
-                server.connections.fetch_sub(1, Ordering::Relaxed);
+                answer(&server, stream);
+                connections.fetch_sub(1, Ordering::Relaxed);
             });
         } else {
-            server.connections.fetch_sub(1, Ordering::Relaxed);
+            connections.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

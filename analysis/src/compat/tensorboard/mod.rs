@@ -9,6 +9,24 @@ use crate::Model;
 pub use crate::reading::Plugin;
 pub(crate) use tree::{Owner, Role, Sum, Tree, Work};
 
+/// The metrics that can follow the rules of the plugin.
+pub const METRICS: [&str; 14] = [
+    "recommendations",
+    "overview",
+    "gpu_utilization",
+    "kernels",
+    "kernels_by_operator",
+    "operators",
+    "operators_by_shape",
+    "memory_statistics",
+    "memory_curve",
+    "memory_events",
+    "modules",
+    "distributed",
+    "distributed_operations",
+    "diff_tree",
+];
+
 /// Beginning and end as the plugin has them: it keeps microseconds, which count from 1970 in many
 /// traces, in floating point, where they are only exact to a quarter.
 pub fn interval(plugin: Option<Plugin>, (start, end): (i64, i64)) -> (i64, i64) {

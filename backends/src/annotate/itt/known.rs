@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::super::memory;
 use super::super::table::mix;
-use crate::device::thread::without_signals;
+use crate::guard::without_signals;
 
 /// Objects of one kind at most: they are never freed.
 const MAX: u32 = 1 << 16;

@@ -17,9 +17,10 @@ use kymograph_protos::ColdRecorder;
 use super::error::Result;
 use super::names::Names;
 use super::remark;
-use super::thread::{wait, wait_while_it_moves, without_signals};
+use super::thread::{wait, wait_while_it_moves};
 use crate::annotate::guarded;
 use crate::flushes::{self, Flushes};
+use crate::guard::without_signals;
 
 const IDLE: u8 = 0;
 const STARTING: u8 = 1;
