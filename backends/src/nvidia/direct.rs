@@ -41,6 +41,7 @@ pub(crate) fn begin(waits: bool) {
     STATE.direct.since.store(0, Ordering::Relaxed);
     STATE.direct.missed.store(false, Ordering::Relaxed);
     STATE.direct.watched.store(if waits { UNWATCHED } else { ALWAYS }, Ordering::Release);
+    STATE.direct.enabled.store(!waits, Ordering::Release);
 }
 
 /// Whether CUPTI is to call us for the driver's launches.
@@ -55,6 +56,9 @@ pub(crate) fn possible(domain: c_int, id: u32) {
     if change(UNWATCHED, WATCHED) {
         STATE.direct.since.store((domain as u64) << 32 | u64::from(id), Ordering::Relaxed);
         apply();
+    } else if !STATE.direct.enabled.load(Ordering::Acquire) {
+        // Another thread is at it, and this one may launch before that is done.
+        enable(true);
     }
 }
 
@@ -127,14 +131,22 @@ fn change(from: u8, to: u8) -> bool {
 }
 
 /// Has CUPTI call us for what is watched, which may be asked in its callbacks. A thread that
-/// comes while another is at it leaves it to that one.
+/// comes while another is at it leaves the last word to that one, without a wait for it.
 fn apply() {
     if STATE.direct.changes.fetch_add(1, Ordering::AcqRel) > 0 {
+        if is_watched() {
+            enable(true);
+        }
         return;
     }
     let mut done = 1;
     loop {
-        enable(is_watched());
+        let on = is_watched();
+        if !on {
+            STATE.direct.enabled.store(false, Ordering::Release);
+        }
+        enable(on);
+        STATE.direct.enabled.store(on, Ordering::Release);
         match STATE.direct.changes.compare_exchange(done, 0, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return,
             Err(more) => done = more,
@@ -145,6 +157,9 @@ fn apply() {
 fn enable(on: bool) {
     let (Some(cupti), Some(ours)) = (library::present(), relay::ours()) else { return };
     for id in STATE.direct.functions.get().into_iter().flatten() {
+        if !on && is_watched() {
+            return;
+        }
         if on || !relay::wants(DOMAIN_DRIVER, *id) {
             // SAFETY: our own subscriber.
             unsafe { (cupti.enable_callback)(on.into(), ours, DOMAIN_DRIVER, *id) };

@@ -73,6 +73,8 @@ pub(super) struct Calls {
 pub(super) struct Direct {
     /// Whether they are watched.
     pub(super) watched: AtomicU8,
+    /// Whether CUPTI calls us for them by now.
+    pub(super) enabled: AtomicBool,
     /// Launches of the runtime's since there was something to launch.
     pub(super) launches: AtomicU32,
     /// What gave the program something to launch: its domain and number; 0 if nothing did.
@@ -158,6 +160,7 @@ impl State {
             },
             direct: Direct {
                 watched: AtomicU8::new(ALWAYS),
+                enabled: AtomicBool::new(true),
                 launches: AtomicU32::new(0),
                 since: ZERO,
                 missed: NO,

@@ -32,6 +32,18 @@ fn from_the_call_that_gives_it_something() {
 }
 
 #[test]
+fn from_the_calls_of_several_threads_at_once() {
+    let machine = Machine::with("13.0").fault("slow-enable");
+    let part = "call cuModuleGetFunction\nkernel d via=driver\nsync\n";
+    let script = format!("kernel k\nsync\nthread\n{}", [part; 4].join("thread\n"));
+    let recorded = record(&machine, &script, &[]);
+    recorded.ended(0);
+    recorded.trace.assert_clean();
+    assert!(recorded.calls().contains("cuLaunchKernel         4\n"), "{}", recorded.calls());
+    recorded.every_launch_has_its_arrow();
+}
+
+#[test]
 fn not_for_ever_if_it_launches_by_the_runtime() {
     let many = "call cuModuleGetFunction\nrepeat 10020\nkernel k via=both\nend\nsync\n";
     let recorded = recorded(many);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::seam::{Call, Wait};
 use crate::settings;
@@ -16,6 +17,8 @@ const RUNTIME_DOMAIN: u32 = 2;
 const RESOURCE_DOMAIN: u32 = 3;
 const SYNCHRONIZE_DOMAIN: u32 = 4;
 const STATE_DOMAIN: u32 = 6;
+/// `CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel`.
+const LAUNCH: u64 = 307;
 
 pub(crate) const CONTEXT_CREATED: u32 = 1;
 pub(crate) const CONTEXT_DESTROY_STARTING: u32 = 2;
@@ -136,6 +139,12 @@ pub extern "C" fn cuptiEnableCallback(
     domain: u32,
     cbid: u32,
 ) -> c_int {
+    if domain == DRIVER_DOMAIN
+        && enable != 0
+        && u64::from(cbid) == settings::fault_every("slow-enable", LAUNCH)
+    {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     call("cuptiEnableCallback", || {
         of(handle, |subscriber| {
             if enable != 0 {

@@ -37,6 +37,7 @@
 //! | `out-of-order` | buffers be completed last first |
 //! | `several-threads` | four threads complete buffers at once |
 //! | `hoard` | buffers be completed by forced flushes only |
+//! | `slow-enable:307` | the enabling of that callback take 100 ms |
 //! | `flush-hangs` | flushes never end |
 //! | `replay:FILE` | the records of a self-test's report be handed over, besides |
 //!
