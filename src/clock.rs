@@ -37,7 +37,7 @@ pub enum Source {
     System,
 }
 
-/// Chooses the source of ticks. Must not be called while anybody records.
+/// Chooses the source of ticks. Must not be called during a recording.
 pub fn select(source: Source) {
     let counter = match source {
         Source::Auto => counter_is_safe(),
@@ -48,7 +48,7 @@ pub fn select(source: Source) {
 }
 
 /// Sets the source of ticks and reads the clocks: from here on events belong to a recording. Must
-/// not be called while anybody records.
+/// not be called during a recording.
 pub(crate) fn choose(clock: ClockChoice) -> Anchor {
     select(match clock {
         ClockChoice::Auto => Source::Auto,

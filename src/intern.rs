@@ -11,7 +11,7 @@
 //! inside an insertion) or finds the budget spent gets no id, and the string travels by
 //! value. So interning does not block, and memory is bounded however many names a program
 //! invents. Only names that are given once and cannot travel by value (of arguments,
-//! categories, call sites) are worth waiting for, for [`TIMEOUT`]: whoever adds one takes
+//! categories, call sites) are worth waiting for, for [`TIMEOUT`]: a thread that adds one takes
 //! microseconds, but may be off its processor just then.
 //!
 //! An id stands for a text *with* its category and the name of its first argument: that
@@ -74,7 +74,7 @@ pub struct Interner {
     /// Where the next text is copied to. Under the lock.
     arena: AtomicPtr<u8>,
     arena_left: AtomicU64,
-    /// Whether somebody else has to know every name: see `queue/names.rs`.
+    /// Whether another process has to know every name: see `queue/names.rs`.
     published: AtomicBool,
 }
 
@@ -173,7 +173,7 @@ impl Interner {
         self.count.load(Ordering::Acquire)
     }
 
-    /// In a forked child: whoever held the lock does not exist here. An insertion that was
+    /// In a forked child: the thread that held the lock does not exist here. An insertion that was
     /// cut off left at most an id without a name.
     pub fn after_fork(&self) {
         self.busy.store(0, Ordering::Release);
@@ -294,7 +294,7 @@ impl Interner {
         if published && !queue::publish(Named { id: StrId(id), category, arg, text }) {
             return None;
         }
-        // SAFETY: nobody knows this id yet, so nobody reads the entry while it is written.
+        // SAFETY: no reader knows this id yet, so none reads the entry while it is written.
         unsafe { self.entry(id).write(Entry { text: copied, ..entry }) };
         self.count.store(id, Ordering::Release);
         // SAFETY: `make_room` left a table, and tables are never freed.
@@ -351,7 +351,7 @@ impl Interner {
         let to = self.arena.load(Ordering::Relaxed);
         self.arena_left.fetch_sub(text.len() as u64, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: `arena_left` bytes follow `to`, used by nobody else: they are handed out
+        // SAFETY: `arena_left` bytes follow `to`, not used otherwise: they are handed out
         // once, under the lock.
         unsafe {
             self.arena.store(to.add(text.len()), Ordering::Relaxed);

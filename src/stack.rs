@@ -117,7 +117,7 @@ mod switch {
         };
         let mut once: &mut Body<'_> = &mut once;
         let argument = (&raw mut once).cast::<c_void>();
-        // SAFETY: the stack is aligned, large enough and used by nobody else, and `argument` is
+        // SAFETY: the stack is aligned, large enough and not used otherwise, and `argument` is
         // what `enter` expects.
         unsafe { call(argument, enter, stack.top()) };
         drop(stack);

@@ -22,7 +22,7 @@ pub struct Flushes {
     running: AtomicU32,
     /// Not 0: they are to end.
     stop: AtomicU32,
-    /// Changes for as long as anybody reads.
+    /// Changes as long as there is a reader.
     beats: AtomicU64,
 }
 

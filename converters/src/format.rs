@@ -188,7 +188,7 @@ fn write_while_packing(
         let Ok(writer) = std::thread::Builder::new().spawn_scoped(scope, write) else {
             return write_unpacked(trace, out, format, plain);
         };
-        // The writer ends by itself when nobody takes its pieces any more.
+        // The writer ends by itself when its pieces are no longer taken.
         let packed = pieces.into_iter().try_for_each(|piece| out.write_all(&piece));
         let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         packed.and(written)

@@ -98,7 +98,7 @@ pub enum Kind {
     /// The counter `site` of device `other` has the value `arg`, of the type in `tag`. An
     /// extra of type [`ArgType::U64`] without a name is its [`crate::device::GpuUnit`].
     GpuCounter = 18,
-    /// An instant whose name is a sentence for whoever asked for the recording: something
+    /// An instant whose name is a sentence for the user who asked for the recording: something
     /// is not recorded, and why. `kymo record` prints it when it ends.
     Note = 19,
     /// The process has given a name an id: `other` is the id, the lower half of `arg` its
@@ -258,7 +258,7 @@ pub const NAME_BY_VALUE: u8 = 0x80;
 /// Bit of [`Record::tag`]: the times are nanoseconds of `CLOCK_BOOTTIME`, not ticks.
 pub const NANOS: u8 = 0x40;
 /// Bit of [`Record::tag`] of a slice: an operator of a framework or a call of an interface,
-/// not a range that somebody put into the program; devices do not show it.
+/// not a range that the program's author put into it; devices do not show it.
 pub const OPERATOR: u8 = 0x20;
 
 /// Bit of a track's parent ([`Kind::Track`]): the other bits are the id of a thread of this

@@ -157,7 +157,7 @@ impl Recording {
     /// How it is going.
     pub fn stats(&self) -> Stats {
         if self.pid != std::process::id() {
-            // A forked child: whoever held the lock does not exist here.
+            // A forked child: the thread that held the lock does not exist here.
             return Stats::default();
         }
         recording::stats(&self.shared)

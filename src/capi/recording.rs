@@ -75,7 +75,7 @@ fn start(
 fn keep(recording: Recording) {
     let before = OURS.swap(Box::into_raw(Box::new(recording)), Ordering::AcqRel);
     if !before.is_null() {
-        // SAFETY: made by `Box::into_raw`, and whoever swaps a pointer out owns it. That
+        // SAFETY: made by `Box::into_raw`, and the thread that swaps a pointer out owns it. That
         // recording ended by itself, or is a parent's.
         drop(unsafe { Box::from_raw(before) });
     }
@@ -99,7 +99,7 @@ fn with(f: impl FnOnce(&Recording)) -> bool {
     BORROWED.fetch_add(1, Ordering::SeqCst);
     let ours = OURS.swap(ptr::null_mut(), Ordering::SeqCst);
     if !ours.is_null() {
-        // SAFETY: made by `Box::into_raw`, and whoever swaps a pointer out owns it.
+        // SAFETY: made by `Box::into_raw`, and the thread that swaps a pointer out owns it.
         f(unsafe { &*ours });
         OURS.store(ours, Ordering::SeqCst);
     }

@@ -53,7 +53,7 @@ impl Inherited {
         // SAFETY: `sigaction` and `pthread_sigmask` read structs that live through the
         // call; the handlers are the default or "ignore", as there was no other code in
         // the process to set one. A closed stream was opened by the runtime, to
-        // /dev/null, and nobody else has it.
+        // /dev/null, and no other code has it.
         unsafe {
             for (signal, handler) in self.handlers {
                 let mut action: libc::sigaction = std::mem::zeroed();

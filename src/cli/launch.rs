@@ -107,7 +107,7 @@ impl Running {
             match unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) } {
                 0 => {}
                 -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => continue,
-                // It cannot be waited for by anybody else; if it is gone, say "failed".
+                // No other process can wait for it; if it is gone, say "failed".
                 -1 => return Ended(1 << 8),
                 _ => return Ended(status),
             }

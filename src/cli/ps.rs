@@ -36,7 +36,7 @@ impl Ps {
     }
 }
 
-/// What to do when there is nobody to be asked.
+/// What to do when no process can be asked.
 pub(super) const NONE: &str = "no process can be asked for traces: start one with \
                                `kymo record --wait -- COMMAND`";
 

@@ -82,7 +82,7 @@ impl Process {
         }
     }
 
-    /// The signal that killed it, if anybody has seen it.
+    /// The signal that killed it, if it was seen.
     pub fn signal(&self) -> Option<i32> {
         Some(self.signal.load(Ordering::Acquire)).filter(|signal| *signal != 0)
     }

@@ -190,7 +190,7 @@ impl Subject {
     }
 }
 
-/// A process that is recorded from here. It looks by itself whether anybody still reads.
+/// A process that is recorded from here. It checks by itself whether kymo still reads.
 pub(super) struct Elsewhere {
     arena: Arc<Arena>,
     /// The flush of its sources that was asked for last; 0: none that is waited for.

@@ -63,7 +63,7 @@ fn receive(socket: OwnedFd) -> io::Result<Peer> {
     wait_for_answers(&socket, Duration::from_secs(1));
     let (message, file) = message::receive(socket.as_fd())?;
     if message.is_empty() {
-        // It only wanted to know whether anybody is there.
+        // It only asked whether kymo is there.
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     // Of a library of another release.

@@ -53,7 +53,7 @@ pub(super) fn sweep(folder: &Path) {
 pub struct Folder {
     /// Where it is, if it is there.
     pub path: PathBuf,
-    /// Whose it must be; none: anybody's who may be asked.
+    /// The user that must own it; none: any user whose processes may be asked.
     pub owner: Option<u32>,
 }
 

@@ -69,7 +69,7 @@ impl Engine {
         self.converter.use_up(clock::ticks_of(self.origin.counter));
     }
 
-    /// Also for whoever may have to recover what this process records.
+    /// Also for a recovery of what this process records.
     pub(super) fn compare_clocks(&self) -> Anchor {
         let anchor = Anchor::of(self.origin.counter);
         if let (true, Some(arena)) = (self.origin.is_this_process(), queue::arena()) {

@@ -97,7 +97,7 @@ impl Engine {
         let summary = self.summary();
         let edges = self.shared.window.bounds(&self.converter).nanos(&self.converter);
         let shared = self.shared.clone();
-        // Before anybody hears that it is over: files closed, page left.
+        // Before the end is announced: files closed, page left.
         drop(self);
         shared.ended(summary.clone(), edges);
         summary

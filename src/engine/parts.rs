@@ -3,7 +3,7 @@
 //! A part ends when it is large or old enough. The engine then restarts the incremental state (see
 //! [`super::restart`]), so that the next part begins with all that still holds; a slice that
 //! is cut has no end in the part before, and is whole in the one after. Processes that share
-//! one output share its parts as well: whoever finds that one is full has everybody go on to
+//! one output share its parts as well: the process that finds one full has all go on to
 //! the next, and each writes its own preamble to it.
 
 use std::fs;
@@ -120,7 +120,7 @@ impl Engine {
         parts.number = number;
         (parts.began, parts.bytes, parts.lost) = (Instant::now(), 0, 0);
         parts.file = file;
-        // Of a shared one, whoever makes the new one removes the old one.
+        // Of a shared one, the process that makes the new one removes the old one.
         if let (Some(keep), None) = (parts.keep, &self.member)
             && number > keep
         {

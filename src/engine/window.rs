@@ -216,7 +216,7 @@ pub(crate) enum Side {
     Closes,
 }
 
-/// Says to whoever may have to recover what is recorded when that opens or closes.
+/// Leaves for a recovery when the window opens or closes.
 pub(crate) fn say_edge(side: Side, ticks: u64, nanos: u64) {
     if let Some(arena) = queue::arena().filter(|_| queue::is_own()) {
         arena.say_edge(side as usize, ticks, nanos);

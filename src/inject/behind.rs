@@ -11,7 +11,7 @@
 //! | the caller's own scope | the library that calls, and what that is linked with |
 //! | the vendor's library, if it is loaded | for who asked by name (`dlsym`) |
 //! | whatever else defines it | a library that was opened for all (`RTLD_GLOBAL`) |
-//! | the vendor's library, loaded now | nobody has one: what a static loader would do |
+//! | the vendor's library, loaded now | no loaded library has one: what a static loader would do |
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;

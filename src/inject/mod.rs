@@ -10,7 +10,7 @@
 //! shares its memory, but not its pid.
 //!
 //! A privileged process (setuid and the like) that was led here by its environment is left
-//! alone: whoever set that must not make it write files.
+//! alone: the user who set that must not make it write files.
 
 mod behind;
 mod cupti;

@@ -263,7 +263,7 @@ impl Arena {
         &self.header().keeping
     }
 
-    /// Its memory, before anybody else knows of it.
+    /// Its memory, before it is shared.
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: mapped, and this is the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
@@ -429,7 +429,7 @@ impl Arena {
         (header.matched.load(Ordering::Relaxed), header.left_out.load(Ordering::Relaxed))
     }
 
-    /// Flushes that whoever reads asks the sources of the processes for.
+    /// Flushes that the reader asks the sources of the processes for.
     pub fn flushes(&self) -> &Flushes {
         &self.header().flushes
     }

@@ -18,7 +18,7 @@ struct Page {
 
 static PAGE: Page = Page { process: AtomicU64::new(0), rest: [0; 511] };
 
-/// The number of this process; 0 before [`arm`], and in a child that nobody has [`renew`]ed.
+/// The number of this process; 0 before [`arm`], and in a child until it is [`renew`]ed.
 #[inline(always)]
 pub(super) fn process() -> u64 {
     PAGE.process.load(Ordering::Relaxed)

@@ -54,7 +54,7 @@ pub enum Kept {
     Unread,
 }
 
-/// An edge of what belongs to the recording that nobody has said.
+/// An edge of what belongs to the recording that is not known yet.
 pub const NEVER: u64 = u64::MAX;
 
 /// In the header: what is kept, and how the clocks compared, as the file may be read on

@@ -182,7 +182,7 @@ fn goes_on() {
     }
 }
 
-/// Has whoever reads the arena write everything that this process has recorded, and waits
+/// Has the reader of the arena write everything that this process has recorded, and waits
 /// until that is done, or for `timeout`. Returns whether it is done.
 pub fn flush(timeout: Duration) -> bool {
     let (Some(arena), member @ 1..) = (arena(), POOL.member()) else { return false };
@@ -239,7 +239,7 @@ pub fn after_fork() {
     }
     notice_fork();
     PRODUCER.with(Producer::forget);
-    // At once, so that whoever reads the arena knows that it is still in use.
+    // At once, so that the reader of the arena knows that it is still in use.
     enter();
 }
 

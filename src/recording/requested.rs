@@ -28,7 +28,7 @@ pub(crate) struct Prepared {
 /// As [`super::launch`].
 pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error> {
     let _changing = Changing::begin()?;
-    // A child that is forked meanwhile has not been asked. And whoever asks may be wrong
+    // A child that is forked meanwhile has not been asked. And the request may be wrong
     // about who else writes to that folder.
     let config = Config {
         output: path.to_owned(),

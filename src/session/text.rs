@@ -99,7 +99,7 @@ pub fn apply(text: &[u8], config: &mut Config) -> Result<Vec<String>, Refusal> {
     Ok(problems)
 }
 
-/// Reads all lines. Options go to `config`: all if whoever wrote them is trusted.
+/// Reads all lines. Options go to `config`: all if their author is trusted.
 fn read(
     text: &[u8],
     dialect: Dialect,
@@ -150,7 +150,7 @@ fn read(
     Ok((draft, problems))
 }
 
-/// Whether anybody may set this option of ours: all who reach a daemon can ask it, over the
+/// Whether any user may set this option of ours: every client of a daemon can ask it, over the
 /// network. Others name libraries to load, let threads wait, or take memory.
 fn is_for_anybody(key: &str) -> bool {
     ["ALL_ARGS", "CATEGORIES", "COMPRESS"].iter().any(|known| known.eq_ignore_ascii_case(key))

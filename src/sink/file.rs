@@ -39,7 +39,7 @@ impl File {
     /// `safe` is for folders that others may write to, such as `/tmp`. It refuses a path
     /// that is a symbolic link, and an existing file that has further names (hard links),
     /// belongs to another user or is not a regular file: each may lead to a file that
-    /// somebody else wants overwritten. The folders on the way are not checked: symbolic
+    /// another user wants overwritten. The folders on the way are not checked: symbolic
     /// links among them are followed, so they must be trusted.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ pub fn open_shared(config: &Config, page: Arc<Page>) -> Result<Box<dyn Sink>, Er
     Ok(Box::new(file.compress(config.compression())))
 }
 
-/// Whether there is a file at `path` that is no trace: a slip of whoever chose the path
+/// Whether there is a file at `path` that is no trace: a slip of the user who chose the path
 /// would destroy a script or a result. An empty file may become one. What cannot be read is
 /// not judged.
 #[doc(hidden)]

@@ -18,7 +18,7 @@ pub(crate) struct Numbered {
 
 impl Numbered {
     /// Has the process `pid` take part in file `number` of the recording of `page`; makes it
-    /// if nobody has.
+    /// if there is none.
     ///
     /// # Errors
     /// The file cannot be made or opened.

@@ -1,6 +1,6 @@
 //! Profilers of the program's own that take part in recordings.
 //!
-//! They are told when a recording begins and ends, whoever asked for it, and record through
+//! They are told when a recording begins and ends, by whatever request, and record through
 //! the API like everybody else. What goes wrong in them is in the trace, as a fact.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,7 +9,7 @@
 //!
 //! `--compat tensorboard` has the module view of the TensorBoard plugin: the hierarchy is that of
 //! `Python parent id`, modules of one name and number count as one wherever they are called, work
-//! is that of calls that have the `External id` of an operator, and modules that nobody calls are
+//! is that of calls that have the `External id` of an operator, and modules without a caller are
 //! in the order of names.
 
 use std::collections::BTreeMap;

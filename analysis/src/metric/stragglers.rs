@@ -3,7 +3,7 @@
 //! By HTA's rule (`--compat`): of the communication kernels that take at least a hundredth of a
 //! step, the last of each stream, step and name; of these the stream and name whose durations
 //! differ most between ranks; the ranks whose kernel begins last. This leaves out the very rank
-//! that is late when its kernels, which wait for nobody, are short; and it knows only kernels
+//! that is late when its kernels, which wait for no other rank, are short; it knows only kernels
 //! named `ncclKernel…`.
 //!
 //! The exact reading compares each collective over the ranks that take part in it

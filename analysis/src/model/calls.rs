@@ -22,7 +22,7 @@ pub struct Thread {
 /// Who called whom, by what lies within what on a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// The caller of each event; [`NONE`] for those that nobody called, and for device work.
+    /// The caller of each event; [`NONE`] for those without one, and for device work.
     pub parents: Vec<u32>,
     /// The events of the host, thread by thread, callers before what they call.
     pub order: Vec<u32>,

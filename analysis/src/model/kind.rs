@@ -6,7 +6,7 @@
 pub enum Kind {
     /// An operator of a framework.
     Operator,
-    /// A range that somebody named in the program.
+    /// A range that the program's author named.
     Annotation,
     /// A step, as our own recordings mark them: on a track of its own.
     Step,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 
-/// Buffers are aligned to pages, which is more than anybody asks for.
+/// Buffers are aligned to pages, more than any vendor's library asks for.
 const ALIGN: usize = 4096;
 
 /// How much memory there may be.

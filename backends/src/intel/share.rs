@@ -1,8 +1,8 @@
 //! Another user of PTI in the program (PyTorch's profiler), and we.
 //!
-//! PTI serves one: whoever set callbacks last gets all buffers, also those that another gave
-//! (pti-gpu's view_handler.h, `RegisterBufferCallbacks`). Kineto does not survive a buffer that
-//! it does not know. But we are preloaded: what the program calls by PTI's names comes here
+//! PTI serves one client: the last one that set callbacks gets all buffers, also those that
+//! another gave (pti-gpu's view_handler.h, `RegisterBufferCallbacks`). Kineto does not survive a
+//! buffer that it does not know. But we are preloaded: what the program calls by PTI's names comes here
 //! first. So PTI keeps having one user, us, and the other gets copies:
 //!
 //! * **buffers** stay ours. When one is complete, the records of the kinds that the other enabled
@@ -81,12 +81,12 @@ pub(crate) fn disabled(kind: u32) -> bool {
     THEIRS.load(Ordering::Acquire) & bit(kind) == 0
 }
 
-/// Says whether anybody of ours reads what PTI hands over.
+/// Sets whether a reader of ours takes what PTI hands over.
 pub(crate) fn reading(on: bool) {
     READING.store(on, Ordering::Release);
 }
 
-/// Whether anybody of ours reads what PTI hands over.
+/// Whether a reader of ours takes what PTI hands over.
 pub(crate) fn is_read() -> bool {
     READING.load(Ordering::Acquire)
 }

@@ -56,7 +56,7 @@ pub(crate) fn complete() {
 
 fn take() -> Option<Box<Copy>> {
     let open = OPEN.swap(ptr::null_mut(), Ordering::AcqRel);
-    // SAFETY: whoever swaps it out owns it; it was a box.
+    // SAFETY: the thread that swaps it out owns it; it was a box.
     (!open.is_null()).then(|| unsafe { Box::from_raw(open) })
 }
 

@@ -1,6 +1,6 @@
 //! Another user of CUPTI in the program (PyTorch's profiler), and we.
 //!
-//! CUPTI's first interface serves one: buffers go to whoever registered callbacks last,
+//! CUPTI's first interface serves one client: buffers go to the last that registered callbacks,
 //! there is one subscriber, one clock, and a kind that one of two disables is gone for the
 //! other. Left alone, two users both end up with nothing. But we are preloaded: what the
 //! program calls by CUPTI's names comes here first. So CUPTI keeps having one user, us,

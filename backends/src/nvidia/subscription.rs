@@ -191,7 +191,7 @@ pub(crate) fn take(subscriber: &mut *mut c_void) -> Code {
     SUCCESS
 }
 
-/// In a forked child nobody is subscribed.
+/// A forked child has no subscription.
 pub(crate) fn after_fork() {
     STATE.subscriptions.function.store(ptr::null_mut(), Ordering::Release);
 }

@@ -1,7 +1,7 @@
 //! Traces in Chrome's JSON, which Kineto's is too.
 //!
 //! [`read()`] takes any of them: an array of events or an object that has one, of PyTorch,
-//! JAX, Chrome and whoever else writes the format. What only Kineto's events mean is in
+//! JAX, Chrome and all others that write the format. What only Kineto's events mean is in
 //! [`crate::kineto`]. [`write()`] writes the plain form, for viewers; what reads Kineto's files
 //! wants [`crate::kineto::write()`].
 //!

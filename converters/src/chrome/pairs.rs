@@ -242,7 +242,7 @@ impl Stack<'_> {
     }
 }
 
-/// Keeps an end for whoever writes JSON again: one without a beginning, or on another row. What
+/// Keeps an end for a conversion back to JSON: one without a beginning, or on another row. What
 /// the slice of the latter has of it, its arguments, it has.
 fn keep(trace: &mut Trace, key: Key, (pid, tid): (Id, Id), end: &Moment) {
     let What::End(args, position) = end.what else { return };

@@ -11,7 +11,7 @@
 //!                       └ varints; signed ones in zigzag, floats as 8 bytes
 //! lists    … 02  09 1a  09 00 …            count, then type and value of each item
 //! ```
-//! Lists and dictionaries are stored once each, whoever holds them: shapes of tensors
+//! Lists and dictionaries are stored once each, however many events hold them: shapes of tensors
 //! repeat all the time. A set that equals one of a few thousand recent ones is that one.
 
 use std::hash::BuildHasher;
@@ -113,7 +113,7 @@ fn place_of(packed: &[u8]) -> usize {
 
 impl Args {
     /// How deep lists and dictionaries may lie in each other. Readers replace what is
-    /// deeper, so that whoever walks values may recurse.
+    /// deeper, so that code that walks values may recurse.
     pub const MAX_DEPTH: usize = 64;
 
     /// Stores a set; `None` for an empty one. Names may repeat.

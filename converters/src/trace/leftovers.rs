@@ -2,7 +2,7 @@
 
 use super::StrId;
 
-/// An event of a JSON trace, kept as it was for whoever writes JSON again: one of a phase that
+/// An event of a JSON trace, kept as it was for a conversion back to JSON: one of a phase that
 /// means nothing elsewhere, or one that says more than the hub can hold. The latter is in its
 /// table too, with the same position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long nobody needs to see a change, and how long a browser may read nothing.
+/// How late a change may be seen, and how long a browser may read nothing.
 const CHANGES: Duration = Duration::from_secs(2);
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 const FIELDS: usize = 64;

@@ -1,5 +1,5 @@
 //! Intel Gaudi, by Synapse: kernels are recipes of one node each, compiled at run time, which need
-//! no kernel of anybody's: `memcpy` within a buffer, and `memset`.
+//! no compiled kernel: `memcpy` within a buffer, and `memset`.
 
 use super::devices::{ALL_KERNELS, Devices, Handle, Stop, kernel_name};
 use super::load::{Library, call, functions};

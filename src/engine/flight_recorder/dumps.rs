@@ -268,7 +268,7 @@ impl Engine {
         }
     }
 
-    /// The recording goes on; the failure is counted, and told to whoever asked.
+    /// The recording goes on; the failure is counted, and reported to the requester.
     fn dump_failed(&mut self, order: Order, error: Error) {
         self.output.errors += 1;
         let what = format!("a dump lacks process {}: {error}", self.process.pid);

@@ -98,7 +98,7 @@ impl Flight {
         (self.full() / 64).clamp(1 << 10, BATCH)
     }
 
-    /// What ended before this time nobody will want any more: the window before `now`, or
+    /// What ended before this time is no longer needed: the window before `now`, or
     /// before the oldest dump that has not begun, when that was asked for sooner.
     fn since(&self, now: u64, oldest_order: Option<u64>, page: Option<&Page>) -> u64 {
         let ours = self.orders.iter().map(|order| order.asked).chain(oldest_order);

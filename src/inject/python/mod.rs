@@ -313,7 +313,7 @@ impl Python {
         load: impl FnOnce() -> Option<Object>,
     ) -> Option<bool> {
         // SAFETY: the caller holds the lock; each object is what Python's documentation
-        // says, and null is passed on to nobody.
+        // says, and null is not passed on.
         unsafe {
             if globals.load(Ordering::Acquire).is_null() {
                 globals.store(load()?, Ordering::Release);

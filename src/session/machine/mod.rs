@@ -288,7 +288,7 @@ impl Machine {
                     return None;
                 }
                 // Whole iterations, and as many as were asked for: the next one if the sources
-                // are not on, this one if it has begun before anybody looked.
+                // are not on, this one if it has begun before the first look.
                 let begins = if ready.is_none() { self.steps + 1 } else { self.steps };
                 let late = begins - *start;
                 (*start, *end) = (begins, end.saturating_add(late));

@@ -72,7 +72,7 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) tid: i64,
-    /// What nobody called, in the order of beginnings.
+    /// Events without a caller, in the order of beginnings.
     pub(crate) roots: Vec<u32>,
 }
 

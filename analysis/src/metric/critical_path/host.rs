@@ -7,7 +7,7 @@ use super::graph::{Edge, EdgeKind, Graph, NO_NODE};
 use crate::model::{Events, Kind, Model, NONE, nest_by_count};
 use crate::reading::Version;
 
-/// Calls that wait, so that their own time is nobody's work.
+/// Calls that wait, so that their own time is no work.
 const BLOCKING: [&str; 6] = [
     "cudaDeviceSynchronize",
     "cudaStreamSynchronize",

@@ -3,7 +3,7 @@
 //!
 //! The beginnings and ends of operators, calls and device work are nodes. Edges lead from one to
 //! the next within a thread, from launches to work, from work to the next of its stream, and from
-//! work to whoever waits for it. What takes time has it as its weight; the critical path is the
+//! work to what waits for it. What takes time has it as its weight; the critical path is the
 //! heaviest way through the graph. Making something shorter that is not on it gains nothing.
 //!
 //! | edge | from, to | weight |

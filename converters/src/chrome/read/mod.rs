@@ -241,7 +241,7 @@ impl Reader {
         }
     }
 
-    /// Keeps an event for whoever writes JSON again: the hub cannot hold all of it.
+    /// Keeps an event for a conversion back to JSON: the hub cannot hold all of it.
     #[cold]
     fn keep(&mut self, element: Element<'_>) {
         if let Value::Json(text) = text_of(&mut self.trace, element.root()) {

@@ -76,7 +76,7 @@ impl Tracks {
         track
     }
 
-    /// An event of this name lies on `track`: tracks that nobody describes are called
+    /// An event of this name lies on `track`: tracks without a descriptor are called
     /// after their first event.
     #[inline]
     pub fn used(&mut self, track: TrackId, name: StrId) {
@@ -416,7 +416,7 @@ impl Tracks {
         }
     }
 
-    /// Names the tracks that nobody described. Returns how many those are.
+    /// Names the tracks that have no descriptor. Returns how many those are.
     pub fn finish(self, trace: &mut Trace) -> u64 {
         if !self.grouped.is_empty() {
             self.group(trace);

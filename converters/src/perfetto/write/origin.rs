@@ -1,4 +1,4 @@
-//! What the file was like that a trace was read from: for whoever converts it back.
+//! What the file was like that a trace was read from: for a conversion back.
 
 use std::io::{self, Write};
 

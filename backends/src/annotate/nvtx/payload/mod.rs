@@ -78,7 +78,7 @@ pub(crate) unsafe fn read(
     let mut decoder = Decoder::new(session, category, args, &all[..count]);
     for &(id, blob) in payloads {
         match id {
-            // Read through the payload that points here; or nobody knows how.
+            // Read through the payload that points here, or not at all.
             sys::SCHEMA_REFERENCED | sys::SCHEMA_RAW => {}
             // Without a schema: values of one type.
             id => match type_of(category, id) {
