@@ -220,6 +220,9 @@ impl Program {
     fn begin() -> Result<Program, Error> {
         let mut program = Program { began: false };
         if let Some(broker) = broker() {
+            // What `stop` waits for is the engine's end, which the thread that ran it reports
+            // to the broker a little later.
+            broker.settle(|| !recording::is_running(), TIMEOUT);
             if broker.status().program.is_some() || !broker.preempt(TIMEOUT) {
                 return Err(Error::AlreadyRecording);
             }

@@ -362,6 +362,22 @@ impl Broker {
         free
     }
 
+    /// Waits until the program's last recording, which ends before this is told so, is known to
+    /// be over: while `is_over`, and as long as `timeout`.
+    pub(crate) fn settle(&self, is_over: impl Fn() -> bool, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.lock();
+        while state.machine.program().is_some() && is_over() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.unlock(state);
+    }
+
     /// The program records, unless that is over already.
     pub(crate) fn program_records(&self) {
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-/* Embeds the library, records twice, and forks between the two. */
+/* Embeds the library, records twice, forks after each, and then records again and again. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,5 +38,9 @@ int main(int argc, char **argv)
         waitpid(pid, &status, 0);
         printf("child: exit %d%s\n", WEXITSTATUS(status), now() - began > 1 ? ", slow" : "");
     }
+    int again = 0;
+    while (again < 200 && kymo_start(0) && kymo_stop(0))
+        again++;
+    printf("again: %d\n", again);
     return 0;
 }
