@@ -1,12 +1,15 @@
-// Loads one trace into Perfetto's trace_processor and answers SQL about it.
+// Loads a trace into Perfetto's trace_processor and answers SQL about it, one trace after
+// another.
 //
-//   node oracle.mjs ASSETS TRACE
+//   node oracle.mjs ASSETS
 //   node oracle.mjs ASSETS --serve PORT
 //
 // ASSETS is the directory that `setup` unpacked. With --serve the trace comes over HTTP, as
 // to `trace_processor_shell server http`: POST /parse and /notify_eof. Every line in and out is one JSON value:
 //
-//   out  {"ready": true}                            the trace is loaded
+//   out  {"ready": true}
+//   in   {"load": "TRACE"}                          another trace takes the place of the last
+//   out  {"ready": true}                            or {"error": "…"}
 //   in   "SELECT ..."
 //   out  {"columns": ["a", …], "rows": [[…], …]}    or {"error": "…"}
 //   in   null                                       (of a server)
@@ -20,7 +23,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import vm from 'node:vm';
 
-const [assets, trace, port] = process.argv.slice(2);
+const [assets, mode, port] = process.argv.slice(2);
 const CHUNK = 8 << 20;
 
 // stdout belongs to the answers.
@@ -71,7 +74,17 @@ async function startEngine() {
   return engine;
 }
 
+// As a new engine is configured.
+const DEFAULTS = {
+  cropTrackEvents: false,
+  ingestFtraceInRawTable: true,
+  analyzeTraceProtoContent: false,
+  ftraceDropUntilAllCpusValid: true,
+};
+let loaded = 0;
+
 async function load(engine, file) {
+  if (loaded++ > 0) await engine.resetTraceProcessor(DEFAULTS);
   const fd = openSync(file, 'r');
   for (;;) {
     const chunk = new Uint8Array(CHUNK);
@@ -152,13 +165,19 @@ async function answer(engine, sql) {
 
 try {
   const engine = await startEngine();
-  const listens = trace === '--serve' ? await serve(engine, Number(port)) : null;
-  if (listens === null) await load(engine, trace);
+  const listens = mode === '--serve' ? await serve(engine, Number(port)) : null;
   say(JSON.stringify({ ready: true, port: listens }));
   for await (const line of createInterface({ input: process.stdin })) {
     try {
-      const sql = JSON.parse(line);
-      say(sql === null ? JSON.stringify(served) : await answer(engine, sql));
+      const asked = JSON.parse(line);
+      if (asked === null) {
+        say(JSON.stringify(served));
+      } else if (typeof asked === 'string') {
+        say(await answer(engine, asked));
+      } else {
+        await load(engine, asked.load);
+        say(JSON.stringify({ ready: true }));
+      }
     } catch (error) {
       say(JSON.stringify({ error: String(error?.message ?? error) }));
     }

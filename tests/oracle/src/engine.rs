@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use crate::native::Native;
-use crate::node::Node;
+use crate::node::Loaded;
 
 /// The result of one query.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
 /// A loaded trace. Tests may share one between threads, hence the lock.
 #[derive(Debug)]
 pub(crate) enum Engine {
-    Node(Mutex<Node>),
+    Node(Mutex<Loaded>),
     Native(Native),
 }
 
@@ -26,7 +26,7 @@ impl Engine {
     pub(crate) fn load(trace: &Path) -> Result<Engine, String> {
         match std::env::var_os("TRACE_PROCESSOR") {
             Some(program) => Native::load(program.into(), trace).map(Engine::Native),
-            None => Node::load(trace).map(|node| Engine::Node(Mutex::new(node))),
+            None => Loaded::new(trace).map(|node| Engine::Node(Mutex::new(node))),
         }
     }
 

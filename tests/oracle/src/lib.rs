@@ -14,9 +14,9 @@
 //! ```
 //!
 //! `tests/oracle/setup` fetches trace_processor (WebAssembly, run by Node.js 20 or newer)
-//! once per checkout; the first [`Trace::open`] of a process runs it. A trace is loaded
-//! once, in about a third of a second, and then answers any number of queries. Everything
-//! here panics with what went wrong: it is for tests.
+//! once per checkout; the first [`Trace::open`] of a process starts it, in about a third of a
+//! second. A trace is loaded once, in less than a tenth, and then answers any number of queries.
+//! Everything here panics with what went wrong: it is for tests.
 //!
 //! With `TRACE_PROCESSOR=/path/to/trace_processor_shell` in the environment that program is
 //! asked instead, to test against another version of Perfetto. It loads the trace again for
