@@ -50,11 +50,6 @@ pub(super) fn write(
 #[inline(never)]
 fn write_tail(chunk: &Chunk, mut pos: u32, extras: &[Extra], bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(MAX_INLINE)];
-    if let ([one], true) = (extras, describes_bytes(extras)) {
-        // One string, as most have that have any: no need to look for a partner.
-        chunk.put(pos, cast::<[Extra; 2], Slot>([*one, Extra::default()]));
-        return write_bytes(chunk, pos + 1, bytes);
-    }
     let named = describes_bytes(extras);
     let name = Extra::new(StrId::NONE, ArgType::Bytes, bytes.len() as u64);
     let name = (!bytes.is_empty() && !named).then_some(&name);
@@ -63,66 +58,10 @@ fn write_tail(chunk: &Chunk, mut pos: u32, extras: &[Extra], bytes: &[u8]) {
         chunk.put(pos, cast::<[Extra; 2], Slot>([first, all.next().unwrap_or_default()]));
         pos += 1;
     }
-    write_bytes(chunk, pos, bytes);
-}
-
-#[inline(always)]
-fn write_bytes(chunk: &Chunk, mut pos: u32, bytes: &[u8]) {
-    let (whole, rest) = bytes.as_chunks::<32>();
-    for part in whole {
-        chunk.put(pos, cast(*part));
+    for part in bytes.chunks(32) {
+        let mut slot = [0; 32];
+        slot[..part.len()].copy_from_slice(part);
+        chunk.put(pos, cast(slot));
         pos += 1;
-    }
-    if !rest.is_empty() {
-        chunk.put(pos, padded(rest));
-    }
-}
-
-/// Up to 31 bytes, and zeros: word by word, since a copy of any size is a call.
-#[inline(always)]
-fn padded(bytes: &[u8]) -> Slot {
-    let mut slot = Slot::default();
-    let (whole, rest) = bytes.as_chunks::<8>();
-    for (word, eight) in slot.iter_mut().zip(whole) {
-        *word = u64::from_ne_bytes(*eight);
-    }
-    if !rest.is_empty() {
-        let word = match bytes.last_chunk::<8>() {
-            Some(eight) => u64::from_le_bytes(*eight) >> (64 - 8 * rest.len()),
-            None => few(rest),
-        };
-        slot[whole.len()] = word.to_le();
-    }
-    slot
-}
-
-/// One to seven bytes as the low bytes of a number.
-#[inline(always)]
-fn few(bytes: &[u8]) -> u64 {
-    let last = bytes.len() - 1;
-    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        (Some(first), Some(end)) => {
-            let end = u64::from(u32::from_le_bytes(*end)) << (8 * (bytes.len() - 4));
-            u64::from(u32::from_le_bytes(*first)) | end
-        }
-        _ => {
-            let byte = |at: usize| u64::from(bytes[at]) << (8 * at);
-            byte(0) | byte(last / 2) | byte(last)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_of_slots_are_filled_with_zeros() {
-        let all: Vec<u8> = (1..=31).collect();
-        for length in 1..=all.len() {
-            let mut expected = [0; 32];
-            expected[..length].copy_from_slice(&all[..length]);
-            assert_eq!(padded(&all[..length]), cast::<[u8; 32], Slot>(expected), "{length}");
-        }
     }
 }
