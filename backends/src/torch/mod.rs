@@ -15,6 +15,7 @@
 //!  values    what is read of an operator's inputs, by version
 //!  inputs    inputs → ids of texts
 //!  texts     what these say
+//!  collective  what is said of a collective that begins
 //!  memory    allocations of tensors
 //!  probe     for `kymo doctor`
 //!  arrows    from an operator to the node that computes its gradient
@@ -23,6 +24,7 @@
 //! | what | category | arguments |
 //! |---|---|---|
 //! | an operator, or a node of the autograd graph | `cpu_op` | `Sequence number`, `Fwd thread id` (of nodes); on request `Input Dims`, `Input Strides`, `Input type`, `Concrete Inputs` |
+//! | a collective (`record_param_comms`) | `cpu_op` | `Collective name`, `dtype`, `In msg nelems`, `Out msg nelems`, `Process Group Name` and what else Kineto has of it |
 //! | an allocation, if those are asked for | `cpu_instant_event` | `Addr`, `Bytes`, `Total Allocated`, `Total Reserved`, `Device Type`, `Device Id` |
 //! | `record_function`, optimizers, data loaders, steps of `torch.profiler` | `user_annotation` | |
 //!
@@ -31,6 +33,7 @@
 
 mod arrows;
 mod check;
+mod collective;
 mod inputs;
 mod layout;
 mod library;

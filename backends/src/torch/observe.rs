@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use kymograph_protos::record::OPERATOR;
 use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
+use super::collective::{self, Collectives};
 use super::inputs::{self, Inputs};
 use super::layout::{BACKWARD, Callback, Layout, NAME, SCOPE, TEXT, THREAD, USER, read};
 use super::library::{self, Before, Torch};
@@ -43,6 +44,7 @@ struct Session {
     forward_thread: StrId,
     /// If inputs are recorded: how they are read, and what they are called.
     inputs: Option<(Values, [StrId; 4])>,
+    collectives: Collectives,
 }
 
 static SESSION: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
@@ -83,16 +85,18 @@ fn attach(
     let no_inputs = values.as_ref().and_then(|values| values.as_ref().err()).copied();
     let values = values.and_then(Result::ok);
     let key = |text: &[u8]| recorder.intern_or_wait(StrId::NONE, text);
+    let operators = key(b"cpu_op");
     let session = Session {
         recorder,
         prepare,
         prepared: AtomicBool::new(false),
         layout,
-        operators: key(b"cpu_op"),
+        operators,
         annotations: key(b"user_annotation"),
         sequence: key(b"Sequence number"),
         forward_thread: key(b"Fwd thread id"),
         inputs: values.map(|values| (values, inputs::NAMES.map(|name| key(name.as_bytes())))),
+        collectives: Collectives::find(library, recorder, operators),
     };
     if session.operators.is_none() || session.annotations.is_none() {
         return Err("there is no room for more names");
@@ -234,6 +238,9 @@ impl Session {
                 count += 1;
             }
         }
+        if self.collectives.is_one(site) {
+            return self.begin_collective(head, &extras[..count]);
+        }
         head.time = self.recorder.now();
         if !head.site.is_none() {
             return self.recorder.push(head, &extras[..count]);
@@ -242,6 +249,16 @@ impl Session {
         let name = unsafe { self.name(function) };
         head.site = category;
         self.recorder.push_named(head, &extras[..count], &name[..name.len().min(MAX_NAME)])
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_collective(&self, head: Record, before: &[Extra]) -> bool {
+        let mut extras = [Extra::default(); 6 + collective::MAX_ARGS];
+        let (first, rest) = extras.split_at_mut(before.len());
+        first.copy_from_slice(before);
+        let count = before.len() + self.collectives.args(self.recorder, rest);
+        self.recorder.push(Record { time: self.recorder.now(), ..head }, &extras[..count])
     }
 
     /// The name of an operator, for as long as that is open.

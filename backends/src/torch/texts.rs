@@ -10,7 +10,7 @@ const MAX_BYTES: usize = 1 << 16;
 
 /// A text for which there may be no memory, or not enough.
 #[derive(Default)]
-struct Text(Vec<u8>);
+pub(super) struct Text(pub(super) Vec<u8>);
 
 impl fmt::Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
