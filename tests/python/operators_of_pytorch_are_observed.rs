@@ -16,6 +16,7 @@ torch = ctypes.CDLL(os.environ["LIBTORCH"])
 torch.fake_torch_begin.restype = ctypes.c_void_p
 torch.fake_torch_begin.argtypes = [ctypes.c_uint8, ctypes.c_char_p, ctypes.c_int64, ctypes.c_uint64]
 torch.fake_torch_end.argtypes = [ctypes.c_void_p]
+torch.fake_torch_says.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
 # As the CUDA driver does.
 ctypes.CDLL(None).InitializeInjection()
 FUNCTION, BACKWARD, USER = 0, 1, 7
@@ -163,6 +164,35 @@ fn json_has_them_as_kineto_writes_them() {
     assert_eq!(ids, (1..=events.len() as u64).map(Some).collect::<Vec<_>>());
     let only = run.events(&["--category", "cpu_op"]);
     assert!(only.iter().all(|event| event["cat"] == "cpu_op") && only.len() == events.len() - 2);
+}
+
+#[test]
+fn collectives_have_what_kineto_says_of_them() {
+    let program = r#"
+name = ctypes.create_string_buffer(b"allreduce")
+torch.fake_torch_says(name, 1, 40, 1 << 33)
+with op("record_param_comms"):
+    pass
+torch.fake_torch_says(None, 0, 0, 0)
+with op("record_param_comms"):
+    pass
+"#;
+    let run = Run::new(program, &[], "");
+    let events = run.events(&[]);
+    let [said, silent] = &events[..] else { panic!("{events:?}") };
+    let ranks: Vec<String> = (0..29).map(|rank: i32| rank.to_string()).collect();
+    let expected = serde_json::json!({
+        "Collective name": "allreduce", "dtype": "Float", "In msg nelems": 1_i64 << 33,
+        "Out msg nelems": 1_i64 << 33, "In split size": "[]", "Out split size": "[1, 2]",
+        "Global rank start": 0, "Global rank stride": 1, "Group size": 40,
+        "Process Group Name": "0", "Process Group Description": "default_pg",
+        "Process Group Ranks": format!("[{}, ..., 39]", ranks.join(", ")), "Rank": 1, "Seq": 42,
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&said["args"][key], value, "{key} of {said}");
+        assert_eq!(silent["args"].get(key), None, "{key} of {silent}");
+    }
+    assert!(run.says("collectives have no arguments: "));
 }
 
 #[test]

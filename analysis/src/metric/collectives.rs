@@ -1,9 +1,9 @@
 //! Collectives, compared over the ranks that took part.
 //!
 //! The kernels of one collective are told by their process group and by their place among the
-//! group's collectives, step by step where there are steps. PyTorch's profiler writes the group
-//! with each kernel; in recordings of our own it is NCCL's communicator, which NCCL's own ranges
-//! around launches name; else the stream stands for the group. Where ranks do not have as many of a
+//! group's collectives, step by step where there are steps. PyTorch states the group with each
+//! collective; where it does not, it is NCCL's communicator, which NCCL's own ranges around
+//! launches name; else the stream stands for the group. Where ranks do not have as many of a
 //! group and step, because their traces begin or end in the middle, those are not compared: each
 //! has a row of its own, without a last rank. All of them end when the last rank
 //! has come and the data has moved, so the shortest one is the time that moving took, and what
@@ -94,7 +94,9 @@ pub(super) fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Er
     let mut rows = Rows::new(PARTS);
     let kernels = model.device().iter().copied();
     for row in kernels.filter(|row| classes.of_row(model, *row) == Class::Communication) {
-        let about = said(model, &keys, row).or_else(|| communicators.said(model, row));
+        let operator = || said(model, &keys, model.owners().get(row)?);
+        let about = said(model, &keys, row).or_else(operator);
+        let about = about.or_else(|| communicators.said(model, row));
         let about = about.unwrap_or_else(|| Said {
             group: format!("stream {}", model.events.streams[row as usize]),
             ..Said::default()
@@ -133,7 +135,8 @@ struct Said {
     of_rank: bool,
 }
 
-/// What PyTorch's profiler writes with the kernel.
+/// What PyTorch says of a collective: its profiler writes it with the kernel and with the operator
+/// `record_param_comms`, a recording of ours with that alone.
 fn said(model: &Model<'_>, keys: &Keys, row: u32) -> Option<Said> {
     let text = |key| model.arg(row, key).map(|value| model.plain(value));
     let name = text(keys.group)?;

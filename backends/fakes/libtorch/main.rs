@@ -4,6 +4,8 @@
 //! `FAKE_TORCH` names what is wrong with it: `layout` (an operator has its number elsewhere),
 //! `deaf` (no observer is called), `disabled` (observers are switched off on all threads).
 
+mod collective;
+
 use std::ffi::{CStr, c_char};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -22,13 +22,24 @@ const PYTHON: &str = "python_function";
 const EVALUATE: &str = "autograd::engine::evaluate_function: ";
 
 /// Arguments that are lists, which recordings have as a text.
-const LISTS: [&str; 6] = [
-    "Input Dims",
-    "Input Strides",
-    "Input type",
-    "Concrete Inputs",
+const LISTS: [&str; 4] = ["Input Dims", "Input Strides", "Input type", "Concrete Inputs"];
+
+/// The operator that stands for a collective, and what Kineto says of it with its kernels, too.
+const COLLECTIVE: &str = "record_param_comms";
+const COLLECTIVE_ARGS: [&str; 13] = [
+    "Collective name",
+    "In msg nelems",
+    "Out msg nelems",
+    "Group size",
+    "dtype",
     "In split size",
     "Out split size",
+    "Process Group Name",
+    "Process Group Description",
+    "Process Group Ranks",
+    "Dst Rank",
+    "Src Rank",
+    "Seq",
 ];
 
 /// See the module.
@@ -40,6 +51,10 @@ pub(crate) struct Operators {
     launches: HashMap<u64, u32>,
     /// Calls of nodes by the autograd engine: the number and the thread of the node inside.
     evaluated: HashMap<SliceId, (Value, Value)>,
+    /// Arguments of collectives, by the number of the operator; and those that kernels have, too.
+    collectives: HashMap<u32, ArgsId>,
+    collective: Option<StrId>,
+    of_kernels: Vec<StrId>,
     /// Our steps, where they are to be written, and their category.
     steps: HashMap<SliceId, Slice>,
     step: Option<StrId>,
@@ -67,6 +82,9 @@ impl Operators {
             numbers: vec![0; trace.slices.len()],
             launches: HashMap::new(),
             evaluated: HashMap::new(),
+            collectives: HashMap::new(),
+            collective: find(COLLECTIVE),
+            of_kernels: COLLECTIVE_ARGS.iter().filter_map(|name| find(name)).collect(),
             steps: if step.is_some() { steps::place(trace) } else { HashMap::new() },
             step,
             callers: HashMap::new(),
@@ -123,6 +141,11 @@ impl Operators {
             } else {
                 around
             };
+            if Some(slice.name) == self.collective
+                && let Some(args) = slice.args
+            {
+                self.collectives.insert(number, args);
+            }
             if Some(slice.category) == self.categories[0] {
                 self.inherit(trace, open.last().map(|(.., around)| *around), slice.args);
                 open.push((slice.end().map_or(i64::MAX, |end| end.0), number, id));
@@ -155,6 +178,17 @@ impl Operators {
     /// The operator around the launch of an activity.
     pub(crate) fn of_launch(&self, correlation: u64) -> Option<u32> {
         self.launches.get(&correlation).copied()
+    }
+
+    /// What is said of a collective with the kernels that this operator launched.
+    pub(crate) fn collective<'t>(
+        &'t self,
+        trace: &'t Trace,
+        number: u32,
+    ) -> impl Iterator<Item = (StrId, Value)> + 't {
+        let args = self.collectives.get(&number).copied();
+        let all = self.of_kernels.iter();
+        all.filter_map(move |name| Some((*name, trace.args.find(Some(args?), *name)?)))
     }
 
     /// Names of arguments that are lists, which texts stand for.

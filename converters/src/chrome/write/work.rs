@@ -112,6 +112,13 @@ impl<W: Write> Writer<'_, W> {
             }
         }
         dims(out, first, launch);
+        if let (Some(operators), Some(number), Some(_)) =
+            (&self.operators, operator, activity.kernel)
+        {
+            for (name, value) in operators.collective(trace, number) {
+                self.line.arg(out, first, name, value);
+            }
+        }
         out.push(b'}');
     }
 }
