@@ -1,6 +1,10 @@
-"""Kymograph: what traces of programs on CPUs and accelerators say.
+"""Kymograph: records what programs on CPUs and accelerators do, and says what traces say.
 
     import kymograph as ky
+
+    with ky.record("run.pftrace"):          # or under `kymo record`, without this line
+        with ky.scope("load", rows=3):
+            ...
 
     t = ky.load("runs/exp1/*.pftrace")      # or Kineto's JSON, a folder, ranks together
     t.temporal_breakdown()                  # every metric of `kymo analyze` is a method
@@ -11,7 +15,50 @@ not there is a `FileNotFoundError`, a value that makes no sense a `ValueError`.
 """
 
 from ._kymograph import Error, NoDataError, __version__
+from ._record import (
+    Flow,
+    Recording,
+    Summary,
+    arm,
+    async_scope,
+    counter,
+    dump,
+    flight_recorder,
+    flow,
+    instant,
+    is_recording,
+    process_name,
+    record,
+    scope,
+    step,
+    thread_name,
+    trace,
+)
 from ._table import Table
 from ._trace import Trace, load
 
-__all__ = ["Error", "NoDataError", "Table", "Trace", "__version__", "load"]
+__all__ = [
+    "Error",
+    "Flow",
+    "NoDataError",
+    "Recording",
+    "Summary",
+    "Table",
+    "Trace",
+    "__version__",
+    "arm",
+    "async_scope",
+    "counter",
+    "dump",
+    "flight_recorder",
+    "flow",
+    "instant",
+    "is_recording",
+    "load",
+    "process_name",
+    "record",
+    "scope",
+    "step",
+    "thread_name",
+    "trace",
+]
