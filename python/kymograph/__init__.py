@@ -15,6 +15,17 @@ not there is a `FileNotFoundError`, a value that makes no sense a `ValueError`.
 """
 
 from ._kymograph import Error, NoDataError, __version__
+from ._profile import (
+    ProfilerAction,
+    ProfilerActivity,
+    patch_torch_profiler,
+    profile,
+    record_function,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+    trace_handler,
+)
 from ._record import (
     Flow,
     Recording,
@@ -41,6 +52,8 @@ __all__ = [
     "Error",
     "Flow",
     "NoDataError",
+    "ProfilerAction",
+    "ProfilerActivity",
     "Recording",
     "Summary",
     "Table",
@@ -55,10 +68,17 @@ __all__ = [
     "instant",
     "is_recording",
     "load",
+    "patch_torch_profiler",
     "process_name",
+    "profile",
     "record",
+    "record_function",
+    "schedule",
     "scope",
     "step",
+    "supported_activities",
+    "tensorboard_trace_handler",
     "thread_name",
     "trace",
+    "trace_handler",
 ]

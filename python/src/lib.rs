@@ -5,6 +5,7 @@
 //! * [`options`]: what metrics can be told, and which of them reads what.
 //! * [`table`]: their results, as Arrow.
 //! * [`record`]: recording.
+//! * [`slices`]: events as a table, and traces in other formats.
 //! * [`background`]: long work on a thread of its own, while the interpreter stays responsive.
 //!
 //! Everything here releases the interpreter's lock while it computes.
@@ -14,6 +15,7 @@ mod load;
 mod metric;
 mod options;
 mod record;
+mod slices;
 mod table;
 
 use pyo3::prelude::*;
@@ -44,5 +46,7 @@ fn _kymograph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(metric::compare, module)?)?;
     module.add_function(wrap_pyfunction!(metric::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(options::options, module)?)?;
+    module.add_function(wrap_pyfunction!(slices::events, module)?)?;
+    module.add_function(wrap_pyfunction!(slices::convert, module)?)?;
     record::add(module)
 }
