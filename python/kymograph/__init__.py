@@ -14,6 +14,8 @@ Errors: `Error` and, where the traces do not have what was asked for, `NoDataErr
 not there is a `FileNotFoundError`, a value that makes no sense a `ValueError`.
 """
 
+from __future__ import annotations
+
 from ._kymograph import Error, NoDataError, __version__
 from ._profile import (
     ProfilerAction,
@@ -48,6 +50,33 @@ from ._record import (
 from ._table import Table
 from ._trace import Trace, load
 
+# As in `typing`, which takes long to import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+    from typing import Any
+
+
+def logging_handler(level: int = 0, category: str = "logging") -> logging.Handler:
+    """A handler for `logging` that has log records be moments in the trace.
+
+    logging.getLogger().addHandler(ky.logging_handler(logging.INFO))
+    """
+    from . import _bridges
+
+    return _bridges.LoggingHandler(level, category)
+
+
+def otel_span_processor(category: str = "opentelemetry") -> Any:
+    """A span processor for OpenTelemetry's SDK: spans are ranges in the trace.
+
+    provider.add_span_processor(ky.otel_span_processor())
+    """
+    from . import _bridges
+
+    return _bridges.span_processor(category)
+
+
 __all__ = [
     "Error",
     "Flow",
@@ -68,6 +97,8 @@ __all__ = [
     "instant",
     "is_recording",
     "load",
+    "logging_handler",
+    "otel_span_processor",
     "patch_torch_profiler",
     "process_name",
     "profile",

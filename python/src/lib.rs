@@ -4,7 +4,7 @@
 //! * [`metric`]: the metrics of the registry over what was loaded.
 //! * [`options`]: what metrics can be told, and which of them reads what.
 //! * [`table`]: their results, as Arrow.
-//! * [`record`]: recording.
+//! * [`record`]: what a program does is recorded.
 //! * [`slices`]: events as a table, and traces in other formats.
 //! * [`background`]: long work on a thread of its own, while the interpreter stays responsive.
 //!

@@ -2,7 +2,7 @@
 //! interpreter's lock.
 
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use super::library::{Library, Summary, adopt, last_error, library, load};
 use crate::Error;
 
 /// The library, which is loaded from `path` unless the process has one.
-fn needed(path: &PathBuf) -> PyResult<&'static Library> {
+fn needed(path: &Path) -> PyResult<&'static Library> {
     load(path).map_err(Error::new_err)
 }
 

@@ -18,7 +18,10 @@ const UNITS: [(&str, i32); 4] = [("", 0), ("ns", 1), ("count", 2), ("bytes", 3)]
 
 /// Handles of counters by category, name and unit. Names of counters are few: the library keeps
 /// them as well.
-static COUNTERS: Mutex<Option<HashMap<(String, String, i32), u64>>> = Mutex::new(None);
+static COUNTERS: Mutex<Option<HashMap<Name, u64>>> = Mutex::new(None);
+
+/// Category, name and unit.
+type Name = (String, String, i32);
 
 fn c_string(text: &str) -> CString {
     // What is behind a NUL is cut off, as everywhere in the library.
@@ -29,8 +32,11 @@ fn c_string(text: &str) -> CString {
 fn wanted(category: &str) -> Option<(&'static Library, u32)> {
     let library = library()?;
     let name = c_string(category);
-    // SAFETY: a C string.
-    let category = if category == "app" { 0 } else { unsafe { (library.category)(name.as_ptr()) } };
+    let category = match category {
+        "app" => 0,
+        // SAFETY: a C string.
+        _ => unsafe { (library.category)(name.as_ptr()) },
+    };
     // SAFETY: any number may be asked.
     unsafe { (library.is_enabled)(category) }.then_some((library, category))
 }

@@ -5,7 +5,7 @@
 //! * [`tasks`]: tracks of asyncio's tasks.
 //! * [`args`]: Python's values as arguments.
 //! * [`events`]: everything else that is recorded.
-//! * [`control`]: recordings.
+//! * [`control`]: recordings begin and end.
 
 mod args;
 mod control;

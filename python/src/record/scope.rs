@@ -429,8 +429,8 @@ unsafe fn refuse(why: &'static str) -> Object {
 const fn fast(name: &'static std::ffi::CStr, function: Fast) -> ffi::PyMethodDef {
     ffi::PyMethodDef {
         ml_name: name.as_ptr(),
-        // SAFETY: with this flag the interpreter calls it as what it is.
         ml_meth: ffi::PyMethodDefPointer {
+            // SAFETY: with this flag the interpreter calls it as what it is.
             PyCFunction: unsafe { std::mem::transmute::<Fast, ffi::PyCFunction>(function) },
         },
         ml_flags: METH_FASTCALL,
@@ -457,8 +457,8 @@ static METHODS: Methods = Methods([
 static FUNCTION: Methods = Methods([
     ffi::PyMethodDef {
         ml_name: c"scope".as_ptr(),
-        // SAFETY: as in `fast`.
         ml_meth: ffi::PyMethodDefPointer {
+            // SAFETY: as in `fast`.
             PyCFunction: unsafe {
                 std::mem::transmute::<FastWithKeywords, ffi::PyCFunction>(scope)
             },

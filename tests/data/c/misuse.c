@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
         kymo_pop();
     }
 
-    // There is no Python here, and no such option.
+    /* There is no Python here, and no such option. */
     if (kymo_observe_python("") || kymo_observe_python("PYTHON=sometimes")) return 2;
 
     kymo_push_str(0, "last", NULL, 0);
