@@ -73,6 +73,6 @@ def test_spans_are_ranges(tmp_path):
     trace = judge.Trace(tmp_path / "t.pftrace")
     assert trace.column("SELECT name FROM slice ORDER BY ts") == ["GET /", "query"]
     args = trace.args("GET /")
-    assert args["http.status"] == "500" and args["status"] == "ERROR"
+    assert args["http_status"] == "500" and args["status"] == "ERROR"
     assert trace.args("query")["parent_id"] == f"{2:016x}" and args["trace_id"] == f"{1:032x}"
     trace.close()
