@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from . import _kymograph
-from ._table import Table
 
 # As in `typing`, which takes long to import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._table import Table
     from ._trace import Trace
 
 # Categories that torch.profiler has events of, too.
@@ -328,7 +328,7 @@ def of(traces: list[Trace], stacks: bool) -> EventList:
     events: list[FunctionEvent] = []
     for trace in traces:
         for rank in trace.ranks:
-            events += _of(Table(_kymograph.events(trace._loaded, rank)), stacks)
+            events += _of(trace.events(rank), stacks)
     return EventList(events, traces)
 
 
