@@ -121,6 +121,20 @@ bool kymo_flush(uint32_t milliseconds);
  * Threads: any. Not in signal handlers. */
 bool kymo_dump(const char *path, uint32_t milliseconds);
 
+/* Observes the Python interpreter of this process, as `kymo record` does: what its threads are
+ * called, operators of PyTorch, whether it is imported by now or later, and with
+ * PYTHON=functions calls of functions, on the calling thread and those that start afterwards.
+ * `options` as for kymo_start, of which PYTORCH, PYTHON and CATEGORIES are read: give the same to
+ * both, and call this first. Without PYTHON=functions calls are not recorded any more. Observing
+ * costs some nanoseconds for each operator while nothing is recorded. For extension modules and
+ * programs that embed Python; does nothing under `kymo record`, which has done it.
+ *
+ * False if an option is wrong, or the process has no Python (3.8 or newer) whose main interpreter
+ * runs; see kymo_last_error.
+ *
+ * Threads: one that holds the interpreter's lock (the GIL). Not in signal handlers. */
+bool kymo_observe_python(const char *options);
+
 /* Whether this process is being recorded. Threads: any, and in signal handlers. */
 bool kymo_is_recording(void);
 

@@ -8,11 +8,13 @@ from . import _kymograph
 # As in `typing`, which takes long to import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Sequence
 
     import pandas
     import polars
     import pyarrow
+
+    from ._plot import Plot
 
 # Rows that `repr` shows.
 _ROWS = 20
@@ -61,6 +63,18 @@ class Table(_kymograph.Table):
     def head(self, rows: int = 5) -> Table:
         """The first rows, without a copy."""
         return Table(self.slice(0, rows))
+
+    def plot(self, x: str | None = None, y: str | Sequence[str] | None = None) -> Plot:
+        """A picture: SVG that needs no network and no other package. Notebooks show it; `save`
+        writes it as SVG or as a page.
+
+        Tables with times (`ts`) are drawn as lines, a series for each rank, name or stream; others
+        as bars, the longest first, of which 20 are shown. `x` is the column that names a bar or
+        says where on the line; `y` the column that is drawn, of bars also several, end to end.
+        """
+        from . import _plot
+
+        return _plot.plot(self, x, y)
 
     def __getitem__(self, column: str) -> list[Any]:
         """A column as a list; null is None."""

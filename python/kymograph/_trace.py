@@ -52,6 +52,12 @@ class Trace(Metrics):
         without a rank, of the first one. A ValueError if there is no such rank."""
         return self._loaded.counts(self.ranks[0] if rank is None else rank)
 
+    def events(self, rank: int | None = None) -> Table:
+        """All slices of the host and all work of devices, of a rank or of the first one: a row for
+        each, by track and then by time. `parent` is the row of the slice around it. Times are
+        nanoseconds from the first event of the trace."""
+        return Table(_kymograph.events(self._loaded, self.ranks[0] if rank is None else rank))
+
     def metric(self, name: str, **options: Any) -> Table:
         """The table of a metric by name: what the method of that name gives."""
         return self._metric(name, **options)

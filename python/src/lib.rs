@@ -4,6 +4,8 @@
 //! * [`metric`]: the metrics of the registry over what was loaded.
 //! * [`options`]: what metrics can be told, and which of them reads what.
 //! * [`table`]: their results, as Arrow.
+//! * [`record`]: what a program does is recorded.
+//! * [`slices`]: events as a table, and traces in other formats.
 //! * [`background`]: long work on a thread of its own, while the interpreter stays responsive.
 //!
 //! Everything here releases the interpreter's lock while it computes.
@@ -12,6 +14,8 @@ mod background;
 mod load;
 mod metric;
 mod options;
+mod record;
+mod slices;
 mod table;
 
 use pyo3::prelude::*;
@@ -41,5 +45,8 @@ fn _kymograph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(metric::metric, module)?)?;
     module.add_function(wrap_pyfunction!(metric::compare, module)?)?;
     module.add_function(wrap_pyfunction!(metric::metrics, module)?)?;
-    module.add_function(wrap_pyfunction!(options::options, module)?)
+    module.add_function(wrap_pyfunction!(options::options, module)?)?;
+    module.add_function(wrap_pyfunction!(slices::events, module)?)?;
+    module.add_function(wrap_pyfunction!(slices::convert, module)?)?;
+    record::add(module)
 }

@@ -120,6 +120,30 @@ pub unsafe extern "C" fn kymo_prepare(options: *const c_char) -> bool {
     })
 }
 
+/// # Safety
+/// `options` is null or a C string, and the thread holds the lock of the process's Python.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kymo_observe_python(options: *const c_char) -> bool {
+    guard(false, || {
+        // SAFETY: the caller's promise.
+        say(config(unsafe { bytes(options) }).and_then(|config| observe_python(&config)))
+    })
+}
+
+#[cfg(feature = "inject")]
+fn observe_python(config: &Config) -> Result<(), String> {
+    // SAFETY: only `kymo_observe_python` calls this, whose caller holds the interpreter's lock.
+    let observed = unsafe { crate::inject::observe_python(config) };
+    observed
+        .then_some(())
+        .ok_or_else(|| "this process has no Python that can be observed".to_owned())
+}
+
+#[cfg(not(feature = "inject"))]
+fn observe_python(_: &Config) -> Result<(), String> {
+    Err("this library is built without what observes Python".to_owned())
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn kymo_open() -> bool {
     slow_guard(false, || ADOPTED.load(Ordering::Relaxed) || with(Recording::open))

@@ -27,6 +27,7 @@ mod synapse;
 mod torch;
 
 use std::ffi::{CStr, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
@@ -52,6 +53,24 @@ const EXEC_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How this process asked to be recorded, by its environment, when the library was loaded.
 static WANTED: OnceLock<Config> = OnceLock::new();
+
+/// Whether the program records by itself and has asked for its interpreter to be observed: what is
+/// observed then starts no recording.
+static BY_ITSELF: AtomicBool = AtomicBool::new(false);
+
+/// Observes the Python interpreter of this process, as `config` says, unless `kymo record` runs
+/// it and has done so. False if there is none.
+///
+/// # Safety
+/// The interpreter's lock is held.
+pub(crate) unsafe fn observe_python(config: &Config) -> bool {
+    if WANTED.get().is_some() {
+        return true;
+    }
+    BY_ITSELF.store(true, Ordering::Relaxed);
+    // SAFETY: the caller's promise.
+    unsafe { python::attach(config) }
+}
 
 /// Runs when the library is loaded, before the program's own threads exist: the only
 /// moment at which its environment can be read safely.
@@ -90,6 +109,9 @@ static ON_LOAD: extern "C" fn() = on_load;
 /// then nothing may be attached to it either.
 fn start() -> bool {
     static STARTED: Once = Once::new();
+    if BY_ITSELF.load(Ordering::Relaxed) {
+        return true;
+    }
     if !STARTED.is_completed() {
         if !host::has_memory() {
             if let Some(arena) = queue::arena() {

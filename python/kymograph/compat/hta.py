@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 from .. import _trace
+from .._kymograph import NoDataError
 
 # As in `typing`, which takes long to import.
 TYPE_CHECKING = False
@@ -53,6 +54,21 @@ class TraceAnalysis:
         # HTA takes the first rank where none is named.
         wanted = [0] if not ranks else ranks
         return {rank: self._frame(metric, ranks=[rank], **options) for rank in wanted}
+
+    def _series(self, metric: str, ranks: Ranks) -> dict[int, pandas.DataFrame]:
+        """As `_by_rank`, with times that count from the first event of all ranks."""
+        rows = {}
+        for rank in self.t.ranks:
+            try:
+                rows[rank] = len(self._frame(metric, ranks=[rank]))
+            except NoDataError:
+                rows[rank] = 0
+        # Rank after rank.
+        frame, first, found = self._frame(metric), 0, {}
+        for rank, count in rows.items():
+            found[rank] = frame.iloc[first : first + count].reset_index(drop=True)
+            first += count
+        return {rank: found[rank] for rank in ([0] if not ranks else ranks)}
 
     def _described(self, metric: str, what: str, by: str, ranks: Ranks) -> pandas.DataFrame:
         """Statistics as `DataFrame.describe` of a group has them: columns under a name."""
@@ -151,6 +167,139 @@ class TraceAnalysis:
         """Statistics of the bandwidth of copies and fills, by rank and kind."""
         return self._described("memory_bandwidth_summary", "memory_bw_gbps", "name", ranks)
 
+    def get_queue_length_time_series(self, ranks: Ranks = None) -> dict[int, pandas.DataFrame]:
+        """The lengths of launch queues over time, by rank."""
+        series = self._series("queue_length", ranks)
+        return {rank: frame.set_index("index") for rank, frame in series.items()}
+
+    def get_memory_bw_time_series(self, ranks: Ranks = None) -> dict[int, pandas.DataFrame]:
+        """The bandwidth of copies and fills over time, by rank."""
+        return self._series("memory_bandwidth", ranks)
+
+    def get_queue_length_summary_from_time_series(
+        self, queue_length_dict: dict[int, pandas.DataFrame]
+    ) -> pandas.DataFrame | None:
+        """Statistics of series that `get_queue_length_time_series` gave."""
+        import pandas
+
+        found = []
+        for rank, frame in queue_length_dict.items():
+            series = frame.assign(rank=rank)[["rank", "stream", "queue_length"]]
+            found.append(series.groupby(["rank", "stream"]).describe())
+        return pandas.concat(found) if found else None
+
+    def get_time_spent_blocked_on_full_queue(
+        self, queue_length_dict: dict[int, pandas.DataFrame], max_queue_length: int = 1024
+    ) -> pandas.DataFrame | None:
+        """How long queues were full, of the ranks that `queue_length_dict` has."""
+        return self._frame(
+            "blocked_on_queue",
+            ranks=sorted(queue_length_dict),
+            max_queue_length=max_queue_length,
+        )
+
+    def get_aten_op_kernels_and_delay(
+        self, ranks: Ranks = None, sort_by: list[str] | None = None
+    ) -> dict[int, pandas.DataFrame]:
+        """The kernels of each operator, and how long they take to reach the device."""
+        by = ["occurrence_count"] if sort_by is None else sort_by
+        delays = self._by_rank("aten_delay", ranks)
+        return {
+            rank: frame.drop(columns="rank").sort_values(by, ascending=False, kind="stable")
+            for rank, frame in delays.items()
+        }
+
+    def get_gpu_kernels_with_user_annotations(
+        self, rank: int, expand_names: bool = True, shortern_names: bool = True
+    ) -> pandas.DataFrame | None:
+        """The annotation of each kernel. Names are texts, and as short as HTA makes them: it has
+        numbers for them without `expand_names`, which only its own symbol table explains."""
+        if not (expand_names and shortern_names):
+            raise NotImplementedError("names are expanded and short: leave both options as they are")
+        return self._frame("kernel_annotations", ranks=[rank])
+
+    def get_potential_stragglers(
+        self,
+        profiler_steps: list[int] | None = None,
+        num_candidates: int = 2,
+        visualize: bool = False,
+        straggler_identification_impl: Any = None,
+    ) -> list[int]:
+        """The ranks that others wait for, the likeliest first."""
+        if straggler_identification_impl is not None:
+            raise NotImplementedError("straggler_identification_impl works on HTA's own frames")
+        options: dict[str, Any] = {"num_candidates": num_candidates}
+        if profiler_steps:
+            first, last = min(profiler_steps), max(profiler_steps)
+            if sorted(set(profiler_steps)) != [*range(first, last + 1)]:
+                raise NotImplementedError("profiler_steps follow each other, without gaps")
+            options["steps"] = (first, last)
+        return [int(rank) for rank in self._frame("stragglers", **options)["rank"]]
+
+    def get_frequent_cuda_kernel_sequences(
+        self,
+        operator_name: str,
+        output_dir: str,
+        min_pattern_len: int = 3,
+        rank: int = 0,
+        top_k: int = 5,
+        visualize: bool = False,
+        compress_other_kernels: bool = True,
+    ) -> pandas.DataFrame:
+        """The sequences of kernels that an operator launches most often. The trace in which HTA
+        marks the first `top_k` is not written."""
+        frame = self._frame(
+            "frequent_sequences",
+            operator=operator_name,
+            min_pattern_len=min_pattern_len,
+            ranks=[rank],
+        )
+        return frame.drop(columns="rank", errors="ignore")
+
+    def generate_trace_with_counters(
+        self,
+        time_series: Any = None,
+        ranks: Ranks = None,
+        output_suffix: str = "_with_counters",
+    ) -> None:
+        """Writes traces with queue lengths and bandwidths as counters, beside those that were
+        loaded. `time_series` is HTA's TimeSeriesTypes, or None for both."""
+        import gzip
+        import json
+
+        suffix = output_suffix or "_with_counters"
+        paths = dict(zip(self.t.ranks, self.t.paths))
+        for rank in [0] if not ranks else ranks:
+            path = paths[rank]
+            if not path.endswith((".json", ".json.gz")):
+                raise NotImplementedError(f"{path}: counters are added to JSON only")
+            opened: Any = gzip.open if path.endswith(".gz") else open
+            with opened(path, "rt", encoding="utf-8") as file:
+                content = json.load(file)
+            content["traceEvents"] += self._counters(rank, time_series)
+            target = path.replace(".json", f"{suffix}.json")
+            with opened(target, "wt", encoding="utf-8") as file:
+                json.dump(content, file)
+
+    def _counters(self, rank: int, time_series: Any) -> list[dict[str, Any]]:
+        wanted = {"Queue Length": "QUEUE_LENGTH", "Memcpy BW": "MEMCPY_BANDWIDTH"}
+        if time_series is not None:
+            kinds = type(time_series)
+            wanted = {n: kind for n, kind in wanted.items() if kinds[kind] in time_series}
+        events = []
+        columns = self.t.counters(compat="hta", ranks=[rank], last_step=self._last_step).to_pydict()
+        names = list(columns)
+        for values in zip(*columns.values()):
+            row = dict(zip(names, values))
+            if not any(row["name"].startswith(name) for name in wanted):
+                continue
+            event = {"ph": "C", "cat": "gpu_counter", "name": row["name"], "pid": row["pid"]}
+            event.update(ts=row["ts"], args={row["name"]: row["value"]})
+            if row["id"] is not None:
+                event["id"] = row["id"]
+            events.append(event)
+        return events
+
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_") or name not in _ELSEWHERE:
             raise AttributeError(f"'TraceAnalysis' object has no attribute '{name}'")
@@ -159,15 +308,6 @@ class TraceAnalysis:
 
 # Methods of HTA's that are missing, and what has their numbers.
 _ELSEWHERE = {
-    "get_potential_stragglers": 'stragglers(compat="hta")',
-    "get_gpu_kernels_with_user_annotations": 'kernel_annotations(compat="hta")',
-    "get_frequent_cuda_kernel_sequences": 'frequent_sequences(compat="hta")',
-    "get_aten_op_kernels_and_delay": 'aten_delay(compat="hta")',
-    "generate_trace_with_counters": 'counters(compat="hta")',
-    "get_queue_length_time_series": 'queue_length(compat="hta")',
-    "get_memory_bw_time_series": 'memory_bandwidth(compat="hta")',
-    "get_queue_length_summary_from_time_series": 'queue_length_summary(compat="hta")',
-    "get_time_spent_blocked_on_full_queue": 'blocked_on_queue(compat="hta")',
     "get_cupti_counter_data_with_operators": "metric(…): `kymo analyze --list` has all",
     "critical_path_analysis": 'critical_path(compat="hta")',
     "overlay_critical_path_analysis": 'critical_path_edges(compat="hta")',

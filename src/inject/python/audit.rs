@@ -85,12 +85,34 @@ pub(super) unsafe fn add(hook: Hook) -> Option<()> {
     }
 }
 
+/// Adds a hook to an interpreter that runs; none is added if one that is there objects.
+///
+/// # Safety
+/// The interpreter's lock is held, and `hook` behaves as Python expects of a hook.
+pub(super) unsafe fn add_late(hook: Hook) -> Option<()> {
+    // SAFETY: the functions of these names have these types in Python from 3.8 on, and may be
+    // called with the lock.
+    unsafe {
+        let add_hook = std::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C" fn(Hook, *mut c_void) -> c_int,
+        >(find(&[c"PySys_AddAuditHook"])?);
+        let clear =
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(find(&[c"PyErr_Clear"])?);
+        if add_hook(hook, std::ptr::null_mut()) == 0 {
+            return Some(());
+        }
+        clear();
+    }
+    None
+}
+
 /// What the hook has to do at every event.
 ///
 /// # Safety
 /// `event` is a C string, and the interpreter's lock is held.
 pub(super) unsafe fn observe(event: &CStr) {
-    if event != CLEAR {
+    if event != CLEAR || ENTRY.load(Ordering::Acquire).is_null() {
         return;
     }
     let (Some(get), Some(set)) = (exchange(c"PyMem_GetAllocator"), exchange(c"PyMem_SetAllocator"))

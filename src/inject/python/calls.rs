@@ -91,6 +91,11 @@ pub(super) fn watch() {
     WANTED.store(true, Ordering::Release);
 }
 
+/// Calls are not to be recorded any more: threads let go of us with their next one.
+pub(super) fn forget() {
+    WANTED.store(false, Ordering::Release);
+}
+
 /// An audit event, in the main interpreter or another.
 ///
 /// # Safety
@@ -120,6 +125,8 @@ pub(super) unsafe fn follow_thread() {
             None => return,
         },
     };
+    // What was open when it was followed before is not known any more.
+    DEPTH.with(|thread| thread.depth.set(0));
     // SAFETY: the caller's promise; the callback stays.
     unsafe { (calls.set_profile)(Some(traced), ptr::null_mut()) };
 }
@@ -154,6 +161,10 @@ unsafe fn called(frame: Object) {
     let Some(calls) = CALLS.get() else { return };
     DEPTH.with(|thread| {
         let depth = thread.depth.get();
+        if depth == 0 && !WANTED.load(Ordering::Relaxed) {
+            // SAFETY: the caller's promise.
+            return unsafe { (calls.set_profile)(None, ptr::null_mut()) };
+        }
         thread.depth.set(depth + 1);
         let Some(word) = thread.recorded.get(depth / 64) else {
             return PIPELINE.lost(1);

@@ -91,6 +91,39 @@ python! {
     clear: c"PyErr_Clear" unsafe extern "C" fn(),
 }
 
+/// Observes the interpreter of a program that records by itself: names of threads, PyTorch whether
+/// it is imported by now or later, and calls. The program says by itself where iterations end.
+/// False if there is no interpreter, or another than the main one runs.
+///
+/// # Safety
+/// The interpreter's lock is held.
+pub(crate) unsafe fn attach(config: &Config) -> bool {
+    let wanted = || Wanted::of(config).map(|wanted| Wanted { steps: false, ..wanted });
+    let first = PYTHON.get().is_none()
+        && Python::find().is_some_and(|python| PYTHON.set((python, wanted())).is_ok());
+    let Some((python, _)) = PYTHON.get() else {
+        return false;
+    };
+    // SAFETY: the caller holds the lock.
+    unsafe {
+        if !python.is_main() {
+            return false;
+        }
+        if first {
+            audit::add_late(on_event);
+        }
+        names::attach_now(python);
+        if config.python {
+            calls::watch();
+            calls::follow_thread();
+        } else {
+            calls::forget();
+        }
+    }
+    torch::watch(config);
+    true
+}
+
 /// The first of these symbols that the process has.
 fn find(names: &[&CStr]) -> Option<*mut c_void> {
     names.iter().find_map(|name| {
@@ -111,6 +144,8 @@ struct Wanted {
     shapes: bool,
     /// In daemon threads too.
     daemons: bool,
+    /// Whether optimizers and profilers say where iterations end.
+    steps: bool,
 }
 
 /// Whether there is something to do in the hook.
@@ -179,6 +214,7 @@ impl Wanted {
             mechanisms,
             shapes: config.pytorch == PyTorch::Shapes,
             daemons: config.pytorch != PyTorch::Auto,
+            steps: true,
         })
     }
 }
@@ -383,6 +419,7 @@ unsafe fn load(python: &Python, wanted: &Wanted) -> Option<Object> {
         let mechanisms = Owned::new(python, (python.new_text)(wanted.mechanisms.as_ptr()))?;
         let shapes = Owned::new(python, (python.new_long)(wanted.shapes.into()))?;
         let daemons = Owned::new(python, (python.new_long)(wanted.daemons.into()))?;
+        let steps = Owned::new(python, (python.new_long)(wanted.steps.into()))?;
         let entries = [
             (c"tell", tell.0),
             (c"observe", observe.0),
@@ -391,6 +428,7 @@ unsafe fn load(python: &Python, wanted: &Wanted) -> Option<Object> {
             (c"mechanisms", mechanisms.0),
             (c"shapes", shapes.0),
             (c"daemons", daemons.0),
+            (c"steps", steps.0),
         ];
         python.run(SOURCE, &entries)
     }

@@ -64,6 +64,27 @@ pub(super) unsafe fn observe(python: &Python, event: &CStr, args: Object) -> i32
     }
 }
 
+/// Follows the threads of an interpreter that runs, without waiting for an event. Those that
+/// run already are named as well.
+///
+/// # Safety
+/// The interpreter's lock is held.
+pub(super) unsafe fn attach_now(python: &Python) {
+    let change =
+        |from, to| STATE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    if !change(WATCHING, BUSY) {
+        return;
+    }
+    // SAFETY: the caller holds the lock.
+    unsafe {
+        let attached = python.attach(&GLOBALS, || load(python));
+        change(BUSY, if attached == Some(false) { WATCHING } else { DONE });
+        if attached.is_none() {
+            (python.clear)();
+        }
+    }
+}
+
 /// Runs threads.py.
 ///
 /// # Safety

@@ -6,8 +6,8 @@
 # not imported, lets no exception of its own out, and steps aside for the program's own
 # use of a profiler. It works from Python 3.8 and PyTorch 1.8 on.
 #
-# mod.rs puts `tell`, `observe`, `step`, `observer`, `mechanisms`, `shapes` and `daemons` into
-# the globals, and calls `attach` whenever a part of PyTorch is about to be imported, until that returns true.
+# mod.rs puts `tell`, `observe`, `step`, `observer`, `mechanisms`, `shapes`, `daemons` and `steps`
+# into the globals, and calls `attach` whenever a part of PyTorch is about to be imported, until that returns true.
 #
 # emit_nvtx itself is not used: it calls torch.cuda.synchronize(), which initialises CUDA.
 # A program that forks or chooses its device afterwards would not survive that.
@@ -256,6 +256,8 @@ def follow_steps():
             steps.count(requester)
             return result
 
+        # For kymograph.profile, whose steps are counted here, too.
+        increment_step.counts_for_kymograph = True
         tracker.increment_step = staticmethod(like(original, increment_step))
     optimizer = sys.modules.get("torch.optim.optimizer")
     register = getattr(optimizer, "register_optimizer_step_post_hook", None)
@@ -315,7 +317,8 @@ def imported(spec):
         tell("again")
         return
     try:
-        follow_steps()
+        if steps:
+            follow_steps()
         begin(torch)
     except Exception as error:
         tell("off: " + first_line(error))

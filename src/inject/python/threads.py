@@ -71,6 +71,11 @@ def imported(threading):
     id = main.__dict__.get("_native_id")
     if type(id) is int and name_of(main) != "MainThread":
         announce("main", id, main)
+    # Those that run already, if this begins late.
+    for thread in list(threading._active.values()):
+        id = thread.__dict__.get("_native_id")
+        if thread is not main and type(id) is int:
+            announce("renamed", id, thread)
 
 
 def attach():

@@ -110,6 +110,9 @@ int main(int argc, char **argv) {
         kymo_pop();
     }
 
+    /* There is no Python here, and no such option. */
+    if (kymo_observe_python("") || kymo_observe_python("PYTHON=sometimes")) return 2;
+
     kymo_push_str(0, "last", NULL, 0);
     kymo_pop();
     for (int i = 0; i < 1000; i++) {
