@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use kymograph_converters::trace::{ProcessId, Trace};
 
 use crate::compat::hta;
-use crate::table::Cells;
 use crate::{Error, Metric, Model, Options, Part, Reading};
 
 /// The ranks that a trace has: processes of several, or all of it. Where nothing tells, the
@@ -86,9 +85,9 @@ fn since(batch: &RecordBatch, origin: i64) -> Result<RecordBatch, Error> {
     let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
     for (array, field) in arrays.iter_mut().zip(schema.fields()) {
         if field.metadata().contains_key("since") {
-            let cells = Cells::of(batch);
-            let moment = |row| Some(cells.int(field.name(), row)?.saturating_sub(origin));
-            *array = Arc::new((0..batch.num_rows()).map(moment).collect::<Int64Array>());
+            let Some(moments) = array.as_any().downcast_ref::<Int64Array>() else { continue };
+            let since = moments.iter().map(|moment| Some(moment?.saturating_sub(origin)));
+            *array = Arc::new(since.collect::<Int64Array>());
         }
     }
     Ok(RecordBatch::try_new(schema, arrays)?)

@@ -1,11 +1,13 @@
 //! Which tables a page has, and what is left out of very long ones.
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
+use hashbrown::HashMap;
 use kymograph_analysis::findings;
+use kymograph_analysis::metric::stacks;
 use kymograph_analysis::table::{self, Cells};
-use kymograph_analysis::{Error, Metric, bundle};
-use std::cmp::Reverse;
+use kymograph_analysis::{Error, Metric, Part, bundle};
 use std::collections::BTreeMap;
+use std::hash::Hash;
 
 /// The metrics of a run. Those that have a row for each event are on the timeline instead.
 pub const OF_RUN: [&str; 43] = [
@@ -61,7 +63,7 @@ pub const RECOMMENDATIONS: &str = "recommendations";
 pub const OF_TWO: [&str; 3] = ["diff", "diff_tree", "regressions"];
 
 /// Rows that a table of the page has at most.
-const ROWS: usize = 5_000;
+pub(crate) const ROWS: usize = 5_000;
 /// Points of a curve that are kept, for each of its series.
 const POINTS: usize = 500;
 
@@ -93,12 +95,19 @@ pub struct Cut {
     pub which: Option<String>,
 }
 
-/// Leaves out rows of a table that is too long.
+/// How many rows a rank has of a metric, with those that were not computed.
+pub fn count(part: &Part) -> usize {
+    let schema = part.batch.schema();
+    let of = schema.metadata().get(stacks::OF).and_then(|of| of.parse().ok());
+    of.unwrap_or(part.batch.num_rows())
+}
+
+/// Leaves out rows of a table that is too long: of `of` rows, if some already are.
 ///
 /// # Errors
 ///
 /// When it is too large for Arrow.
-pub fn cut(metric: &str, batch: RecordBatch) -> Result<Cut, Error> {
+pub fn cut(metric: &str, batch: RecordBatch, of: usize) -> Result<Cut, Error> {
     let series: Option<(&[&str], &str)> = match metric {
         "memory_curve" => Some((&["rank", "device"], "allocated")),
         "queue_length" => Some((&["rank", "pid", "stream"], "queue_length")),
@@ -108,43 +117,53 @@ pub fn cut(metric: &str, batch: RecordBatch) -> Result<Cut, Error> {
     if let Some((keys, value)) = series {
         return thinned(batch, keys, value);
     }
-    if batch.num_rows() <= ROWS {
+    if of.max(batch.num_rows()) <= ROWS {
         return Ok(Cut { batch, which: None });
     }
-    let by = match metric {
-        "memory_events" => Some("size"),
-        "collectives" => Some("wait_sum"),
-        "stacks" => Some("host_time"),
-        "operators_by_shape" | "operators_by_stack" => Some("self_cpu_time"),
-        "kernels_by_operator" => Some("total_duration"),
-        "critical_path" => Some("duration"),
-        _ => None,
+    let by: &[&str] = match metric {
+        "memory_events" => &["size"],
+        "collectives" => &["wait_sum"],
+        "stacks" => &["host_time", "device_time"],
+        "operators_by_shape" | "operators_by_stack" => &["self_cpu_time"],
+        "kernels_by_operator" => &["total_duration"],
+        "critical_path" => &["duration"],
+        _ => &[],
     };
     let cells = Cells::of(&batch);
+    let most = |row| by.iter().filter_map(|by| cells.float(by, row)).max_by(f64::total_cmp);
+    let most: Vec<f64> = (0..batch.num_rows()).map(|row| most(row).unwrap_or(0.0)).collect();
     let mut rows: Vec<usize> = (0..batch.num_rows()).collect();
-    if let Some(by) = by {
-        rows.sort_by_key(|row| Reverse(cells.int(by, *row)));
-    }
+    rows.sort_by(|one, other| most[*other].total_cmp(&most[*one]));
     rows.truncate(ROWS);
     rows.sort_unstable();
-    let which = match by {
-        Some(by) => format!("those with the largest {by}"),
-        None => "the first ones".to_owned(),
-    };
-    Ok(Cut { batch: table::take(&batch, &rows)?, which: Some(which) })
+    Ok(Cut { batch: table::take(&batch, &rows)?, which: Some(which(by)) })
+}
+
+/// Which rows are kept.
+fn which(by: &[&str]) -> String {
+    match by {
+        [] => "the first ones".to_owned(),
+        by => format!("those with the largest {}", by.join(" or ")),
+    }
 }
 
 /// The first, least, greatest and last row of each stretch of time, for each series.
 fn thinned(batch: RecordBatch, keys: &[&str], value: &str) -> Result<Cut, Error> {
     let cells = Cells::of(&batch);
-    let mut series: BTreeMap<Vec<String>, Vec<usize>> = BTreeMap::new();
-    for row in 0..batch.num_rows() {
-        let key = |name: &&str| match cells.text(name, row) {
-            Some(text) => text.to_owned(),
-            None => cells.int(name, row).map_or(String::new(), |number| number.to_string()),
-        };
-        series.entry(keys.iter().map(key).collect()).or_default().push(row);
+    let keys: Vec<Vec<u32>> = keys.iter().map(|name| coded(&batch, name)).collect();
+    let mut series: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
+    if keys.iter().all(|codes| codes.len() == batch.num_rows()) {
+        let mut key = vec![0; keys.len()];
+        for row in 0..batch.num_rows() {
+            key.iter_mut().zip(&keys).for_each(|(own, codes)| *own = codes[row]);
+            match series.get_mut(&key) {
+                Some(rows) => rows.push(row),
+                None => drop(series.insert(key.clone(), vec![row])),
+            }
+        }
     }
+    let values: Vec<f64> =
+        (0..batch.num_rows()).map(|row| cells.float(value, row).unwrap_or(0.0)).collect();
     if series.values().all(|rows| rows.len() <= POINTS * 4) {
         return Ok(Cut { batch, which: None });
     }
@@ -155,10 +174,7 @@ fn thinned(batch: RecordBatch, keys: &[&str], value: &str) -> Result<Cut, Error>
             continue;
         }
         for stretch in rows.chunks(rows.len().div_ceil(POINTS)) {
-            let by = |a: &&usize, b: &&usize| {
-                let number = |row: usize| cells.float(value, row).unwrap_or(0.0);
-                number(**a).total_cmp(&number(**b))
-            };
+            let by = |a: &&usize, b: &&usize| values[**a].total_cmp(&values[**b]);
             let ends = [stretch.first(), stretch.last()];
             let extremes = [stretch.iter().min_by(by), stretch.iter().max_by(by)];
             kept.extend(ends.into_iter().chain(extremes).flatten());
@@ -168,6 +184,26 @@ fn thinned(batch: RecordBatch, keys: &[&str], value: &str) -> Result<Cut, Error>
     kept.dedup();
     let which = format!("of each series, the extremes of {POINTS} stretches");
     Ok(Cut { batch: table::take(&batch, &kept)?, which: Some(which) })
+}
+
+/// The cells of a column as numbers: equal ones have the same.
+fn coded(batch: &RecordBatch, name: &str) -> Vec<u32> {
+    let Some(array) = batch.column_by_name(name).map(|array| array.as_any()) else {
+        return vec![0; batch.num_rows()];
+    };
+    fn numbers<K: Eq + Hash>(cells: impl Iterator<Item = K>) -> Vec<u32> {
+        let mut known = HashMap::new();
+        let number = |cell| {
+            let next = known.len() as u32;
+            *known.entry(cell).or_insert(next)
+        };
+        cells.map(number).collect()
+    }
+    match (array.downcast_ref::<Int64Array>(), array.downcast_ref::<StringArray>()) {
+        (Some(ints), _) => numbers(ints.iter()),
+        (_, Some(texts)) => numbers(texts.iter()),
+        _ => vec![0; batch.num_rows()],
+    }
 }
 
 #[cfg(test)]
@@ -188,7 +224,7 @@ mod tests {
         const EVENTS: &[Column] = &[Column::int("size", "how much")];
         let mut rows = Rows::new(EVENTS);
         (0..ROWS as i64 * 2).for_each(|n| rows.push([n.into()]));
-        let kept = cut("memory_events", rows.finish().unwrap()).unwrap();
+        let kept = cut("memory_events", rows.finish().unwrap(), 0).unwrap();
         assert_eq!(kept.batch.num_rows(), ROWS);
         assert_eq!(Cells::of(&kept.batch).int("size", 0), Some(ROWS as i64));
         assert!(kept.which.is_some());
@@ -204,7 +240,7 @@ mod tests {
             let value = if n == 77_777 { peak } else { n % 7 };
             rows.push([0i64.into(), "GPU0".into(), value.into()]);
         });
-        let kept = cut("memory_curve", rows.finish().unwrap()).unwrap();
+        let kept = cut("memory_curve", rows.finish().unwrap(), 0).unwrap();
         let cells = Cells::of(&kept.batch);
         let values = (0..kept.batch.num_rows()).map(|row| cells.int("allocated", row));
         assert_eq!(values.max().flatten(), Some(peak));

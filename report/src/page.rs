@@ -83,6 +83,7 @@ impl<'r> Blocks<'r> {
 fn index<'r>(report: &'r Report, version: Option<u64>, blocks: &mut Blocks<'r>) -> String {
     let live = version.map_or("null".to_owned(), |version| version.to_string());
     let mut out = format!("{{\"live\":{live},\"plugin\":{},\"runs\":[", report.plugin);
+    let mut id = 0;
     for (n, run) in report.runs.iter().enumerate() {
         out += if n == 0 { "{\"name\":" } else { ",\n{\"name\":" };
         text(&mut out, &run.name);
@@ -96,13 +97,16 @@ fn index<'r>(report: &'r Report, version: Option<u64>, blocks: &mut Blocks<'r>) 
             let (timeline, samples) = (blocks.add(&rank.timeline), blocks.add(&rank.samples));
             let _ = write!(
                 out,
-                ",\"rank\":{},\"events\":{},\"offset\":{},\"timeline\":{timeline},\
-                 \"samples\":{samples},\"about\":{}}}",
+                ",\"id\":{id},\"rank\":{},\"events\":{},\"offset\":{},\"in_file\":{},\
+                 \"source\":{},\"timeline\":{timeline},\"samples\":{samples},\"about\":{}}}",
                 rank.rank,
                 rank.events,
                 offset.max(0),
+                rank.in_file.max(0),
+                rank.source,
                 rank.about.trim()
             );
+            id += 1;
         }
         out += "]}";
     }

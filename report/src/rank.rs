@@ -5,7 +5,7 @@ use kymograph_analysis::{Metric, Model, Options, Part, run};
 use kymograph_converters::trace::{ProcessId, Summary, Trace};
 
 use crate::block::pack;
-use crate::{metrics, samples, timeline};
+use crate::{metrics, parallel, samples, timeline};
 
 /// What a metric gave for a rank, or why it gave nothing.
 pub(crate) type Given = (&'static Metric, Result<Part, String>);
@@ -19,13 +19,15 @@ pub struct Settings {
     pub exact: bool,
     /// The state of the TensorBoard plugin by whose rules its views are; none for the exact reading.
     pub plugin: Option<Plugin>,
+    /// Threads that may work on one rank at a time; 0 is one, too.
+    pub threads: usize,
 }
 
 impl Settings {
     /// Options for a metric.
     pub(crate) fn options(&self, metric: &str) -> Options {
         let tensorboard = self.plugin.filter(|_| tensorboard::METRICS.contains(&metric));
-        Options { tensorboard, ..Options::default() }
+        Options { tensorboard, most_stacks: Some(metrics::ROWS), ..Options::default() }
     }
 }
 
@@ -38,8 +40,12 @@ pub struct Rank {
     pub file: String,
     /// What metrics gave.
     pub(crate) parts: Vec<Given>,
+    /// Where the file stands among those that were read; for the caller to say.
+    pub source: usize,
     /// When its first event begins, on the trace's clock.
     pub(crate) origin: i64,
+    /// That, since the first event of the whole file.
+    pub(crate) in_file: i64,
     pub(crate) events: usize,
     /// Packed; empty without events.
     pub(crate) timeline: String,
@@ -67,8 +73,20 @@ impl Rank {
             let options = settings.options(metric.name);
             run::of_rank(metric, &model, &options).map_err(|error| error.to_string())
         };
-        let given = |metric: &'static Metric| (metric, of(metric));
-        let mut parts: Vec<Given> = names.into_iter().map(given).collect();
+        // The timeline first, since it takes longest.
+        let mut done = parallel::each(names.len() + 3, settings.threads, |task| match task {
+            0 => Done::Text(packed(timeline::of(&model, settings.exact))),
+            1 => Done::Text(packed(samples::of(&model).unwrap_or_default().into_bytes())),
+            2 => Done::Text(Summary::of(trace).to_json()),
+            metric => Done::Part((names[metric - 3], of(names[metric - 3]))),
+        })
+        .into_iter();
+        let mut text = || match done.next() {
+            Some(Done::Text(text)) => text,
+            _ => String::new(),
+        };
+        let (timeline, samples, about) = (text(), text(), text());
+        let mut parts: Vec<Given> = done.filter_map(Done::part).collect();
         let table = |name: &str| {
             let (_, part) = parts.iter().find(|(metric, _)| metric.name == name)?;
             Some(&part.as_ref().ok()?.batch)
@@ -81,16 +99,31 @@ impl Rank {
             };
             parts.push((metric, part));
         }
-        let events = timeline::of(&model, settings.exact);
-        Rank {
-            rank,
-            file: file.to_owned(),
-            parts,
-            origin: model.origin,
-            events: model.events.len(),
-            timeline: if events.is_empty() { String::new() } else { pack(&events) },
-            samples: samples::of(&model).map_or(String::new(), |json| pack(json.as_bytes())),
-            about: Summary::of(trace).to_json(),
+        let (origin, events) = (model.origin, model.events.len());
+        let start = trace.time_span().map_or(origin, |(start, _)| start.0);
+        let in_file = if events == 0 { 0 } else { origin.saturating_sub(start) };
+        let file = file.to_owned();
+        let source = 0;
+        Rank { rank, file, source, parts, origin, in_file, events, timeline, samples, about }
+    }
+}
+
+/// What a thread has done for a rank.
+enum Done {
+    Text(String),
+    Part(Given),
+}
+
+impl Done {
+    fn part(self) -> Option<Given> {
+        match self {
+            Done::Part(given) => Some(given),
+            Done::Text(_) => None,
         }
     }
+}
+
+/// A block; an empty one of nothing.
+fn packed(bytes: Vec<u8>) -> String {
+    if bytes.is_empty() { String::new() } else { pack(&bytes) }
 }

@@ -3,10 +3,11 @@
 use kymograph_analysis::{Metric, Part, run};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
 
 use crate::columns::Table;
 use crate::rank::Given;
-use crate::{Rank, Settings, block, metrics, page};
+use crate::{Rank, Settings, block, metrics, page, parallel};
 
 /// Runs that are compared, each with each.
 const COMPARED: usize = 6;
@@ -43,32 +44,48 @@ pub(crate) struct Tables {
     pub(crate) missing: BTreeMap<&'static str, String>,
 }
 
+/// What ranks gave for a metric, or why none of them gave anything.
+type Asked = (&'static Metric, Vec<Part>, Option<String>);
+
 impl Tables {
-    fn add(
-        &mut self,
-        metric: &'static Metric,
-        parts: Vec<Part>,
-        why: Option<String>,
-        settings: &Settings,
-    ) {
-        let table = run::over_ranks(metric, parts, &settings.options(metric.name));
-        let cut = table.and_then(|batch| Ok((batch.num_rows(), metrics::cut(metric.name, batch)?)));
-        match cut {
-            Ok((of, cut)) => {
-                let table = Table {
-                    metric: metric.name,
-                    answers: metric.answers,
-                    batch: &cut.batch,
-                    of,
-                    cut: cut.which.as_deref(),
-                };
-                self.packed.insert(metric.name, block::pack(table.to_json().as_bytes()));
-            }
-            Err(error) => {
-                self.missing.insert(metric.name, why.unwrap_or_else(|| error.to_string()));
-            }
+    /// The tables of all ranks.
+    fn of(asked: Vec<Asked>, settings: &Settings) -> Tables {
+        // Each is taken out by the one thread that works on it.
+        let asked: Vec<_> = asked.into_iter().map(|asked| Mutex::new(Some(asked))).collect();
+        let made = parallel::each(asked.len(), parallel::cores(), |number| {
+            let asked = asked[number].lock().unwrap_or_else(PoisonError::into_inner).take()?;
+            Some((asked.0.name, packed(asked, settings)))
+        });
+        let mut tables = Tables::default();
+        for (name, table) in made.into_iter().flatten() {
+            match table {
+                Ok(block) => tables.packed.insert(name, block),
+                Err(why) => tables.missing.insert(name, why),
+            };
         }
+        tables
     }
+}
+
+/// The block of a table, or why there is none.
+fn packed((metric, parts, why): Asked, settings: &Settings) -> Result<String, String> {
+    // What was left out of a rank is of the ranks' table, too: those have the rows of both.
+    let left_out: usize =
+        parts.iter().map(|part| metrics::count(part) - part.batch.num_rows()).sum();
+    let table = run::over_ranks(metric, parts, &settings.options(metric.name));
+    let cut = table.and_then(|batch| {
+        let of = batch.num_rows() + left_out;
+        Ok((of, metrics::cut(metric.name, batch, of)?))
+    });
+    let (of, cut) = cut.map_err(|error| why.unwrap_or_else(|| error.to_string()))?;
+    let table = Table {
+        metric: metric.name,
+        answers: metric.answers,
+        batch: &cut.batch,
+        of,
+        cut: cut.which.as_deref(),
+    };
+    Ok(block::pack(table.to_json().as_bytes()))
 }
 
 impl Report {
@@ -112,6 +129,11 @@ impl Report {
         self.runs.len()
     }
 
+    /// The rank with a number of the page's: `id` in its index.
+    pub fn rank(&self, id: usize) -> Option<&Rank> {
+        self.runs.iter().flat_map(|run| &run.ranks).nth(id)
+    }
+
     /// How many events are on the timelines.
     pub fn events(&self) -> usize {
         self.runs.iter().flat_map(|run| &run.ranks).map(|rank| rank.events).sum()
@@ -143,7 +165,7 @@ impl Report {
 
 /// The tables of a run, and what it is compared with others by.
 fn tables(ranks: &mut [Rank], settings: &Settings) -> (Tables, BTreeMap<&'static str, Vec<Part>>) {
-    let mut tables = Tables::default();
+    let mut asked: Vec<Asked> = Vec::new();
     let mut side: BTreeMap<&'static str, Vec<Part>> = BTreeMap::new();
     let mut given: Vec<std::vec::IntoIter<Given>> =
         ranks.iter_mut().map(|rank| std::mem::take(&mut rank.parts).into_iter()).collect();
@@ -161,10 +183,10 @@ fn tables(ranks: &mut [Rank], settings: &Settings) -> (Tables, BTreeMap<&'static
         if metric.compares() {
             side.insert(metric.name, parts);
         } else {
-            tables.add(metric, parts, why, settings);
+            asked.push((metric, parts, why));
         }
     }
-    (tables, side)
+    (Tables::of(asked, settings), side)
 }
 
 /// Each run with each, while there are few; else the first with the others.
@@ -178,7 +200,7 @@ fn comparisons(
             if base > 0 && sides.len() > COMPARED {
                 continue;
             }
-            let mut tables = Tables::default();
+            let mut asked = Vec::new();
             for metric in metrics::find(&metrics::OF_TWO) {
                 let mut parts = Vec::new();
                 for (rank, side) in [(0, first), (1, second)] {
@@ -187,9 +209,9 @@ fn comparisons(
                     let most = if metric.name == "diff_tree" { 1 } else { of.len() };
                     parts.extend(of.iter().take(most).map(|part| Part { rank, ..part.clone() }));
                 }
-                tables.add(metric, parts, None, settings);
+                asked.push((metric, parts, None));
             }
-            comparisons.push(Comparison { base, test, tables });
+            comparisons.push(Comparison { base, test, tables: Tables::of(asked, settings) });
         }
     }
     comparisons

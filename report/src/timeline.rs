@@ -91,6 +91,11 @@ pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
     out
 }
 
+/// The events of a rank in the order of its block.
+pub(crate) fn order(model: &Model<'_>) -> Vec<u32> {
+    rows(model).into_iter().flat_map(|row| row.events).collect()
+}
+
 /// A thread, a stream, or what lies beside one.
 struct Row {
     group: String,

@@ -177,6 +177,8 @@ export async function timelineWorks(page, file) {
     assert.equal(await page.value('kymograph.timeline.selected.n'), launched.call, 'an arrow leads to the call');
     assert.ok((await page.value('document.querySelector(".details").innerText')).includes('launched '));
     assert.match(await page.value('location.hash'), /slice=0\.\d+/);
+    const perfetto = await page.value('document.querySelector(".details a.button")?.getAttribute("href") ?? document.querySelector(".details code").textContent');
+    assert.match(perfetto, /^perfetto-\d+-\d+-\d+-\d+$|^kymo open \S.* --at \d+ns\.\.\d+ns$/);
   }
   const name = await page.value('kymograph.timeline.sources[0].data.texts[kymograph.timeline.sources[0].data.names[0]]');
   await page.value(`(() => { const {search} = kymograph.timeline; search.value = ${JSON.stringify(name)}; search.dispatchEvent(new Event('input')); search.focus(); })()`);
@@ -202,6 +204,13 @@ export async function choicesWork(page, file) {
     assert.ok(await page.value('document.querySelectorAll(".flame .around").length') > 0, 'a click zooms into the flame graph');
     await page.value('[...document.querySelectorAll(".flames button")].find((one) => one.textContent === "Whole").click()');
     assert.equal(await page.value(boxes), all);
+  }
+  for (const frames of ['operators', 'modules', 'python', 'all']) {
+    for (const side of ['host', 'device']) {
+      await page.go(`#flame?frames=${frames}&side=${side}`);
+      const [boxes, missing] = await page.value('[document.querySelectorAll(".flame .box").length, document.querySelector("main > .missing")?.textContent ?? ""]');
+      assert.ok(boxes > 1 || missing !== '', `${frames}, ${side}: ${boxes} boxes, and no word why`);
+    }
   }
   const ranks = await page.value('kymograph.index.runs[0].ranks.map(({rank}) => rank)');
   if (ranks.length > 1) {

@@ -32,6 +32,7 @@ mod reasons;
 mod record;
 mod recover;
 mod report;
+mod room;
 mod selftest;
 mod shown;
 mod sockets;

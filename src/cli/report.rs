@@ -1,17 +1,16 @@
 //! `kymo report`: one HTML file that shows where the time went.
 
+use super::room::Room;
 use super::{Failure, files, say, status};
 use clap::{Args, ValueEnum};
 use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_converters::folder;
 use kymograph_converters::format::Format;
-use kymograph_report::{Rank, Settings, page};
+use kymograph_report::{Rank, Settings, page, parallel};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -100,7 +99,15 @@ impl Report {
             Compat::Tensorboard => Plugin::Wheel,
             Compat::TensorboardLast => Plugin::Last,
         });
-        read(&inputs, &Settings { compared: inputs.len() > 1, exact: self.exact, plugin })
+        read(
+            &inputs,
+            &Settings {
+                compared: inputs.len() > 1,
+                exact: self.exact,
+                plugin,
+                ..Settings::default()
+            },
+        )
     }
 }
 
@@ -109,18 +116,29 @@ pub(super) fn read(
     inputs: &[Input],
     settings: &Settings,
 ) -> Result<kymograph_report::Report, Failure> {
+    let what = match inputs {
+        [one] => format!("reading {}", one.path.display()),
+        all => format!("reading {} traces", all.len()),
+    };
+    let _room = Room::watch(what, "name fewer or shorter traces, or use a machine that has more");
+    let cores = parallel::cores();
+    let settings = Settings { threads: cores / inputs.len().clamp(1, cores), ..*settings };
+    let given = parallel::each(inputs.len(), cores, |number| of_file(&inputs[number], &settings));
     let mut ranks = Vec::new();
-    for (input, given) in inputs.iter().zip(each_of(inputs, |input| of_file(input, settings))) {
-        ranks.extend(given?.into_iter().map(|rank| (input.run.clone(), rank)));
+    for (source, (input, given)) in inputs.iter().zip(given).enumerate() {
+        for mut rank in given? {
+            rank.source = source;
+            ranks.push((input.run.clone(), rank));
+        }
     }
-    Ok(kymograph_report::Report::new(ranks, settings))
+    Ok(kymograph_report::Report::new(ranks, &settings))
 }
 
 /// A trace, the run that it belongs to, and its rank if it does not say.
 pub(super) struct Input {
     run: String,
     pub(super) path: PathBuf,
-    otherwise: i64,
+    pub(super) otherwise: i64,
 }
 
 /// The traces that words stand for.
@@ -205,32 +223,6 @@ fn of_file(input: &Input, settings: &Settings) -> Result<Vec<Rank>, Failure> {
     let ranks = kymograph_analysis::run::ranks(&trace, input.otherwise);
     let read = |(process, rank)| Rank::read(&trace, process, rank, &name, settings);
     Ok(ranks.into_iter().map(read).collect())
-}
-
-/// What each input gives, in their order, by as many threads as there are cores.
-fn each_of<T: Send>(inputs: &[Input], of: impl Fn(&Input) -> T + Sync) -> Vec<T> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(input) = inputs.get(number) else { break };
-            let given = of(input);
-            if let Ok(mut done) = done.lock() {
-                done.push((number, given));
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..cores.min(inputs.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, given)| given).collect()
 }
 
 /// Refuses to replace what is no report.

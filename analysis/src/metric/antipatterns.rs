@@ -51,10 +51,10 @@ const COLUMNS: &[Column] = &[
 /// Children of events, and what is looked up of them.
 struct Tree<'m, 'a> {
     model: &'m Model<'a>,
-    children: HashMap<u32, Vec<u32>>,
+    children: Lists,
     roots: HashMap<(i64, i64), Vec<u32>>,
     /// Work by the operator that launched it.
-    work: HashMap<u32, Vec<u32>>,
+    work: Lists,
     types: Option<kymograph_converters::trace::StrId>,
     dims: Option<kymograph_converters::trace::StrId>,
 }
@@ -90,7 +90,8 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     }
     let tree = Tree::of(model);
     let mut found: BTreeMap<(usize, Option<&str>), Found> = BTreeMap::new();
-    for row in &model.calls().order {
+    let mut may_begin = model.names_that(begins);
+    for row in model.calls().order.iter().filter(|row| may_begin(**row)) {
         for (number, matches) in tree.matches(*row).into_iter().enumerate() {
             if !matches {
                 continue;
@@ -120,26 +121,61 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     rows.finish()
 }
 
+/// Whether a pattern may begin with an event of this name.
+fn begins(name: &str) -> bool {
+    const WHOLE: [&str; 6] =
+        ["aten::to", "aten::select", "aten::mm", "aten::bmm", "aten::addmm", "aten::conv2d"];
+    WHOLE.contains(&name)
+        || name.contains("_single_tensor_")
+        || name.starts_with("torch/utils/data/dataloader.py")
+        || name.ends_with(": zero_grad")
+}
+
+/// Rows that belong to others, in their order.
+struct Lists {
+    /// Where those of each row begin, and where the last ones end.
+    starts: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl Lists {
+    /// `pairs`: a row, and one that belongs to it.
+    fn of(len: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Lists {
+        let mut starts = vec![0; len + 1];
+        pairs.clone().for_each(|(of, _)| starts[of as usize + 1] += 1);
+        let mut all = 0;
+        for start in &mut starts {
+            all += *start;
+            *start = all;
+        }
+        let mut next = starts.clone();
+        let mut rows = vec![0; all as usize];
+        for (of, row) in pairs {
+            rows[next[of as usize] as usize] = row;
+            next[of as usize] += 1;
+        }
+        Lists { starts, rows }
+    }
+
+    fn get(&self, row: u32) -> &[u32] {
+        let at = row as usize;
+        &self.rows[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+}
+
 impl<'m, 'a> Tree<'m, 'a> {
     fn of(model: &'m Model<'a>) -> Tree<'m, 'a> {
         let calls = model.calls();
-        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         let mut roots: HashMap<(i64, i64), Vec<u32>> = HashMap::new();
-        for row in &calls.order {
-            match calls.parent(*row) {
-                Some(parent) => children.entry(parent).or_default().push(*row),
-                None => {
-                    let lane = model.events.lane(*row);
-                    roots.entry((lane.pid, lane.tid)).or_default().push(*row);
-                }
-            }
+        for row in calls.order.iter().filter(|row| calls.parent(**row).is_none()) {
+            let lane = model.events.lane(*row);
+            roots.entry((lane.pid, lane.tid)).or_default().push(*row);
         }
-        let mut work: HashMap<u32, Vec<u32>> = HashMap::new();
-        for row in model.device() {
-            if let Some(operator) = model.owners().get(*row) {
-                work.entry(operator).or_default().push(*row);
-            }
-        }
+        let called = calls.order.iter().filter_map(|row| Some((calls.parent(*row)?, *row)));
+        let children = Lists::of(model.events.len(), called);
+        let launched =
+            model.device().iter().filter_map(|row| Some((model.owners().get(*row)?, *row)));
+        let work = Lists::of(model.events.len(), launched);
         let find = |name| model.trace.strings.find(name);
         Tree { model, children, roots, work, types: find("Input type"), dims: find("Input Dims") }
     }
@@ -163,7 +199,7 @@ impl<'m, 'a> Tree<'m, 'a> {
     }
 
     fn children(&self, row: u32) -> &[u32] {
-        self.children.get(&row).map_or(&[], Vec::as_slice)
+        self.children.get(row)
     }
 
     fn last(&self, row: u32) -> Option<u32> {
@@ -228,7 +264,7 @@ impl<'m, 'a> Tree<'m, 'a> {
         let mut left = vec![row];
         let mut sum = 0;
         while let Some(row) = left.pop() {
-            let work = self.work.get(&row).into_iter().flatten();
+            let work = self.work.get(row).iter();
             sum += work.map(|row| self.model.events.durs[*row as usize]).sum::<i64>();
             left.extend(self.children(row));
         }
@@ -293,9 +329,11 @@ impl<'m, 'a> Tree<'m, 'a> {
         if !self.is_matmul(row) || self.types(row).first() != Some(&"float") {
             return false;
         }
-        let Some(work) = self.work.get(&row) else { return false };
-        let kernels =
-            work.iter().filter(|row| self.model.events.kinds[**row as usize] == Kind::Kernel);
+        let kernels = self
+            .work
+            .get(row)
+            .iter()
+            .filter(|row| self.model.events.kinds[**row as usize] == Kind::Kernel);
         let mut names = kernels.clone().map(|row| self.name(*row));
         let first = kernels.clone().next();
         first.is_some_and(|row| self.has_tf32(*row)) && !names.any(uses_tensor_cores)

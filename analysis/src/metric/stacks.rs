@@ -13,13 +13,15 @@
 //! those of the forward one); a space, `;`, a tab or a new line in a name is `_`. It writes none
 //! where the profiler was not told `verbose=True`; where the trace has functions, this does.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::operators::{Tree, stacks};
+use super::operators::{Stacks, Tree};
 use crate::metric::one_by_one;
-use crate::model::{Kind, Model};
+use crate::model::{Kind, Model, NONE};
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 
@@ -65,36 +67,45 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     }
     // Equal stacks get one number: that of the caller's stack and the own name.
     let mut numbers: hashbrown::HashMap<(u32, u32), u32> = hashbrown::HashMap::new();
-    let mut sums: Vec<(u32, u32, u64, i64, i64)> = Vec::new();
-    let mut of_row: hashbrown::HashMap<u32, u32> = hashbrown::HashMap::new();
+    let mut sums: Vec<Sum> = Vec::new();
+    let mut of_row = vec![NONE; events.len()];
     for row in &calls.order {
-        let caller = calls.parent(*row).and_then(|parent| of_row.get(&parent).copied());
-        let (caller, name) = (caller.unwrap_or(u32::MAX), events.names[*row as usize].0);
+        let caller = calls.parent(*row).map_or(NONE, |parent| of_row[parent as usize]);
+        let name = events.names[*row as usize].0;
         let number = *numbers.entry((caller, name)).or_insert_with(|| {
-            sums.push((caller, *row, 0, 0, 0));
+            sums.push(Sum { caller, row: *row, count: 0, host: 0, device: 0 });
             sums.len() as u32 - 1
         });
-        of_row.insert(*row, number);
+        of_row[*row as usize] = number;
         let sum = &mut sums[number as usize];
-        sum.2 += 1;
-        sum.3 += own[*row as usize].max(0);
-        sum.4 += device[*row as usize];
+        sum.count += 1;
+        sum.host += own[*row as usize].max(0);
+        sum.device += device[*row as usize];
+    }
+    let mut kept: Vec<usize> = (0..sums.len()).collect();
+    kept.retain(|number| sums[*number].host > 0 || sums[*number].device > 0);
+    let of = kept.len();
+    if let Some(most) = options.most_stacks.filter(|most| *most < of) {
+        kept.sort_by_key(|number| Reverse(sums[*number].host.max(sums[*number].device)));
+        kept.truncate(most);
     }
     let text = |number: usize| {
         let callers = std::iter::successors(Some(number), |number| {
-            Some(sums[*number].0 as usize).filter(|caller| *caller != u32::MAX as usize)
+            Some(sums[*number].caller as usize).filter(|caller| *caller != NONE as usize)
         });
-        let mut names: Vec<String> =
-            callers.map(|number| model.name(sums[number].1).replace(';', ",")).collect();
+        let mut names: Vec<&str> = callers.map(|number| model.name(sums[number].row)).collect();
         names.reverse();
+        if names.iter().any(|name| name.contains(';')) {
+            let plain: Vec<String> = names.iter().map(|name| name.replace(';', ",")).collect();
+            return plain.join(";");
+        }
         names.join(";")
     };
     let mut sorted: BTreeMap<String, (u64, i64, i64)> = BTreeMap::new();
-    for (number, (.., count, host, device)) in sums.iter().enumerate() {
-        if *host > 0 || *device > 0 {
-            let sum = sorted.entry(text(number)).or_default();
-            *sum = (sum.0 + count, sum.1 + host, sum.2 + device);
-        }
+    for number in kept {
+        let Sum { count, host, device, .. } = sums[number];
+        let sum = sorted.entry(text(number)).or_default();
+        *sum = (sum.0 + count, sum.1 + host, sum.2 + device);
     }
     let mut rows = Rows::new(COLUMNS);
     for (stack, (count, host, device)) in sorted {
@@ -106,7 +117,27 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             device.into(),
         ]);
     }
-    rows.finish()
+    let batch = rows.finish()?;
+    if batch.num_rows() == of {
+        return Ok(batch);
+    }
+    let schema = batch.schema().as_ref().clone();
+    let schema = schema.with_metadata([(OF.to_owned(), of.to_string())].into());
+    Ok(batch.with_schema(Arc::new(schema))?)
+}
+
+/// The key in the metadata of a table's schema for how many rows there are with those that
+/// [`Options::most_stacks`] leaves out.
+pub const OF: &str = "of";
+
+/// A stack: its callers' and a name, that of an event.
+#[derive(Clone, Copy)]
+struct Sum {
+    caller: u32,
+    row: u32,
+    count: u64,
+    host: i64,
+    device: i64,
 }
 
 /// A row for each event, in their order; times in whole microseconds.
@@ -116,20 +147,18 @@ fn of_torch(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         return Err(Error::Nothing(format!("rank {} {what}", model.rank)));
     }
     let tree = Tree::of(model, true)?;
-    let stacks = stacks(model, &tree);
+    let stacks = Stacks::of(model, &tree);
     let mut rows = Rows::new(COLUMNS);
     for at in tree.all() {
         let micros = |time: f64| time as i64 * 1000;
         let (host, device) = (micros(tree.self_host_time(at)), micros(tree.self_device_time(at)));
         let time = if options.weight == Weight::Device { device } else { host };
-        if stacks[at].is_empty() || time <= 0 {
+        let name = |row| model.name(row).replace([' ', ';', '\t', '\n'], "_");
+        let mut frames: Vec<String> = stacks.functions(stacks.of[at]).map(name).collect();
+        if frames.is_empty() || time <= 0 {
             continue;
         }
-        let frames: Vec<String> = stacks[at]
-            .iter()
-            .rev()
-            .map(|row| model.name(*row).replace([' ', ';', '\t', '\n'], "_"))
-            .collect();
+        frames.reverse();
         let stack = frames.join(";");
         rows.push([
             model.rank.into(),

@@ -10,7 +10,7 @@
 //! the median over all steps but the slowest.
 
 use arrow_array::RecordBatch;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use kymograph_converters::trace::StrId;
 
 use crate::interval::{covered, subtraction, union};
@@ -149,10 +149,11 @@ pub(super) fn by_name(
     numbers: &[i64],
 ) -> HashMap<(bool, StrId), HashMap<i64, Sum>> {
     let (events, of) = (&model.events, &model.steps().of);
+    let wanted: HashSet<i64> = numbers.iter().copied().collect();
     let mut sums: HashMap<(bool, StrId), HashMap<i64, Sum>> = HashMap::new();
     let mut add = |on_device: bool, row: u32, time: i64| {
         let step = of[row as usize];
-        if numbers.contains(&step) {
+        if wanted.contains(&step) {
             let name = events.names[row as usize];
             let sum = sums.entry((on_device, name)).or_default().entry(step).or_default();
             *sum = (sum.0 + 1, sum.1.saturating_add(time));
@@ -168,17 +169,15 @@ pub(super) fn by_name(
 }
 
 /// How long each event of a thread took without what it calls.
-fn own_times(model: &Model<'_>) -> Vec<(u32, i64)> {
+fn own_times(model: &Model<'_>) -> impl Iterator<Item = (u32, i64)> {
     let calls = model.calls();
-    let mut own: HashMap<u32, i64> = HashMap::with_capacity(calls.order.len());
+    let mut own = model.events.durs.clone();
     for row in &calls.order {
-        let dur = model.events.durs[*row as usize];
-        *own.entry(*row).or_default() += dur;
         if let Some(parent) = calls.parent(*row) {
-            *own.entry(parent).or_default() -= dur;
+            own[parent as usize] -= model.events.durs[*row as usize];
         }
     }
-    calls.order.iter().map(|row| (*row, own[row].max(0))).collect()
+    calls.order.iter().map(move |row| (*row, own[*row as usize].max(0)))
 }
 
 fn slowest(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {

@@ -12,7 +12,8 @@
 //! | [`QueueChange`] | how many activities each stream had waiting |
 //! | [`Owners`] | the operator that launched each event of a device |
 //!
-//! Parts are made when they are first asked for, so that a metric pays for what it reads. A row
+//! Parts are made when they are first asked for, so that a metric pays for what it reads; threads
+//! that ask for one at the same time get the same one. A row
 //! of [`Events`] is a `u32`; [`NONE`] is no row.
 
 mod arguments;
@@ -43,8 +44,7 @@ pub use queues::QueueChange;
 pub use steps::{Step, Steps};
 pub use work::Work;
 
-use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kymograph_converters::trace::{ProcessId, StrId, Trace, TrackId};
 
@@ -71,14 +71,14 @@ pub struct Model<'a> {
     /// Everything that has a beginning and an end.
     pub events: Events,
     process: Option<ProcessId>,
-    peers: OnceCell<Peers>,
-    steps: OnceCell<Steps>,
-    classes: OnceCell<Classes>,
-    calls: OnceCell<Calls>,
-    device: OnceCell<Vec<u32>>,
-    owners: OnceCell<Owners>,
-    work: OnceCell<Work>,
-    queues: OnceCell<Vec<(i64, Vec<QueueChange>)>>,
+    peers: OnceLock<Peers>,
+    steps: OnceLock<Steps>,
+    classes: OnceLock<Classes>,
+    calls: OnceLock<Calls>,
+    device: OnceLock<Vec<u32>>,
+    owners: OnceLock<Owners>,
+    work: OnceLock<Work>,
+    queues: OnceLock<Vec<(i64, Vec<QueueChange>)>>,
     memo: Memo,
 }
 
@@ -97,14 +97,14 @@ impl<'a> Model<'a> {
             origin: 0,
             events: Events::of(trace, process, reading),
             process,
-            peers: OnceCell::new(),
-            steps: OnceCell::new(),
-            classes: OnceCell::new(),
-            calls: OnceCell::new(),
-            device: OnceCell::new(),
-            owners: OnceCell::new(),
-            work: OnceCell::new(),
-            queues: OnceCell::new(),
+            peers: OnceLock::new(),
+            steps: OnceLock::new(),
+            classes: OnceLock::new(),
+            calls: OnceLock::new(),
+            device: OnceLock::new(),
+            owners: OnceLock::new(),
+            work: OnceLock::new(),
+            queues: OnceLock::new(),
             memo: Memo::default(),
         };
         model.origin = model.events.starts.iter().copied().min().unwrap_or(0);
@@ -271,7 +271,7 @@ impl<'a> Model<'a> {
         let of = rows.iter().map(|row| steps.of[*row as usize]).collect();
         let steps = Steps { all, of };
         self.events = self.events.select(rows);
-        (self.peers, self.steps) = (OnceCell::from(peers), OnceCell::from(steps));
+        (self.peers, self.steps) = (OnceLock::from(peers), OnceLock::from(steps));
         (self.classes, self.calls, self.device, self.owners) = Default::default();
         (self.work, self.queues, self.memo) = Default::default();
     }

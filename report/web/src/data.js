@@ -92,6 +92,25 @@ export const samples = (rank) => rank.samples === null ? undefined : json(rank.s
 export const timeline = (rank) =>
   rank.timeline === null ? undefined : once(rank.timeline, readTimeline);
 
+// The arguments of an event, [[name, value]…].
+export async function argumentsOf(rank, n) {
+  if (index.live !== null) {
+    return JSON.parse(await asked(`arguments-${index.live}-${rank.id}-${n}`));
+  }
+  throw new Error('not in this page: kymo view shows them');
+}
+
+// What the names of a rank's events are names of: [name, kind] pairs.
+export async function kindsOfNames(rank) {
+  if (rank.timeline === null) {
+    return [];
+  }
+  const data = await bytes(rank.timeline);
+  const length = new DataView(data.buffer, data.byteOffset).getUint32(0, true);
+  const {kinds, names} = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
+  return names.map(([name, kind]) => [name, kinds[kind]]);
+}
+
 function readTimeline(data) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const parts = [];

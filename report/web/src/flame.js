@@ -1,14 +1,33 @@
-// Flame graphs of the metric `stacks`: a box for each stack, as wide as its time, with what it calls
-// on it. `color` chooses what the colour says: what it is, or how its share changed.
+// Flame graphs: a box for each stack of the metric `stacks`, or each module, as wide as its time, with
+// what it calls on it. The colour says what it is, or how its share differs from another run's.
 
 import {h, svg} from './dom.js';
 import {count, percent, withUnit} from './format.js';
 
 const [LINE, WIDTH] = [19, 1200];
 
-// The tree of a table of stacks, weighted by a column.
-export function tree(table, column, rank) {
-  const root = {name: 'all', self: 0, total: 0, count: 0, children: new Map(), depth: 0};
+const node = (name, parent) => ({name, self: 0, total: 0, count: 0, children: new Map(), parent});
+
+function childOf(parent, name) {
+  let child = parent.children.get(name);
+  if (!child) {
+    child = node(name, parent);
+    parent.children.set(name, child);
+  }
+  return child;
+}
+
+// The tree of a table of stacks, weighted by a column. Of frames that `keep` leaves out, the time is
+// their callers'.
+export function tree(table, column, rank, keep = () => true) {
+  const root = node('all');
+  const kept = new Map();
+  const wanted = (name) => {
+    if (!kept.has(name)) {
+      kept.set(name, keep(name));
+    }
+    return kept.get(name);
+  };
   const [stacks, weights, counts] = ['stack', column, 'count'].map((name) => table.column(name));
   const ranks = table.column('rank');
   for (let row = 0; row < table.rows; row += 1) {
@@ -16,25 +35,41 @@ export function tree(table, column, rank) {
     if (!(weight > 0) || (rank !== undefined && ranks.values[row] !== rank)) {
       continue;
     }
-    let node = root;
-    node.total += weight;
-    for (const name of stacks.texts[stacks.values[row]].split(';')) {
-      let next = node.children.get(name);
-      if (!next) {
-        next = {name, self: 0, total: 0, count: 0, children: new Map(), depth: node.depth + 1, parent: node};
-        node.children.set(name, next);
-      }
-      node = next;
-      node.total += weight;
+    let at = root;
+    at.total += weight;
+    for (const name of stacks.texts[stacks.values[row]].split(';').filter(wanted)) {
+      at = childOf(at, name);
+      at.total += weight;
     }
-    node.self += weight;
-    node.count += counts.values[row] ?? 0;
+    at.self += weight;
+    at.count += counts.values[row] ?? 0;
   }
   return root;
 }
 
+// The tree of the metric `modules`: what a module takes without those in it is its own.
+export function moduleTree(table, column, rank) {
+  const root = node('all');
+  const [paths, totals, counts, ranks] = ['path', column, 'occurrences', 'rank'].map((name) => table.column(name));
+  for (let row = 0; row < table.rows; row += 1) {
+    if (rank === undefined || ranks.values[row] === rank) {
+      const own = paths.texts[paths.values[row]].split(' > ').reduce(childOf, root);
+      own.total += totals.values[row] ?? 0;
+      own.count += counts.values[row] ?? 0;
+    }
+  }
+  const settle = (at) => {
+    const below = [...at.children.values()].reduce((sum, child) => sum + settle(child), 0);
+    at.total = Math.max(at.total, below);
+    at.self = at.total - below;
+    return at.total;
+  };
+  settle(root);
+  return root;
+}
+
 // What a name is, told by how it looks.
-export function kindOf(name) {
+function kindOf(name) {
   if (name.startsWith('nn.Module')) return 'c-annotation';
   if (/\.py\(\d+\)|<built-in/.test(name)) return 'c-python';
   if (/^(cu|hip|ze|gaudi)[A-Z]/.test(name)) return 'c-runtime';
@@ -55,7 +90,7 @@ function shareIn(other, node) {
   return (there?.total ?? 0) / (other.total || 1);
 }
 
-export function flame({title, root, unit = 'ns', compared, id}) {
+export function flame({title, root, unit = 'ns', compared, kind = kindOf, id}) {
   let focus = root;
   let search = '';
   const drawing = svg('svg', {class: 'flame', role: 'group', 'aria-label': `${title}: boxes are as wide as their time; the table below has the same`});
@@ -80,7 +115,7 @@ export function flame({title, root, unit = 'ns', compared, id}) {
 
   function color(node) {
     if (!compared) {
-      return node.parent ? kindOf(node.name) : 'c-other';
+      return node.parent ? kind(node.name) : 'c-other';
     }
     const change = node.total / (root.total || 1) - shareIn(compared, node);
     return Math.abs(change) < 0.002 ? 'c-same' : change > 0 ? 'c-worse' : 'c-better';

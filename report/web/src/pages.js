@@ -1,52 +1,20 @@
 // The pages: which tables and charts stand on each.
 
-import {cell, table as load, samples, timeline} from './data.js';
+import {samples, table as load, timeline} from './data.js';
 import {boxes, curves, heatMap, histogram, roofline, stacked} from './chart.js';
 import {h} from './dom.js';
-import {flame, tree} from './flame.js';
+import {difference, flames} from './flames.js';
 import {count, percent, time, withUnit} from './format.js';
+import {memory} from './memory.js';
+import {CURVES, distinct, listOf, range, tables, text, value, where} from './rows.js';
 import {address, state} from './state.js';
-import {chosen, showTable} from './table.js';
+import {showTable} from './table.js';
 import {Timeline} from './timeline.js';
 
 // What a step's time goes to, in the order in which it is told apart.
 const ROLES = [['kernel', 'c-computation'], ['memcpy', 'c-memory'], ['memset', 'c-wait'],
   ['communication', 'c-communication'], ['runtime', 'c-runtime'], ['data_loader', 'c-loader'],
   ['cpu_exec', 'c-operator'], ['other', 'c-idle']].map(([name, color]) => [name, color]);
-const CURVES = ['c-computation', 'c-communication', 'c-memory', 'c-runtime', 'c-wait', 'c-loader', 'c-python', 'c-other'];
-
-// The rows of a table with a value in a column, of the chosen rank.
-const where = (table, rank, keep = () => true) =>
-  table.missing ? [] : chosen(table, {rank, keep});
-
-const value = (table, name, row) => {
-  const own = cell(table.column(name), row);
-  return own === null ? null : Number(own);
-};
-const text = (table, name, row) => cell(table.column(name), row);
-
-const distinct = (values) => [...new Set(values)];
-
-// Tables, one under the other.
-async function tables(context, list) {
-  const shown = [];
-  for (const [n, [metric, options = {}]] of list.entries()) {
-    const table = await load(context.run, metric);
-    shown.push(showTable(table, {metric, main: n === 0, rank: context.rank,
-      oneRank: context.run.ranks?.length === 1, ...options}));
-  }
-  return shown;
-}
-
-// The least and the greatest of values, as a text.
-function range(values, show) {
-  const all = values.filter((one) => one !== null && Number.isFinite(one));
-  if (all.length === 0) {
-    return undefined;
-  }
-  const [least, most] = [show(Math.min(...all)), show(Math.max(...all))];
-  return least === most ? least : `${least} to ${most}`;
-}
 
 const tile = (name, said, about) => said !== undefined
   && h('div', {class: 'tile'}, h('p', {class: 'value'}, said), h('p', {class: 'name'}, name), about && h('p', {class: 'note'}, about));
@@ -222,7 +190,7 @@ async function timelines(context) {
   const edges = where(path, first, (row) => value(path, 'duration', row) > 0).map((row) =>
     [value(path, 'ts', row), value(path, 'duration', row), text(path, 'name', row), text(path, 'bound_by', row)]);
   const ranks = await Promise.all(wanted.map(async (one) => ({label: `rank ${one.rank}`, offset: one.offset,
-    file: one.file, data: await timeline(one)})));
+    file: one.file, rank: one, data: await timeline(one)})));
   const shown = new Timeline(ranks, edges);
   const listed = h('div', {});
   shown.list = () => {
@@ -242,80 +210,6 @@ async function timelines(context) {
   shown.describe();
   context.timeline = shown;
   return [shown.element, listed];
-}
-
-// A table of rows that are objects.
-export function listOf(metric, answers, columns, rows) {
-  const made = columns.map(([name, type, unit, meaning]) => type === 'text'
-    ? {name, type, unit, meaning, ...coded(rows.map((row) => row[name] ?? null))}
-    : {name, type, unit, meaning, values: rows.map((row) => row[name] ?? null)});
-  const byName = new Map(made.map((column) => [column.name, column]));
-  return {metric, answers, rows: rows.length, of: rows.length, cut: null, columns: made,
-    column: (name) => byName.get(name), get: (name, row) => cell(byName.get(name), row)};
-}
-
-function coded(values) {
-  const texts = distinct(values.filter((one) => one !== null));
-  const numbers = new Map(texts.map((one, n) => [one, n]));
-  return {texts, values: values.map((one) => one === null ? null : numbers.get(one))};
-}
-
-async function flames(context) {
-  const {run, rank} = context;
-  const stacks = await load(run, 'stacks');
-  if (stacks.missing || stacks.rows === 0) {
-    return tables(context, [['stacks', {title: 'Stacks'}]]);
-  }
-  const side = state.query.get('side') === 'device' ? 'device_time' : 'host_time';
-  const root = tree(stacks, side, rank);
-  const choose = (name, wanted) => h('a', {href: address('flame', {side: wanted}), 'aria-current': side.startsWith(wanted) ? 'true' : undefined}, name);
-  return [h('p', {class: 'switch', role: 'group', 'aria-label': 'Which time'}, choose('Host time', 'host'), choose('Device time', 'device')),
-    root.total > 0 ? flame({title: side === 'host_time' ? 'Host time by stack' : 'Device time by the stack that launched it', root})
-      : h('p', {class: 'missing'}, 'No stack has any of this time.'),
-    ...await tables(context, [['stacks', {title: 'Stacks', sort: `-${side}`}], ['modules', {title: 'Modules of the model'}]])];
-}
-
-async function memory(context) {
-  const {run, rank} = context;
-  const [curve, events] = await Promise.all(['memory_curve', 'memory_events'].map((metric) => load(run, metric)));
-  const shown = [];
-  const rows = where(curve, rank);
-  for (const device of distinct(rows.map((row) => text(curve, 'device', row)))) {
-    const ranks = distinct(rows.map((row) => value(curve, 'rank', row))).slice(0, 8);
-    const series = ranks.flatMap((own, n) => ['allocated', 'reserved'].map((name, second) => ({
-      name: ranks.length > 1 ? `${name}, rank ${own}` : name, color: CURVES[(n * 2 + second) % CURVES.length],
-      points: rows.filter((row) => text(curve, 'device', row) === device && value(curve, 'rank', row) === own
-        && value(curve, name, row) !== null).map((row) => [value(curve, 'ts', row), value(curve, name, row)])})))
-      .filter(({points}) => points.length > 0 && points.some(([, much]) => much !== 0));
-    if (series.length === 0) {
-      continue;
-    }
-    const used = series.find(({name}) => name.startsWith('allocated'))?.points ?? [];
-    const peak = used.reduce((best, point) => !best || point[1] > best[1] ? point : best, undefined);
-    shown.push(curves({title: `Memory of ${device}`, unit: 'bytes', series,
-      says: peak ? `at most ${withUnit(peak[1], 'bytes')} allocated, at ${time(peak[0])}` : '',
-      marks: peak ? [[peak[0], peak[1], `peak ${withUnit(peak[1], 'bytes')}`]] : []}));
-    if (peak) {
-      shown.push(alive(events, rank ?? ranks[0], device, peak[0]));
-    }
-  }
-  return [...shown, ...await tables(context, [
-    ['memory_statistics', {title: 'Memory by operator', sort: '-allocation_size'}],
-    ['memory_events', {title: 'Allocations', sort: '-size'}],
-    ['memory_curve', {title: 'Memory over time'}],
-    ['memory_bandwidth_summary', {title: 'How fast copies moved memory'}],
-  ])];
-}
-
-// What was allocated at a moment.
-function alive(events, rank, device, at) {
-  const keep = (row) => text(events, 'device', row) === device
-    && (value(events, 'allocation_ts', row) ?? -Infinity) <= at && (value(events, 'release_ts', row) ?? Infinity) > at;
-  if (where(events, rank, keep).length === 0) {
-    return undefined;
-  }
-  return showTable({...events, metric: 'memory_events'}, {title: `What was alive at the peak of ${device}`, metric: `peak.${device}`,
-    rank, keep, sort: '-size', rows: 10, first: ['operator', 'caller', 'size']});
 }
 
 async function distributed(context) {
@@ -467,43 +361,15 @@ async function counters(context) {
           .map((row) => [value(table, 'ts', row), value(table, measure, row)])}))}));
     }
   }
+  const each = (await Promise.all(run.ranks.map(async (own) => (await samples(own))?.series.flatMap(({owner, name, unit, times, values}) =>
+    times.map((at, n) => ({rank: own.rank, owner, counter: name, unit, ts: at + own.offset, value: values[n]}))) ?? []))).flat();
+  const points = listOf('samples', 'the samples that the curves are drawn from', [['rank', 'int', '', 'the rank'],
+    ['owner', 'text', '', 'whose it is'], ['counter', 'text', '', 'the counter'], ['unit', 'text', '', 'its unit'],
+    ['ts', 'int', 'ns', 'when'], ['value', 'float', '', 'the value']], each);
   return [...shown, all.length > 0 && showTable(list, {title: 'Counters of the trace', metric: 'counters_of_the_trace', main: true}),
+    each.length > 0 && showTable(points, {title: 'Samples of the counters', metric: 'samples', rows: 10, rank}),
     ...await tables(context, [['queue_length', {title: 'Launches that waited', main: false}],
       ['memory_bandwidth', {title: 'Bandwidth of copies'}], ['cupti_counters', {title: 'Counters of kernels'}]])];
-}
-
-async function difference({index}) {
-  if (index.comparisons.length === 0) {
-    return [h('p', {class: 'missing'}, 'There is one run. Two are compared by ', h('code', {}, 'kymo report BASE TEST'), ': folders, or files with ',
-      h('code', {}, '--each'), '.')];
-  }
-  const number = Math.min(Number(state.query.get('of') ?? 0) || 0, index.comparisons.length - 1);
-  const chosenOne = index.comparisons[number];
-  const name = (n) => index.runs[n].name || `run ${n + 1}`;
-  const choice = h('label', {class: 'choice'}, 'Compared ', h('select', {onchange: (event) => {
-    location.hash = address('diff', {of: event.target.value});
-  }}, index.comparisons.map(({base, test}, n) => h('option', {value: n, selected: n === number}, `${name(base)} → ${name(test)}`))));
-  const [regressions, base, test] = await Promise.all([load(chosenOne, 'regressions'),
-    load(index.runs[chosenOne.base], 'stacks'), load(index.runs[chosenOne.test], 'stacks')]);
-  const shown = [choice];
-  if (!regressions.missing && regressions.rows > 0) {
-    const [verdict, change] = ['verdict', 'change'].map((column) => cell(regressions.column(column), 0));
-    shown.push(h('p', {class: 'finding'}, `${text(regressions, 'kind', 0)} ${text(regressions, 'name', 0)}: ${time(value(regressions, 'base', 0))} → `
-      + `${time(value(regressions, 'test', 0))}${change === null ? '' : `, ${change > 0 ? '+' : ''}${percent(change)}`}: ${verdict}`));
-  }
-  const context = {run: chosenOne};
-  shown.push(...await tables(context, [
-    ['diff', {title: 'By name', sort: '-diff_duration', first: ['name', 'diff_duration', 'base_total_duration', 'test_total_duration']}],
-    ['regressions', {title: 'Whether steps became slower'}],
-    ['diff_tree', {title: 'Module by module'}],
-  ]));
-  if (!base.missing && !test.missing && base.rows > 0 && test.rows > 0) {
-    const [one, two] = [tree(base, 'host_time'), tree(test, 'host_time')];
-    shown.push(h('p', {class: 'note'}, 'Boxes are as wide as their share of the run; the colour says whether that share is larger (red, +) or smaller (green, −) than in the other run.'),
-      h('div', {class: 'beside'}, flame({title: `Host time of ${name(chosenOne.base)}`, root: one, compared: two}),
-        flame({title: `Host time of ${name(chosenOne.test)}`, root: two, compared: one})));
-  }
-  return shown;
 }
 
 async function environment(context) {

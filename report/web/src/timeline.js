@@ -4,8 +4,10 @@
 // next one that matters is found by halving. So a frame takes as long for a million events as for
 // a thousand.
 
+import {details, inPerfetto} from './details.js';
 import {h} from './dom.js';
 import {count, niceStep, tick, time} from './format.js';
+import {listen, pressed} from './input.js';
 import {firstFrom, lanes} from './lanes.js';
 import {note, state} from './state.js';
 
@@ -15,9 +17,9 @@ const SHOWN = 14;
 const LEAST = 20;
 
 export class Timeline {
-  // `ranks`: [{label, offset, data, file}], `path`: the critical path, [[start, duration, name, bound]…].
+  // `ranks`: [{label, offset, data, file, rank}], `path`: the critical path, [[start, duration, name, bound]…].
   constructor(ranks, path = []) {
-    this.sources = ranks.map(({label, offset, data, file}) => ({label, offset, file, ...lanes(data)}));
+    this.sources = ranks.map(({data, ...rank}) => ({...rank, ...lanes(data)}));
     this.path = path;
     this.end = Math.max(...this.sources.map((source) => source.offset + source.end), 1);
     this.view = {from: 0, span: this.end};
@@ -29,6 +31,7 @@ export class Timeline {
     this.layout();
     this.build();
     this.restore();
+    this.showPerfetto();
   }
 
   // Where rows lie, from the top down.
@@ -70,125 +73,16 @@ export class Timeline {
         button('Previous', 'Previous match', () => this.next(-1)), button('Next', 'Next match', () => this.next(1)),
         h('span', {class: 'space'}), button('−', 'Zoom out', () => this.zoom(1.6)), button('+', 'Zoom in', () => this.zoom(1 / 1.6)),
         button('Whole', 'Show everything', () => this.show(0, this.end)),
-        this.lister = h('button', {type: 'button', onclick: () => this.list?.()}, 'List what is in view')),
+        h('button', {type: 'button', onclick: () => this.list?.()}, 'List what is in view'),
+        this.perfetto = h('span')),
       this.canvas, this.details);
     this.element.tabIndex = -1;
-    this.listen();
+    listen(this);
     new ResizeObserver(() => this.resize()).observe(this.canvas);
   }
 
-  listen() {
-    const {canvas} = this;
-    canvas.addEventListener('wheel', (event) => {
-      event.preventDefault();
-      const {offsetX: x} = event;
-      if (event.ctrlKey || event.metaKey) {
-        this.zoom(Math.exp(event.deltaY * 0.004), x);
-      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-        this.pan((event.deltaX || event.deltaY) / this.width * this.view.span);
-      } else {
-        this.scrollBy(event.deltaY);
-      }
-    }, {passive: false});
-    const pointers = new Map();
-    let moved = 0;
-    let apart = 0;
-    canvas.addEventListener('pointerdown', (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
-      moved = 0;
-      apart = distance(pointers);
-      this.range = event.shiftKey ? [event.offsetX, event.offsetX] : undefined;
-    });
-    canvas.addEventListener('pointermove', (event) => {
-      this.mouse = [event.offsetX, event.offsetY];
-      const before = pointers.get(event.pointerId);
-      if (!before) {
-        this.hover();
-        return;
-      }
-      const [dx, dy] = [event.offsetX - before[0], event.offsetY - before[1]];
-      moved += Math.abs(dx) + Math.abs(dy);
-      pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
-      if (pointers.size === 2) {
-        const now = distance(pointers);
-        const middle = [...pointers.values()].reduce((sum, [x]) => sum + x / 2, 0);
-        this.zoom(apart / Math.max(now, 1), middle);
-        apart = now;
-      } else if (this.range) {
-        this.range[1] = event.offsetX;
-        this.redraw();
-      } else {
-        this.pan(-dx / this.width * this.view.span);
-        this.scrollBy(-dy);
-      }
-    });
-    const up = (event) => {
-      const was = pointers.delete(event.pointerId);
-      if (this.range && Math.abs(this.range[1] - this.range[0]) > 4) {
-        const [a, b] = this.range.map((x) => this.timeAt(x)).sort((one, two) => one - two);
-        this.show(a, b - a);
-      } else if (was && moved < 5 && event.type === 'pointerup') {
-        this.click(event.offsetX, event.offsetY);
-      }
-      this.range = undefined;
-    };
-    canvas.addEventListener('pointerup', up);
-    canvas.addEventListener('pointercancel', up);
-    canvas.addEventListener('keydown', (event) => this.key(event));
-    canvas.addEventListener('keyup', (event) => this.pressed.delete(event.key.toLowerCase()));
-    canvas.addEventListener('blur', () => this.pressed.clear());
-  }
-
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    const key = event.key.toLowerCase();
-    const acts = {
-      arrowleft: () => this.pan(-this.view.span / 8), arrowright: () => this.pan(this.view.span / 8),
-      arrowup: () => this.scrollBy(-60), arrowdown: () => this.scrollBy(60),
-      home: () => this.show(0, this.end), f: () => this.focus(), n: () => this.next(1), p: () => this.next(-1),
-      escape: () => this.select(undefined),
-    };
-    if ('wasd'.includes(key)) {
-      if (!this.pressed.has(key)) {
-        // A short press moves, too.
-        this.pressed.add(key);
-        this.move(key, 60);
-        this.animate();
-      }
-    } else if (acts[key]) {
-      acts[key]();
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  // Moves for as long as keys are held.
-  animate() {
-    let before = performance.now();
-    const frame = (now) => {
-      for (const key of this.pressed) {
-        this.move(key, now - before);
-      }
-      before = now;
-      if (this.pressed.size > 0) {
-        requestAnimationFrame(frame);
-      }
-    };
-    requestAnimationFrame(frame);
-  }
-
-  move(key, milliseconds) {
-    const much = Math.min(milliseconds, 100) / 1000;
-    if (key === 'w' || key === 's') {
-      this.zoom(Math.exp((key === 'w' ? -2.5 : 2.5) * much), this.mouse?.[0]);
-    } else {
-      this.pan((key === 'a' ? -0.9 : 0.9) * much * this.view.span);
-    }
+    pressed(this, event);
   }
 
   get width() {
@@ -231,8 +125,17 @@ export class Timeline {
     this.later = setTimeout(() => {
       if (this.element.isConnected) {
         note({from: Math.round(this.view.from), span: Math.round(this.view.span)});
+        this.showPerfetto();
       }
     }, 200);
+  }
+
+  // The way to what is in view in Perfetto, in the file of what is chosen or in the middle.
+  showPerfetto() {
+    const middle = this.scroll + (this.height - AXIS) / 2;
+    const row = this.rows.findLast((one) => !one.group && one.y <= middle) ?? this.rows.find((one) => !one.group);
+    const source = this.sources[this.selected?.s ?? row?.s ?? 0];
+    this.perfetto.replaceChildren(...inPerfetto(source, this.view.from, this.view.from + this.view.span, true));
   }
 
   restore() {
@@ -550,34 +453,7 @@ export class Timeline {
   }
 
   describe() {
-    if (!this.selected) {
-      this.details.replaceChildren(h('p', {class: 'note'}, 'Click a slice for its details. W and S zoom, A and D move;'
-        + ' with the mouse: drag, shift and drag for a range, ctrl and wheel.'
-        + (this.sources.some(({data}) => data.grid > 1) ? ' Times are rounded to 1 µs here, since there are so many;'
-          + ' kymo report --exact leaves them as they are.' : '')));
-      return;
-    }
-    const {s, n} = this.selected;
-    const {data, offset, rowOf, file} = this.sources[s];
-    const row = data.rows[rowOf(n)];
-    const kind = data.kinds[data.kindOf[data.names[n]]];
-    const link = (other, before) => h('li', {}, before, h('button', {type: 'button', class: 'link', onclick: () => {
-      this.select({s, n: other});
-      this.bring();
-    }}, this.name({s, n: other})), ` ${time(data.durations[other])}`);
-    const ends = this.arrows.map(([from, to]) => from === n ? link(to, 'launched ') : link(from, 'launched by '));
-    const item = (name, ...value) => [h('dt', {}, name), h('dd', {}, value)];
-    this.details.replaceChildren(h('h2', {}, this.name(this.selected)), h('dl', {},
-      item('Begins', time(data.starts[n] + offset)), item('Takes', data.durations[n] < data.grid ? `less than ${time(data.grid)}` : time(data.durations[n])),
-      data.grid > 1 && item('Rounded', `times on this timeline are rounded to ${time(data.grid)}; the tables are exact`), item('Kind', kind),
-      item('Row', `${row.group} › ${row.name}`), item('File', file),
-      ends.length > 0 && item('Arrows', h('ul', {}, ends.slice(0, 20), ends.length > 20 && h('li', {}, `and ${count(ends.length - 20)} more`))),
-      item('In Perfetto', h('code', {}, `kymo open ${file}`), `, then search for the name or go to ${time(data.starts[n])}`)),
-    h('div', {class: 'tools'}, h('button', {type: 'button', onclick: () => this.focus()}, 'Zoom to it (F)'),
-      h('button', {type: 'button', onclick: () => {
-        this.search.value = this.name(this.selected);
-        this.find(this.search.value);
-      }}, 'Find all of this name')));
+    this.details.replaceChildren(...details(this));
   }
 
   // Shows the selected event, with some room around it.
@@ -658,11 +534,6 @@ export class Timeline {
     found.sort((a, b) => b.duration - a.duration);
     return {all, events: found.slice(0, most)};
   }
-}
-
-function distance(pointers) {
-  const [a, b] = [...pointers.values()];
-  return b ? Math.hypot(a[0] - b[0], a[1] - b[1]) : 0;
 }
 
 // What of a text there is room for.

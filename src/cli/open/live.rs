@@ -4,12 +4,14 @@
 //! as its host, know the path, which is random, come from a process of the same user, and, where a
 //! browser says from which page, from one of this server.
 
-use super::super::{Failure, report, say};
+use super::super::{Failure, files, report, say};
 use super::audience::Audience;
-use super::site::{Field, field, is_this_machine};
+use super::perfetto::Perfetto;
+use super::site::{Field, Ui, field, is_this_machine, parse_ui};
 use super::{browse, listen, secret, serve, tunnel};
 use clap::Args;
-use kymograph_report::{Report, Settings};
+use kymograph_report::{Details, Report, Settings};
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -47,11 +49,16 @@ pub(in super::super) struct View {
     /// Where to serve it, on 127.0.0.1; 0 takes any port that is free.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
+    /// The UI that places are opened in, if you run your own. Only its pages can read the traces.
+    #[arg(long, value_name = "URL", default_value = "https://ui.perfetto.dev")]
+    #[arg(value_parser = parse_ui)]
+    ui: Ui,
 }
 
 /// A state of the traces.
 struct State {
     version: u64,
+    inputs: Vec<report::Input>,
     report: Report,
     page: Vec<u8>,
 }
@@ -60,6 +67,9 @@ struct Server {
     secret: String,
     audience: Audience,
     state: Mutex<Arc<State>>,
+    perfetto: Perfetto,
+    /// The trace whose arguments were asked for last: version, number of the input.
+    details: Mutex<Option<(u64, usize, Details)>>,
 }
 
 /// When files changed, and how long they are.
@@ -77,6 +87,8 @@ impl View {
             secret: secret()?,
             audience: Audience::here(),
             state: Mutex::new(Arc::new(state)),
+            perfetto: Perfetto::new(self.ui.clone()),
+            details: Mutex::new(None),
         });
         let link = format!("http://127.0.0.1:{port}/{}/", server.secret);
         // A closed stdout is no reason to fail.
@@ -125,7 +137,7 @@ impl View {
         let report = report::read(&inputs, &settings)?;
         let mut page = Vec::new();
         report.write_live(version, &mut page)?;
-        Ok(State { version, report, page })
+        Ok(State { version, inputs, report, page })
     }
 
     fn show(&self, link: &str, port: u16) {
@@ -153,6 +165,10 @@ enum Answer {
     Page,
     Version,
     Block(usize),
+    /// The arguments of an event of a rank.
+    Arguments(usize, usize),
+    /// To an input in Perfetto's UI, between two times.
+    Perfetto(usize, i64, i64),
 }
 
 /// Decides, but for whose the connection is.
@@ -187,13 +203,28 @@ fn answer(
     match name.strip_prefix('/') {
         Some("") => Answer::Page,
         Some("version") => Answer::Version,
-        Some(name) => match name.strip_prefix("block-").and_then(|name| name.split_once('-')) {
-            Some((of, _)) if of != version.to_string() => Answer::Gone,
-            Some((_, number)) => number.parse().map_or(Answer::NotFound, Answer::Block),
-            None => Answer::NotFound,
-        },
+        Some(name) => of_version(name, version).unwrap_or(Answer::NotFound),
         None => Answer::NotFound,
     }
+}
+
+/// What is of one version only: `KIND-VERSION-NUMBER…`.
+fn of_version(name: &str, version: u64) -> Option<Answer> {
+    let mut words = name.split('-');
+    let kind = words.next()?;
+    let numbers = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?;
+    let (of, answer) = match (kind, numbers.as_slice()) {
+        ("block", [of, block]) => (of, Answer::Block(usize::try_from(*block).ok()?)),
+        ("arguments", [of, rank, event]) => {
+            (of, Answer::Arguments(usize::try_from(*rank).ok()?, usize::try_from(*event).ok()?))
+        }
+        ("perfetto", [of, input, from, to]) if from < to => {
+            let (from, to) = (i64::try_from(*from).ok()?, i64::try_from(*to).ok()?);
+            (of, Answer::Perfetto(usize::try_from(*input).ok()?, from, to))
+        }
+        _ => return None,
+    };
+    Some(if *of == version { answer } else { Answer::Gone })
 }
 
 impl Server {
@@ -221,30 +252,64 @@ impl Server {
             }
             _ => Answer::Refuse,
         };
-        let version = state.version.to_string();
-        let (status, kind, body): (&str, &str, &[u8]) = match decided {
-            Answer::Refuse => ("403 Forbidden", "text/plain", b"Only for its user's browser.\n"),
-            Answer::Method => ("405 Method Not Allowed", "text/plain", b""),
-            Answer::NotFound => ("404 Not Found", "text/plain", b""),
-            Answer::Gone => ("410 Gone", "text/plain", b""),
-            Answer::Page => ("200 OK", "text/html; charset=utf-8", &state.page),
-            Answer::Version => ("200 OK", "text/plain", version.as_bytes()),
+        let plain = |status, text: String| (status, "text/plain", Cow::Owned(text.into_bytes()));
+        let empty = |status| plain(status, String::new());
+        let mut more = String::new();
+        let (status, kind, body): (&str, &str, Cow<'_, [u8]>) = match decided {
+            Answer::Refuse => plain("403 Forbidden", "Only for its user's browser.\n".to_owned()),
+            Answer::Method => empty("405 Method Not Allowed"),
+            Answer::NotFound => empty("404 Not Found"),
+            Answer::Gone => plain("410 Gone", "The traces have changed; reload the page.\n".into()),
+            Answer::Page => ("200 OK", "text/html; charset=utf-8", Cow::Borrowed(&state.page)),
+            Answer::Version => plain("200 OK", state.version.to_string()),
             Answer::Block(number) => match state.report.block(number) {
-                Some(block) => ("200 OK", "text/plain", block.as_bytes()),
-                None => ("404 Not Found", "text/plain", b""),
+                Some(block) => ("200 OK", "text/plain", Cow::Borrowed(block.as_bytes())),
+                None => empty("404 Not Found"),
+            },
+            Answer::Arguments(rank, event) => match self.arguments(&state, rank, event) {
+                Ok(Some(json)) => ("200 OK", "application/json", Cow::Owned(json.into_bytes())),
+                Ok(None) => empty("404 Not Found"),
+                Err(Failure(why)) => plain("503 Service Unavailable", format!("{why}\n")),
+            },
+            Answer::Perfetto(input, from, to) => match state.inputs.get(input) {
+                Some(input) => match self.perfetto.link(&input.path, from, to) {
+                    Ok(link) => {
+                        more = format!("Location: {link}\r\n");
+                        empty("303 See Other")
+                    }
+                    Err(Failure(why)) => plain("503 Service Unavailable", format!("{why}\n")),
+                },
+                None => empty("404 Not Found"),
             },
         };
         let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{more}\
              Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
              X-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\
              Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
+        stream.write_all(&body)?;
         serve::finish(&stream);
         Ok(())
+    }
+
+    /// The arguments of an event, as JSON. The trace is read when the first one of it is asked for.
+    fn arguments(&self, state: &State, id: usize, event: usize) -> Result<Option<String>, Failure> {
+        let Some(rank) = state.report.rank(id) else { return Ok(None) };
+        let Some(input) = state.inputs.get(rank.source) else { return Ok(None) };
+        let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |(version, source, _): &(u64, usize, Details)| {
+            (*version, *source) == (state.version, rank.source)
+        };
+        if !details.as_ref().is_some_and(known) {
+            // The one before goes first: two need not fit into memory.
+            *details = None;
+            let trace = files::read(&input.path, None)?;
+            *details = Some((state.version, rank.source, Details::new(trace, input.otherwise)));
+        }
+        Ok(details.as_ref().and_then(|(.., details)| details.of(rank.rank, event)))
     }
 }
 
@@ -264,6 +329,12 @@ mod tests {
         assert_eq!(ask("/s3cret/version", &[HOST]), Answer::Version);
         assert_eq!(ask("/s3cret/block-7-12", &[HOST]), Answer::Block(12));
         assert_eq!(ask("/s3cret/block-6-12", &[HOST]), Answer::Gone);
+        assert_eq!(ask("/s3cret/arguments-7-0-5", &[HOST]), Answer::Arguments(0, 5));
+        assert_eq!(ask("/s3cret/perfetto-7-1-5-9", &[HOST]), Answer::Perfetto(1, 5, 9));
+        assert_eq!(ask("/s3cret/perfetto-6-1-5-9", &[HOST]), Answer::Gone);
+        for name in ["perfetto-7-1-9-5", "perfetto-7-1-5", "arguments-7-0", "arguments-7-0--1"] {
+            assert_eq!(ask(&format!("/s3cret/{name}"), &[HOST]), Answer::NotFound, "{name}");
+        }
         for path in ["/", "/other/", "/s3cre", "/s3cret", "/s3cretx/", "/s3cret/block-7-x"] {
             assert_eq!(ask(path, &[HOST]), Answer::NotFound, "{path}");
         }

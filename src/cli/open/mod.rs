@@ -14,11 +14,12 @@
 
 mod audience;
 mod live;
+mod perfetto;
 mod serve;
 mod site;
 mod view;
 
-use super::{Failure, say, status};
+use super::{Failure, part, say, status};
 use audience::Audience;
 use clap::Args;
 pub(super) use live::View;
@@ -42,7 +43,9 @@ EXAMPLES
   In the browser of this machine:
       kymo open app.pftrace
   On a machine without one: prints the link, and how to reach it from yours:
-      kymo open --no-browser app.pftrace.zst";
+      kymo open --no-browser app.pftrace.zst
+  At the place that a page of `kymo report` named:
+      kymo open app.pftrace --at 1.5s..1.6s";
 
 /// Shows a trace in Perfetto's UI, served once from this machine.
 #[derive(Args)]
@@ -60,6 +63,9 @@ pub(super) struct Open {
     /// How long to wait until it is fetched.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = kymograph::config::duration)]
     timeout: Duration,
+    /// Show this part of it first: two times after its beginning, such as 1.5s..2s or 100ms.. .
+    #[arg(long, value_name = "A..B", value_parser = part::parse_range)]
+    at: Option<(i64, i64)>,
     /// The UI to open it in, if you run your own. Only its pages can read the trace.
     #[arg(long, value_name = "URL", default_value = "https://ui.perfetto.dev")]
     #[arg(value_parser = site::parse_ui)]
@@ -76,7 +82,8 @@ impl Open {
         let seen = if remote.is_some() { PORT } else { port };
         let name = self.trace.file_name().unwrap_or_else(|| OsStr::new("trace"));
         let site = Site::new(seen, &self.ui.origin, &secret()?, name);
-        let link = link(&self.ui.page, &site, &view::parameters(&self.trace, &file));
+        let time = self.at.map_or(view::Time::First, |(from, to)| view::Time::After(from, to));
+        let link = link(&self.ui.page, &site, &view::parameters(&self.trace, &file, time)?);
         // A closed stdout is no reason to fail.
         let _ = writeln!(io::stdout(), "{link}").and_then(|()| io::stdout().flush());
         if let Some(connection) = remote {

@@ -1,4 +1,4 @@
-//! The sockets: one request per connection, a thread each, until the trace was fetched.
+//! The sockets: one request per connection, a thread each.
 //!
 //! A thread each because browsers open connections in advance and say nothing on them.
 
@@ -10,9 +10,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a request's head may have, in bytes and in fields. Browsers send 700 and 15.
@@ -24,37 +24,34 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Connections at a time. More than any browser opens.
 const MAX_CONNECTIONS: usize = 32;
 
-struct Server {
+/// Traces that the UI can still fetch from one server; of more, the first ones are forgotten.
+const MAX_TRACES: usize = 16;
+
+/// A trace, and who may have it under which path.
+struct Served {
     site: Site,
-    audience: Audience,
     file: File,
     packing: Packing,
-    /// Connections there are, and those of them that send the trace.
+}
+
+/// What answers the UI.
+pub(super) struct Server {
+    served: Mutex<Vec<Arc<Served>>>,
+    audience: Audience,
+    /// Connections that send a trace.
     sending: AtomicUsize,
     warned: AtomicBool,
-    fetched: SyncSender<()>,
+    /// Told when a trace was fetched to its end.
+    fetched: Option<SyncSender<()>>,
 }
 
 /// Serves `file` until it was fetched; `false` if it was not within `timeout`.
 pub(super) fn once(listener: TcpListener, site: Site, file: File, timeout: Duration) -> bool {
     let (fetched, done) = mpsc::sync_channel(1);
-    let server = Arc::new(Server {
-        site,
-        audience: Audience::here(),
-        packing: packing(&file),
-        file,
-        sending: AtomicUsize::new(0),
-        warned: AtomicBool::new(false),
-        fetched,
-    });
+    let server = Arc::new(Server::new(Some(fetched)));
+    server.add(site, file);
     let theirs = Arc::clone(&server);
-    let answer = |server: &Server, stream: TcpStream| {
-        // A client that is gone needs no answer.
-        if let Ok(true) = server.serve(stream) {
-            let _ = server.fetched.try_send(());
-        }
-    };
-    std::thread::spawn(move || accept(&listener, &theirs, answer));
+    std::thread::spawn(move || accept(&listener, &theirs, Server::attend));
     loop {
         match done.recv_timeout(timeout) {
             Ok(()) => return true,
@@ -96,6 +93,41 @@ pub(super) fn accept<S: Send + Sync + 'static>(
 }
 
 impl Server {
+    /// One that has no trace yet.
+    pub(super) fn new(fetched: Option<SyncSender<()>>) -> Server {
+        Server {
+            served: Mutex::new(Vec::new()),
+            audience: Audience::here(),
+            sending: AtomicUsize::new(0),
+            warned: AtomicBool::new(false),
+            fetched,
+        }
+    }
+
+    /// Serves a trace from now on.
+    pub(super) fn add(&self, site: Site, file: File) {
+        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        if served.len() == MAX_TRACES {
+            served.remove(0);
+        }
+        served.push(Arc::new(Served { site, packing: packing(&file), file }));
+    }
+
+    /// The trace of a path; of another path the last one, whose site says what is wrong.
+    fn of_path(&self, path: &str) -> io::Result<Arc<Served>> {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = served.iter().find(|served| served.site.path() == path).or(served.last());
+        own.map(Arc::clone).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Answers one connection.
+    pub(super) fn attend(&self, stream: TcpStream) {
+        // A client that is gone needs no answer.
+        if let (Ok(true), Some(fetched)) = (self.serve(stream), &self.fetched) {
+            let _ = fetched.try_send(());
+        }
+    }
+
     /// Answers one request; whether the end of the trace is now with the browser.
     fn serve(&self, mut stream: TcpStream) -> io::Result<bool> {
         let head = read_head(&mut stream)?;
@@ -114,22 +146,24 @@ impl Server {
             path: request.path.unwrap_or_default(),
             fields: &fields,
         };
-        let length = match self.packing {
+        let served = self.of_path(asked.path)?;
+        let length = match served.packing {
             // How long it is unpacked is known at its end.
             Packing::Zstd => None,
-            _ => Some(self.file.metadata()?.len()),
+            _ => Some(served.file.metadata()?.len()),
         };
         let answer = match self.audience.includes(&stream) {
-            Ok(()) => self.site.answer(asked, length),
+            Ok(()) => served.site.answer(asked, length),
             Err(whose) => Answer::Refuse(whose),
         };
         let whole = match answer {
             Answer::Trace { head, range } => match length {
-                Some(length) => self.send(&mut stream, head, range, length)?,
-                None => self.send_unpacked(&mut stream, head)?,
+                Some(length) => self.send(&served, &mut stream, head, range, length)?,
+                None => self.send_unpacked(&served, &mut stream, head)?,
             },
             answer => {
-                stream.write_all(self.without_trace(&answer, length).as_bytes())?;
+                let origin = served.site.origin();
+                stream.write_all(self.without_trace(origin, &answer, length).as_bytes())?;
                 false
             }
         };
@@ -138,11 +172,11 @@ impl Server {
     }
 
     /// All answers but the trace.
-    fn without_trace(&self, answer: &Answer, length: Option<u64>) -> String {
-        let empty = |status, more: &str| self.head(status, &format!("Content-Length: 0\r\n{more}"));
+    fn without_trace(&self, origin: &str, answer: &Answer, length: Option<u64>) -> String {
+        let empty =
+            |status, more: &str| head(origin, status, &format!("Content-Length: 0\r\n{more}"));
         match answer {
             Answer::Refuse(why) => {
-                let origin = self.site.origin();
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     say(&format!(
                         "refused a request {why}: only {origin} in your own browser gets the trace"
@@ -156,7 +190,8 @@ impl Server {
                     body.len()
                 )
             }
-            Answer::Preflight => self.head(
+            Answer::Preflight => head(
+                origin,
                 "204 No Content",
                 "Access-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
                  Access-Control-Allow-Headers: *\r\n\
@@ -171,21 +206,12 @@ impl Server {
         }
     }
 
-    /// A head that the UI may read, up to its end.
-    fn head(&self, status: &str, more: &str) -> String {
-        format!(
-            "HTTP/1.1 {status}\r\nAccess-Control-Allow-Origin: {}\r\nVary: Origin\r\n\
-             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
-             Connection: close\r\n{more}\r\n",
-            self.site.origin()
-        )
-    }
-
     /// Sends the file, or a part of it, as it is.
     fn send(
         &self,
+        served: &Served,
         stream: &mut TcpStream,
-        head: bool,
+        only_head: bool,
         range: Option<(u64, u64)>,
         length: u64,
     ) -> io::Result<bool> {
@@ -202,11 +228,11 @@ impl Server {
              Access-Control-Expose-Headers: Content-Range\r\nContent-Length: {}\r\n{part}",
             end - start
         );
-        stream.write_all(self.head(status, &more).as_bytes())?;
-        if head {
+        stream.write_all(head(served.site.origin(), status, &more).as_bytes())?;
+        if only_head {
             return Ok(false);
         }
-        let part = Part { file: &self.file, at: start, end };
+        let part = Part { file: &served.file, at: start, end };
         let sent = self.sending(part, |bytes| stream.write_all(bytes))?;
         if sent < end - start {
             // The promised length does not come, which the browser sees.
@@ -217,13 +243,18 @@ impl Server {
     }
 
     /// Sends the file unpacked, in chunks: the UI does not read zstd.
-    fn send_unpacked(&self, stream: &mut TcpStream, head: bool) -> io::Result<bool> {
+    fn send_unpacked(
+        &self,
+        served: &Served,
+        stream: &mut TcpStream,
+        only_head: bool,
+    ) -> io::Result<bool> {
         let more = "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n";
-        stream.write_all(self.head("200 OK", more).as_bytes())?;
-        if head {
+        stream.write_all(head(served.site.origin(), "200 OK", more).as_bytes())?;
+        if only_head {
             return Ok(false);
         }
-        let part = Part { file: &self.file, at: 0, end: self.file.metadata()?.len() };
+        let part = Part { file: &served.file, at: 0, end: served.file.metadata()?.len() };
         let unpacked = Unpacked::new(part, Limits::default())?;
         self.sending(unpacked, |bytes| {
             write!(stream, "{:x}\r\n", bytes.len())?;
@@ -261,6 +292,15 @@ impl Server {
         self.sending.fetch_sub(1, Ordering::Relaxed);
         result
     }
+}
+
+/// A head that pages of `origin` may read, up to its end.
+fn head(origin: &str, status: &str, more: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nAccess-Control-Allow-Origin: {origin}\r\nVary: Origin\r\n\
+         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+         Connection: close\r\n{more}\r\n"
+    )
 }
 
 /// A request up to the empty line.

@@ -86,6 +86,11 @@ impl Site {
         format!("http://127.0.0.1:{}{}", self.port, self.path)
     }
 
+    /// What a request for it names.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
     /// Whose pages may read it.
     pub(super) fn origin(&self) -> &str {
         &self.origin

@@ -38,7 +38,7 @@ use crate::model::Kind;
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options, Unit};
 pub(super) use flops::Inputs;
-pub(super) use stacks::stacks;
+pub(super) use stacks::Stacks;
 pub(super) use tree::Tree;
 
 /// By name.
@@ -170,7 +170,7 @@ struct Sum {
 }
 
 /// Name, shapes, stack, on a device, an annotation.
-type Key<'a> = (&'a str, Option<Rc<str>>, Option<String>, bool, bool);
+type Key<'a> = (&'a str, Option<Rc<str>>, Option<Rc<str>>, bool, bool);
 
 /// What tells operators apart besides their names.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -271,7 +271,9 @@ fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBa
 
 /// Rows in the order in which they come first.
 fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(Key<'a>, Sum)> {
-    let stacks = if by == By::Stack { stacks(model, tree) } else { Vec::new() };
+    let stacks = if by == By::Stack { Stacks::of(model, tree) } else { Stacks::default() };
+    let mut texts: Vec<Option<Rc<str>>> = vec![None; stacks.len()];
+    let none: Rc<str> = "".into();
     let mut shapes = Shapes::of(model);
     let mut order: Vec<(Key<'a>, Sum)> = Vec::new();
     let mut places: HashMap<Key<'a>, usize> = HashMap::new();
@@ -284,8 +286,13 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
         let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
         let shape = (by == By::Shape).then(|| shapes.of_inputs(model, event.row));
         let stack = (by == By::Stack).then(|| {
-            let frames = stacks[at].iter().take(options.stack_depth);
-            frames.map(|row| model.name(*row)).collect::<Vec<_>>().join(";")
+            let stack = stacks.of[at];
+            let Some(text) = texts.get_mut(stack as usize) else { return Rc::clone(&none) };
+            let text = text.get_or_insert_with(|| {
+                let frames = stacks.functions(stack).take(options.stack_depth);
+                frames.map(|row| model.name(row)).collect::<Vec<_>>().join(";").into()
+            });
+            Rc::clone(text)
         });
         let name = tree::name(model, event.row);
         let key = (name, shape, stack, event.on_device, annotation);

@@ -3,55 +3,86 @@
 use hashbrown::HashMap;
 
 use super::tree::Tree;
-use crate::model::{Kind, Model};
+use crate::model::{Kind, Model, NONE};
 
-/// The Python functions around each event of a tree, the innermost first: rows of the model.
-///
-/// They are those that last when the event begins, on its thread. What the backward pass does has
-/// the functions of the operator of the forward pass whose sequence number it has, and no others.
-/// Two functions of `torch.autograd` that lie in every backward pass are left out.
-pub(in crate::metric) fn stacks(model: &Model<'_>, tree: &Tree) -> Vec<Vec<u32>> {
-    let own = around(model, tree);
-    let number = model.trace.strings.find("Sequence number");
-    let number = |at: usize| model.int(tree.events[at].row, number).unwrap_or(-1);
-    let backward: Vec<Option<usize>> = of_backward(model, tree);
-    let mut forward: HashMap<i64, usize> = HashMap::new();
-    for at in tree.all().filter(|at| backward[*at].is_none() && !tree.events[*at].on_device) {
-        forward.entry(number(at)).or_insert(at);
-    }
-    let of = |at: usize| match backward[at] {
-        None => own[at].clone(),
-        Some(node) if is_accumulation(model.name(tree.events[node].row)) => Vec::new(),
-        Some(node) => {
-            forward.get(&number(node)).map(|first| own[*first].clone()).unwrap_or_default()
-        }
-    };
-    (0..tree.events.len()).map(of).collect()
+/// The Python functions around each event of a tree. Equal stacks are one.
+#[derive(Debug, Default)]
+pub(in crate::metric) struct Stacks {
+    /// The stack of each event; [`NONE`] for an empty one.
+    pub(in crate::metric) of: Vec<u32>,
+    /// For each stack the one without its innermost function, and that function: a row of the model.
+    stacks: Vec<(u32, u32)>,
 }
 
-/// The functions that last when each event begins.
-fn around(model: &Model<'_>, tree: &Tree) -> Vec<Vec<u32>> {
-    let is_python = |row: u32| model.events.kinds[row as usize] == Kind::Python;
-    let mut open: HashMap<(i64, i64), Vec<u32>> = HashMap::new();
-    let mut stacks = Vec::with_capacity(tree.events.len());
-    for event in &tree.events {
-        if event.on_device {
-            stacks.push(Vec::new());
-            continue;
+impl Stacks {
+    /// They are those that last when the event begins, on its thread. What the backward pass does
+    /// has the functions of the operator of the forward pass whose sequence number it has, and no
+    /// others. Two functions of `torch.autograd` that lie in every backward pass are left out.
+    pub(in crate::metric) fn of(model: &Model<'_>, tree: &Tree) -> Stacks {
+        let mut stacks = Stacks::around(model, tree);
+        let number = model.trace.strings.find("Sequence number");
+        let number = |at: usize| model.int(tree.events[at].row, number).unwrap_or(-1);
+        let backward: Vec<Option<usize>> = of_backward(model, tree);
+        let mut forward: HashMap<i64, u32> = HashMap::new();
+        for at in tree.all().filter(|at| backward[*at].is_none() && !tree.events[*at].on_device) {
+            forward.entry(number(at)).or_insert(stacks.of[at]);
         }
-        let lane = model.events.lane(event.row);
-        let lasting = open.entry((lane.pid, lane.tid)).or_default();
-        let start = model.events.starts[event.row as usize];
-        while lasting.last().is_some_and(|row| model.events.end(*row) <= start) {
-            lasting.pop();
+        for (at, node) in backward.into_iter().enumerate() {
+            if let Some(node) = node {
+                let alone = is_accumulation(model.name(tree.events[node].row));
+                let first = if alone { None } else { forward.get(&number(node)) };
+                stacks.of[at] = first.copied().unwrap_or(NONE);
+            }
         }
-        let shown = |row: &u32| !is_left_out(model.name(*row));
-        stacks.push(lasting.iter().rev().copied().filter(shown).collect());
-        if is_python(event.row) {
-            lasting.push(event.row);
-        }
+        stacks
     }
-    stacks
+
+    /// The functions that last when each event begins.
+    fn around(model: &Model<'_>, tree: &Tree) -> Stacks {
+        let mut stacks = Stacks::default();
+        let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut left_out = model.names_that(is_left_out);
+        // The functions that last on each thread, with the stack that each is the innermost of.
+        let mut open: HashMap<(i64, i64), Vec<(u32, u32)>> = HashMap::new();
+        for event in &tree.events {
+            if event.on_device {
+                stacks.of.push(NONE);
+                continue;
+            }
+            let lane = model.events.lane(event.row);
+            let lasting = open.entry((lane.pid, lane.tid)).or_default();
+            let start = model.events.starts[event.row as usize];
+            while lasting.last().is_some_and(|(row, _)| model.events.end(*row) <= start) {
+                lasting.pop();
+            }
+            let around = lasting.last().map_or(NONE, |(_, stack)| *stack);
+            stacks.of.push(around);
+            if model.events.kinds[event.row as usize] == Kind::Python {
+                let own = if left_out(event.row) {
+                    around
+                } else {
+                    let name = model.events.names[event.row as usize].0;
+                    *numbers.entry((around, name)).or_insert_with(|| {
+                        stacks.stacks.push((around, event.row));
+                        stacks.stacks.len() as u32 - 1
+                    })
+                };
+                lasting.push((event.row, own));
+            }
+        }
+        stacks
+    }
+
+    /// How many different ones there are.
+    pub(in crate::metric) fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// The functions of a stack, the innermost first: rows of the model.
+    pub(in crate::metric) fn functions(&self, stack: u32) -> impl Iterator<Item = u32> + '_ {
+        let at = |stack: u32| self.stacks.get(stack as usize);
+        std::iter::successors(at(stack), move |(around, _)| at(*around)).map(|(_, row)| *row)
+    }
 }
 
 /// The node of the backward pass that each event lies in, or is.

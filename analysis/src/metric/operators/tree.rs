@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use kymograph_converters::trace::{ArgsId, StrId, Value};
 
 use crate::Error;
-use crate::model::{Events, Kind, Model};
+use crate::model::{Events, Kind, Model, NONE};
 
 /// An event of the host or of a device.
 #[derive(Clone, Debug)]
@@ -16,7 +16,10 @@ pub(in crate::metric) struct Event {
     pub(in crate::metric) on_device: bool,
     /// The event around it.
     pub(in crate::metric) parent: Option<u32>,
-    pub(in crate::metric) children: Vec<u32>,
+    /// The first and the last of the events that it calls, and the next one that its caller calls.
+    first: u32,
+    last: u32,
+    next: u32,
     /// How long device work takes that it launched itself.
     kernels: f64,
     /// Bytes that were allocated less those that were freed while it lasted: host, device.
@@ -58,7 +61,7 @@ impl Tree {
         // Callers come before what they call.
         for at in (0..tree.events.len()).rev() {
             let event = &tree.events[at];
-            let below: f64 = event.children.iter().map(|c| tree.device[*c as usize]).sum();
+            let below: f64 = tree.children(at).map(|child| tree.device[child]).sum();
             tree.device[at] = if event.on_device { event.time() } else { event.kernels + below };
         }
         Ok(tree)
@@ -69,13 +72,18 @@ impl Tree {
         (0..self.events.len()).filter(|at| !self.events[*at].gone)
     }
 
+    /// What an event calls, in order.
+    fn children(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+        let known = |at: u32| (at != NONE).then_some(at as usize);
+        std::iter::successors(known(self.events[at].first), move |at| known(self.events[*at].next))
+    }
+
     pub(in crate::metric) fn host_time(&self, at: usize) -> f64 {
         if self.events[at].on_device { 0.0 } else { self.events[at].time() }
     }
 
     pub(in crate::metric) fn self_host_time(&self, at: usize) -> f64 {
-        let children = &self.events[at].children;
-        self.host_time(at) - children.iter().map(|c| self.host_time(*c as usize)).sum::<f64>()
+        self.host_time(at) - self.children(at).map(|child| self.host_time(child)).sum::<f64>()
     }
 
     pub(in crate::metric) fn device_time(&self, at: usize) -> f64 {
@@ -83,13 +91,11 @@ impl Tree {
     }
 
     pub(in crate::metric) fn self_device_time(&self, at: usize) -> f64 {
-        let children = &self.events[at].children;
-        self.device[at] - children.iter().map(|c| self.device[*c as usize]).sum::<f64>()
+        self.device[at] - self.children(at).map(|child| self.device[child]).sum::<f64>()
     }
 
     pub(in crate::metric) fn self_memory(&self, at: usize, device: usize) -> i64 {
-        let children = self.events[at].children.iter();
-        let below: i64 = children.map(|c| self.events[*c as usize].memory[device]).sum();
+        let below: i64 = self.children(at).map(|child| self.events[child].memory[device]).sum();
         self.events[at].memory[device] - below
     }
 
@@ -186,7 +192,12 @@ impl Tree {
             stack.push(at as u32);
             self.events[at].parent = parent;
             if let Some(parent) = parent {
-                self.events[parent as usize].children.push(at as u32);
+                let around = &mut self.events[parent as usize];
+                let before = std::mem::replace(&mut around.last, at as u32);
+                match self.events.get_mut(before as usize) {
+                    Some(before) => before.next = at as u32,
+                    None => self.events[parent as usize].first = at as u32,
+                }
             }
         }
     }
@@ -201,14 +212,20 @@ impl Tree {
                 };
                 let parent = parent as usize;
                 let name = |at: usize| name(model, self.events[at].row);
-                if self.events[parent].children.len() != 1 || name(at) != name(parent) {
+                // Of its parent it is the only child if it is both the first and the last.
+                let Event { first, last, .. } = self.events[parent];
+                if first != last || name(at) != name(parent) {
                     continue;
                 }
-                let children = std::mem::take(&mut self.events[at].children);
-                for child in &children {
-                    self.events[*child as usize].parent = Some(parent as u32);
+                let own = &mut self.events[at];
+                let (first, last) = (own.first, own.last);
+                (own.first, own.last) = (NONE, NONE);
+                let mut child = first;
+                while let Some(event) = self.events.get_mut(child as usize) {
+                    event.parent = Some(parent as u32);
+                    child = event.next;
                 }
-                self.events[parent].children = children;
+                (self.events[parent].first, self.events[parent].last) = (first, last);
                 self.events[parent].kernels = self.events[at].kernels;
                 self.events[at].gone = true;
                 merged = true;
@@ -255,7 +272,9 @@ fn events(model: &Model<'_>, python: bool) -> Vec<Event> {
             end: micros(end),
             on_device: is_on_device(events, row, kind),
             parent: None,
-            children: Vec::new(),
+            first: NONE,
+            last: NONE,
+            next: NONE,
             kernels: 0.0,
             memory: [0; 2],
             gone: false,
