@@ -5,6 +5,7 @@
 
 mod analyze;
 mod ask;
+mod carried;
 mod command;
 mod convert;
 mod demo;
