@@ -152,6 +152,11 @@ fn may_execute(folder: &Path) -> io::Result<bool> {
     }
 }
 
+/// Where the library comes from, for `kymo --version`.
+pub(super) fn is_there() -> bool {
+    carried().is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
