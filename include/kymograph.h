@@ -44,6 +44,14 @@
 #define KYMO_VERSION_NUMBER \
     ((uint32_t)KYMO_VERSION_MAJOR << 16 | (uint32_t)KYMO_VERSION_MINOR << 8 | KYMO_VERSION_PATCH)
 
+/* In C++, `kymo_summary s = {sizeof s};` sets the rest to 0, and says so to the compiler. (In C++11
+ * what has initialisers is not made by a list; there, as in C, the rest is 0 without them.) */
+#if defined(__cplusplus) && __cplusplus >= 201402L
+#define KYMO_ZERO_ = 0
+#else
+#define KYMO_ZERO_
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -53,19 +61,19 @@ extern "C" {
 /* What a recording amounted to. Later versions add fields at the end: set `size` to
  * sizeof(kymo_summary), and only what you have room for is filled in. */
 typedef struct kymo_summary {
-    size_t size;
-    uint64_t events;         /* slices, ranges, instants, counter values in the trace */
-    uint64_t lost;           /* events that are missing, for whatever reason */
-    uint64_t reentrant;      /* of these: recorded while another was being recorded */
-    uint64_t unwritten;      /* events that the output did not take */
-    uint64_t truncated;      /* strings and arguments that were cut short or left out */
-    uint64_t unmatched_ends; /* ends of slices that began before the recording */
-    uint64_t misnested;      /* slices that ended before slices inside them */
-    uint64_t clamped;        /* times that ran backwards and were moved up */
-    uint64_t threads;        /* threads that recorded something */
-    uint64_t bytes;          /* size of the trace before compression */
-    uint64_t write_errors;   /* attempts to write that failed */
-    uint64_t discarded;      /* events that a flight recorder kept, and had to let go */
+    size_t size KYMO_ZERO_;
+    uint64_t events KYMO_ZERO_;         /* slices, ranges, instants, counter values in the trace */
+    uint64_t lost KYMO_ZERO_;           /* events that are missing, for whatever reason */
+    uint64_t reentrant KYMO_ZERO_;      /* of these: recorded while another was being recorded */
+    uint64_t unwritten KYMO_ZERO_;      /* events that the output did not take */
+    uint64_t truncated KYMO_ZERO_;      /* strings and arguments that were cut short or left out */
+    uint64_t unmatched_ends KYMO_ZERO_; /* ends of slices that began before the recording */
+    uint64_t misnested KYMO_ZERO_;      /* slices that ended before slices inside them */
+    uint64_t clamped KYMO_ZERO_;        /* times that ran backwards and were moved up */
+    uint64_t threads KYMO_ZERO_;        /* threads that recorded something */
+    uint64_t bytes KYMO_ZERO_;          /* size of the trace before compression */
+    uint64_t write_errors KYMO_ZERO_;   /* attempts to write that failed */
+    uint64_t discarded KYMO_ZERO_;      /* events that a flight recorder kept, and had to let go */
 } kymo_summary;
 
 /* Starts recording. `options` are lines of KEY=VALUE, such as
@@ -171,13 +179,13 @@ void kymo_step(void);
 /* Which iterations to record: cycles of waiting, warming up (sources are on, nothing is kept)
  * and recording, each into a trace of its own. Set `size` to sizeof(kymo_schedule). */
 typedef struct kymo_schedule {
-    size_t size;
-    uint64_t skip_first;      /* iterations before the first cycle */
-    uint64_t wait;            /* of a cycle, in which nothing happens */
-    uint64_t warmup;          /* of a cycle, in which sources are on */
-    uint64_t active;          /* of a cycle, that are recorded; at least 1 */
-    uint64_t repeat;          /* how many cycles; 0 for no end */
-    uint64_t skip_first_wait; /* 1: the first cycle has no wait */
+    size_t size KYMO_ZERO_;
+    uint64_t skip_first KYMO_ZERO_;      /* iterations before the first cycle */
+    uint64_t wait KYMO_ZERO_;            /* of a cycle, in which nothing happens */
+    uint64_t warmup KYMO_ZERO_;          /* of a cycle, in which sources are on */
+    uint64_t active KYMO_ZERO_;          /* of a cycle, that are recorded; at least 1 */
+    uint64_t repeat KYMO_ZERO_;          /* how many cycles; 0 for no end */
+    uint64_t skip_first_wait KYMO_ZERO_; /* 1: the first cycle has no wait */
 } kymo_schedule;
 
 /* Called with each trace, by kymo_step or kymo_session_finish. */

@@ -1,4 +1,4 @@
-//! Kymograph.
+#![doc = include_str!("../docs/CRATE.md")]
 
 mod api;
 mod capi;

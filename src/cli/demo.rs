@@ -1,6 +1,6 @@
 //! `kymo demo`: a trace to look at.
 
-use super::{Failure, say, status, workload};
+use super::{Failure, files, say, status, suffix, workload};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,13 +11,24 @@ pub(super) struct Demo {
     /// Where to write the trace.
     #[arg(short, long, value_name = "FILE", default_value = "demo.pftrace")]
     output: PathBuf,
+    /// Replace FILE even if it is not a trace.
+    #[arg(long)]
+    force: bool,
+    /// Say nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 impl Demo {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        suffix::refuse_for_recordings(&self.output)?;
+        files::may_replace(&self.output, self.force)?;
         let mut config = kymograph::Config::default();
         config.output.clone_from(&self.output);
         let summary = workload::run(config)?;
+        if self.quiet {
+            return Ok(ExitCode::SUCCESS);
+        }
         say(&format!(
             "{}, {}, {} lost → {} ({})",
             status::count(summary.threads, "thread", "threads"),
@@ -26,7 +37,7 @@ impl Demo {
             self.output.display(),
             status::size(summary.bytes)
         ));
-        say(&format!("look at it: kymo open {}", self.output.display()));
+        say(&status::look_at(&self.output));
         say(
             "look for: nested slices with arguments (click one), the counter, the arrows between threads, the async track",
         );

@@ -2,7 +2,7 @@
 //!
 //! Whatever loads a foreign library happens in child processes ([`super::probe`]).
 
-use super::{Failure, library, print, probe, selftest};
+use super::{Failure, library, print, probe, quoted, selftest};
 use clap::Args;
 use kymograph::Config;
 use kymograph::control::{Rendezvous, dynolog};
@@ -228,17 +228,6 @@ fn text(checks: &[Finding]) -> String {
 }
 
 fn json(checks: &[Finding]) -> String {
-    let quoted = |text: &str| {
-        let mut out = String::from("\"");
-        for c in text.chars() {
-            match c {
-                '"' | '\\' => out.extend(['\\', c]),
-                c if c < ' ' => drop(write!(out, "\\u{:04x}", u32::from(c))),
-                c => out.push(c),
-            }
-        }
-        out + "\""
-    };
     let rows = checks.iter().map(|check| {
         let state = match check.state {
             State::Good => "good",
@@ -247,9 +236,9 @@ fn json(checks: &[Finding]) -> String {
         };
         format!(
             "  {{\"check\": {}, \"state\": \"{state}\", \"detail\": {}, \"advice\": {}}}",
-            quoted(&check.name),
-            quoted(&check.detail),
-            quoted(&check.advice)
+            quoted::json(&check.name),
+            quoted::json(&check.detail),
+            quoted::json(&check.advice)
         )
     });
     format!("[\n{}\n]\n", rows.collect::<Vec<_>>().join(",\n"))

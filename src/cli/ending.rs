@@ -6,7 +6,9 @@ use super::{outlived, say, status};
 use kymograph::collect::Outcome;
 use kymograph::config::{CategoryFilter, Config};
 use kymograph::control::{LeftOut, Page, Patterns, Rendezvous, Totals};
-use std::path::PathBuf;
+use kymograph_converters::format::{self, Format};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// What is known of the command.
 #[derive(Debug, Default)]
@@ -51,7 +53,11 @@ impl Output {
     /// What is in it, and nothing that is not there.
     pub(super) fn summary(&self, totals: &Totals, length: u64) -> Vec<String> {
         let Some(trouble) = &self.trouble else {
-            return status::summary(totals, &self.path, length);
+            let mut lines = status::summary(totals, &self.path, length);
+            if let Some(kinds) = kinds(totals, &self.path) {
+                lines.insert(1, kinds);
+            }
+            return lines;
         };
         let events = status::count(totals.events, "event", "events");
         let lost = status::grouped(totals.lost);
@@ -61,6 +67,24 @@ impl Output {
         }
         lines
     }
+}
+
+/// How many of each kind are in a trace that is read in no time; `kymo info` counts in others.
+fn kinds(totals: &Totals, path: &Path) -> Option<String> {
+    const MAX_EVENTS: u64 = 100_000;
+    if !(1..=MAX_EVENTS).contains(&totals.events) {
+        return None;
+    }
+    let trace = format::read(File::open(path).ok()?, Some(Format::Perfetto)).ok()?;
+    let counts = [
+        (trace.slices.len(), "slice", "slices"),
+        (trace.activities.len(), "activity of devices", "activities of devices"),
+        (trace.instants.len(), "instant", "instants"),
+        (trace.counters.len(), "counter value", "counter values"),
+    ];
+    let some = counts.into_iter().filter(|(count, ..)| *count > 0);
+    let words: Vec<_> = some.map(|(n, one, many)| status::count(n as u64, one, many)).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// All that is known; `totals` are those of the end.

@@ -1,7 +1,7 @@
 //! Trace files by name, as the commands that convert them read and write them.
 
 use super::progress::{Progress, Watched};
-use super::{Failure, say, status};
+use super::{Failure, say, status, suffix};
 use kymograph_converters::format::{self, Format};
 use kymograph_converters::packed::Packing;
 use kymograph_converters::trace::{Trace, Warning};
@@ -28,6 +28,7 @@ pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Failure> 
 
 /// The format of a file to be written: what was said, or what its name says.
 pub(super) fn format_of(path: &Path, said: Option<Format>) -> Result<Format, Failure> {
+    suffix::refuse_packed(path)?;
     said.or_else(|| Format::of_file(path)).ok_or_else(|| {
         Failure(format!("which format {} should have is not clear: say --to", path.display()))
     })

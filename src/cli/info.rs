@@ -5,7 +5,7 @@ use super::shown::printable as one;
 use super::{Failure, print, status};
 use clap::Args;
 use kymograph_converters::format::Format;
-use kymograph_converters::trace::{ClockSummary, Nanos, ProcessSummary, Summary};
+use kymograph_converters::trace::{ClockSummary, NameSummary, Nanos, ProcessSummary, Summary};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,6 +52,7 @@ fn page(summary: &Summary) -> String {
         ("instants", summary.instants),
         ("device", summary.activities),
         ("samples", summary.samples),
+        ("names", summary.names),
         ("arrows", summary.arrows),
     ];
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -87,10 +88,14 @@ fn page(summary: &Summary) -> String {
         std::iter::once(own).chain(queues).collect::<Vec<_>>()
     });
     section("devices", devices.collect());
+    section("longest", summary.longest.iter().map(longest).collect());
     section("categories", grouped(&summary.categories));
     section("packets", grouped(&summary.kinds));
-    section("metadata", summary.metadata.clone());
-    section("lost", grouped(&summary.losses));
+    // What is counted and did not happen says nothing.
+    let metadata = summary.metadata.iter().filter(|(_, value)| value != "0");
+    section("metadata", metadata.cloned().collect());
+    let lost = summary.losses.iter().filter(|(_, count)| *count > 0);
+    section("lost", lost.map(|(what, count)| (what.clone(), status::grouped(*count))).collect());
     if !summary.warnings.is_empty() {
         lines.push("\nwarnings".to_owned());
         let warnings = summary.warnings.iter().map(describe);
@@ -98,6 +103,18 @@ fn page(summary: &Summary) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// A name, as wide as there is room for, and what it took together.
+fn longest(row: &NameSummary) -> (String, String) {
+    const WIDTH: usize = 60;
+    let name = match row.name.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &row.name[..end]),
+        None => row.name.clone(),
+    };
+    let place = if row.on_device { " on devices" } else { "" };
+    let seconds = row.total.0 as f64 / 1e9;
+    (name, format!("{seconds:.6} s, {}{place}", status::count(row.count, "time", "times")))
 }
 
 fn clock(clock: &ClockSummary) -> String {

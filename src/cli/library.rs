@@ -1,18 +1,17 @@
 //! Finds the `libkymograph.so` that is injected.
 
-use super::Failure;
-use super::elf;
+use super::{Failure, carried, elf};
 use kymograph::Config;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "libkymograph.so";
 
 /// The library: `KYMOGRAPH_LIBRARY`, else beside `kymo`, else where packages put it, or where
-/// cargo leaves it that was asked for the program alone (`cargo run`).
+/// cargo leaves it that was asked for the program alone (`cargo run`), else the one that `kymo`
+/// carries.
 pub(super) fn find(config: &Config) -> Result<PathBuf, Failure> {
     if let Some(path) = &config.library {
         return check(path).map_err(|why| {
@@ -20,17 +19,27 @@ pub(super) fn find(config: &Config) -> Result<PathBuf, Failure> {
             Failure(format!("KYMOGRAPH_LIBRARY={path}: {why}"))
         });
     }
-    let kymo = std::env::current_exe().and_then(|path| path.canonicalize())?;
-    let folder = kymo.parent().unwrap_or(Path::new("/"));
-    let places = ["", "../lib", "deps"].map(|place| folder.join(place).join(NAME));
-    let found = places.iter().find(|path| path.exists());
-    let Some(path) = found else {
-        return Err(Failure(format!(
-            "cannot find {NAME} in {}; put it beside kymo, or set KYMOGRAPH_LIBRARY to its path",
-            folder.display()
-        )));
+    let folder = folder_of_kymo();
+    let places = ["", "../lib", "deps"].map(|place| folder.as_deref().map(|f| f.join(place)));
+    let found = places.iter().flatten().map(|place| place.join(NAME)).find(|path| path.exists());
+    let path = match found {
+        Some(path) => path,
+        None => carried::unpacked().unwrap_or_else(|| Err(nowhere(folder.as_deref())))?,
     };
-    check(path).map_err(|why| Failure(format!("{}: {why}", path.display())))
+    check(&path).map_err(|why| Failure(format!("{}: {why}", path.display())))
+}
+
+fn nowhere(folder: Option<&Path>) -> String {
+    let folder = folder.unwrap_or(Path::new("the folder of kymo")).display();
+    format!(
+        "cannot find {NAME} in {folder}; put it beside kymo, or set KYMOGRAPH_LIBRARY to its path"
+    )
+}
+
+/// Nothing where `/proc` is missing.
+fn folder_of_kymo() -> Option<PathBuf> {
+    let kymo = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
+    kymo.parent().map(Path::to_owned)
 }
 
 fn check(path: &Path) -> Result<PathBuf, String> {
@@ -62,23 +71,8 @@ pub(super) fn preloadable(path: &Path) -> std::io::Result<OsString> {
 /// A link to the library in a folder that stays, as there may be children that outlive
 /// `kymo`, and that programs of other users can enter, too.
 fn link(path: &Path) -> std::io::Result<PathBuf> {
-    // SAFETY: no arguments, cannot fail.
-    let me = unsafe { libc::geteuid() };
-    let mut refused = std::io::ErrorKind::PermissionDenied.into();
-    for parent in ["/tmp", "/var/tmp", "/dev/shm"] {
-        let folder = Path::new(parent).join(format!("kymograph-library-{me}"));
-        if let Err(error) = fs::DirBuilder::new().mode(0o755).create(&folder)
-            && error.kind() != std::io::ErrorKind::AlreadyExists
-        {
-            refused = error;
-            continue;
-        }
-        // Somebody else may have made it, to have us load something else.
-        let ours = |m: fs::Metadata| m.is_dir() && m.uid() == me && m.mode() & 0o022 == 0;
-        if !folder.symlink_metadata().is_ok_and(ours) {
-            continue;
-        }
-        for old in fs::read_dir(&folder)?.flatten() {
+    carried::in_own_folder(|folder| {
+        for old in fs::read_dir(folder)?.flatten() {
             if !old.path().exists() {
                 let _ = fs::remove_file(old.path());
             }
@@ -91,7 +85,6 @@ fn link(path: &Path) -> std::io::Result<PathBuf> {
         let new = folder.join(format!("new-{}", std::process::id()));
         std::os::unix::fs::symlink(path, &new)?;
         fs::rename(&new, &link)?;
-        return Ok(link);
-    }
-    Err(refused)
+        Ok(link)
+    })
 }

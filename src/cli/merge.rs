@@ -41,6 +41,9 @@ pub(super) struct Merge {
     /// Only complain; say nothing about the clocks.
     #[arg(short, long)]
     quiet: bool,
+    /// Replace OUT even if it is not a trace.
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -54,6 +57,7 @@ enum By {
 impl Merge {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let to = files::format_of(&self.output, self.to)?;
+        files::may_replace(&self.output, self.force)?;
         let mut merger = Merger::new();
         for input in &self.inputs {
             merger.add(&self.name(input), files::read(input, None)?);

@@ -5,6 +5,7 @@
 
 mod analyze;
 mod ask;
+mod carried;
 mod command;
 mod convert;
 mod demo;
@@ -15,6 +16,8 @@ mod ending;
 mod export;
 mod files;
 mod follow;
+mod generate;
+mod help;
 mod info;
 mod inherited;
 mod json;
@@ -28,6 +31,7 @@ mod post;
 mod probe;
 mod progress;
 mod ps;
+mod quoted;
 mod reasons;
 mod record;
 mod recover;
@@ -37,6 +41,7 @@ mod selftest;
 mod shown;
 mod sockets;
 mod status;
+mod suffix;
 mod trigger;
 mod witness;
 mod workload;
@@ -74,7 +79,8 @@ Traces open at https://ui.perfetto.dev. They stay on your machine there.";
 
 /// Records programs that run on CPUs and accelerators into Perfetto traces.
 #[derive(Parser)]
-#[command(name = "kymo", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "kymo", version, long_version = help::version())]
+#[command(after_help = EXAMPLES, max_term_width = 100)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
@@ -99,6 +105,11 @@ enum Subcommands {
     Open(open::Open),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
+    Help(help::Help),
+    #[command(hide = true)]
+    Completions(generate::Completions),
+    #[command(hide = true)]
+    Man(generate::Man),
     #[command(hide = true, name = "__probe")]
     Probe(probe::Probe),
     #[command(hide = true, name = "__selftest")]
@@ -115,7 +126,11 @@ impl<E: fmt::Display> From<E> for Failure {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = match Cli::try_parse() {
+        Ok(Cli { command: Subcommands::Help(help) }) => Cli::try_parse_from(help.words()),
+        parsed => parsed,
+    };
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             let _ = error.print();
@@ -148,6 +163,10 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Open(open) => open.run(),
         Subcommands::Demo(demo) => demo.run(),
         Subcommands::Doctor(doctor) => doctor.run(),
+        // Its words were parsed again, and ended in a help or in an error.
+        Subcommands::Help(_) => Ok(ExitCode::SUCCESS),
+        Subcommands::Completions(completions) => completions.run(),
+        Subcommands::Man(man) => man.run(),
         Subcommands::Probe(probe) => probe.run(),
         Subcommands::Selftest(work) => work.run(),
     };

@@ -2,14 +2,18 @@
 
 use super::ask::{self, Process};
 use super::shown::printable;
-use super::{Failure, print, say};
+use super::{Failure, print, quoted, say};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Lists the processes that can be asked for traces.
 #[derive(Args)]
-pub(super) struct Ps {}
+pub(super) struct Ps {
+    /// For programs.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Says how processes that can be asked for traces are doing.
 #[derive(Args)]
@@ -17,11 +21,18 @@ pub(super) struct Status {
     /// Only these processes.
     #[arg(long, value_name = "PID", value_delimiter = ',')]
     pid: Vec<u32>,
+    /// For programs.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Ps {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let processes = ask::processes()?;
+        if self.json {
+            print(&json(&processes));
+            return Ok(ExitCode::SUCCESS);
+        }
         if processes.is_empty() {
             say(NONE);
             return Ok(ExitCode::SUCCESS);
@@ -48,7 +59,7 @@ fn row(process: &Process, status: Option<BTreeMap<String, String>>) -> String {
         "{:>8} {:>5} {:<15} {:>8}  {}\n",
         process.pid,
         printable(field("rank", "-")),
-        printable(field("state", silent)),
+        printable(in_words(field("state", silent))),
         printable(field("steps", "?")),
         process.command
     )
@@ -61,6 +72,10 @@ impl Status {
         if processes.is_empty() {
             return Err(Failure(NONE.to_owned()));
         }
+        if self.json {
+            print(&json(&processes));
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut text = String::new();
         for (process, status) in processes.iter().zip(ask::statuses(&processes)) {
             text += &format!("{} {}\n", process.pid, process.command);
@@ -71,6 +86,7 @@ impl Status {
             for (key, value) in status {
                 match &*key {
                     "pid" => {}
+                    "state" => text += &format!("  state: {}\n", printable(in_words(&value))),
                     "progress" => text += &progress(&value).unwrap_or_default(),
                     _ => text += &format!("  {}: {}\n", printable(&key), printable(&value)),
                 }
@@ -79,6 +95,44 @@ impl Status {
         print(&text);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What a process does, by the name that it gives its state.
+fn in_words(state: &str) -> &str {
+    match state {
+        "WaitForRequest" => "waiting",
+        "Pending" => "starts later",
+        "Warmup" => "warming up",
+        "CollectTrace" => "recording",
+        "ProcessTrace" => "writing",
+        "ProgramRecords" => "records itself",
+        other => other,
+    }
+}
+
+/// What processes say of themselves; anything else could be taken for what `kymo` says.
+const KEYS: [&str; 7] = ["rank", "state", "steps", "progress", "version", "daemon", "problem"];
+
+/// A list with an object for each process; `"answers": false` if it says nothing.
+fn json(processes: &[Process]) -> String {
+    let rows = processes.iter().zip(ask::statuses(processes)).map(|(process, status)| {
+        let mut row = format!(
+            "  {{\"pid\": {}, \"command\": {}, \"answers\": {}",
+            process.pid,
+            quoted::json(&process.command),
+            status.is_some()
+        );
+        let known = status.unwrap_or_default();
+        for (key, value) in known.iter().filter(|(key, _)| KEYS.contains(&key.as_str())) {
+            let value = if key == "state" { in_words(value) } else { value };
+            let is_number = ["rank", "steps"].contains(&&**key) && value.parse::<u64>().is_ok();
+            let value = if is_number { value.to_owned() } else { quoted::json(value) };
+            row += &format!(", {}: {value}", quoted::json(key));
+        }
+        row + "}"
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", rows.join(",\n")) }
 }
 
 /// `0.6 s of 3.0 s`, or iterations; nothing if there is none. Nobody asks for a million of

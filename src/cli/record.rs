@@ -7,16 +7,17 @@
 use super::command::{self, Environment};
 use super::destination::Destination;
 use super::follow::Follow;
+use super::help as texts;
 use super::json::Json;
 use super::launch;
 use super::post::Server;
 use super::status::{self, Line};
 use super::witness::Witness;
-use super::{Failure, ask, elf, ending, library, say, trigger};
+use super::{Failure, ask, elf, ending, library, print, say, suffix, trigger};
 use clap::Args;
 use kymograph::clock;
 use kymograph::collect::{Collector, Keeper, Outcome};
-use kymograph::config::{self, Compress, Config, OPTIONS};
+use kymograph::config::{Compress, Config, OPTIONS};
 use kymograph::control::{Page, Rendezvous, State, Totals};
 use kymograph::sink;
 use kymograph_backends::vendors::{VENDORS, Variable};
@@ -37,7 +38,7 @@ const COLLECTORS: [(&str, Variable); 2] =
 /// Records a command, its children and grandchildren into one trace.
 #[derive(Args)]
 #[command(override_usage = "kymo record [OPTIONS] [--] COMMAND [ARGS]...")]
-#[command(after_long_help = settings_help())]
+#[command(after_long_help = texts::settings(false))]
 pub(super) struct Record {
     #[arg(short, long, value_name = "FILE", help = help("OUTPUT"))]
     output: Option<PathBuf>,
@@ -95,8 +96,11 @@ pub(super) struct Record {
     /// Say nothing but errors.
     #[arg(short, long)]
     quiet: bool,
+    /// Show all settings, also those that Kymograph makes itself.
+    #[arg(long, conflicts_with = "command")]
+    help_all: bool,
     /// The command and its arguments.
-    #[arg(required_unless_present = "pid", trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "help_all"], trailing_var_arg = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
 }
 
@@ -108,14 +112,13 @@ fn help(key: &str) -> String {
     })
 }
 
-fn settings_help() -> String {
-    let all = config::text();
-    format!("SETTINGS, for --set KEY=VALUE or as environment variables KYMOGRAPH_KEY=VALUE\n{all}")
-}
-
 impl Record {
     /// Records; the result is the command's.
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        if self.help_all {
+            print(&texts::settings(true));
+            return Ok(ExitCode::SUCCESS);
+        }
         if let Some(pid) = self.pid {
             return Err(attach(pid)?);
         }
@@ -129,6 +132,7 @@ impl Record {
         }
         let program = command::find(&self.command[0])?;
         let library = library::find(&config)?;
+        suffix::refuse_for_recordings(&config.output)?;
         config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
         refuse_other_files(&config.output)?;
         let destinations = destinations(&config)?;

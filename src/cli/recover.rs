@@ -1,6 +1,6 @@
 //! `kymo recover`: the trace of a program that was killed while it recorded itself.
 
-use super::{Failure, say, status};
+use super::{Failure, say, status, suffix};
 use clap::Args;
 use kymograph::collect::Recovered;
 use kymograph::config::Config;
@@ -34,6 +34,7 @@ impl Recover {
         let shown = self.file.display();
         let failed = |error| Failure(format!("{shown} cannot be recovered: {error}"));
         let output = self.output.clone().unwrap_or_else(|| beside(&self.file));
+        suffix::refuse_for_recordings(&output)?;
         if output.symlink_metadata().is_ok() && !self.force {
             let there = output.display();
             return Err(Failure(format!(

@@ -1,5 +1,6 @@
 //! What `kymo record` says while and after it records.
 
+use super::quoted;
 use kymograph::control::{Page, Totals};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -40,7 +41,8 @@ impl Line {
         );
         line.truncate(width().saturating_sub(1));
         // The cursor goes back to the start, so that output of the program covers it.
-        let _ = write!(std::io::stderr(), "\r\x1b[2K\x1b[2m{line}\x1b[0m\r");
+        let (dim, plain) = if colours() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        let _ = write!(std::io::stderr(), "\r\x1b[2K{dim}{line}{plain}\r");
     }
 
     /// Takes it away.
@@ -49,6 +51,11 @@ impl Line {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");
         }
     }
+}
+
+/// Whether terminals may be sent colours: see no-color.org.
+fn colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Whether an editor, a pager or a prompt with history has the terminal: its screen is
@@ -79,7 +86,10 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
     if totals.events > 0 || totals.lost > 0 {
         let threads = count(totals.threads.into(), "thread", "threads");
         lines.push(contents(totals, path, length).replacen(", ", &format!(", {threads}, "), 1));
+        let word = quoted::word(path);
         lines.push(look_at(path));
+        lines.push(format!("where the time went: kymo analyze {word}"));
+        lines.push(format!("all of it as a page to pass on: kymo report {word}"));
     }
     // A disk that is full fills the buffers, too.
     if totals.lost > 0 && totals.write_errors == 0 {
@@ -100,7 +110,7 @@ pub(super) fn summary(totals: &Totals, path: &Path, length: u64) -> Vec<String> 
 
 /// What to do next.
 pub(super) fn look_at(path: &Path) -> String {
-    format!("look at it: kymo open {}", path.display())
+    format!("look at it: kymo open {}", quoted::word(path))
 }
 
 /// What processes want to be known, line by line.

@@ -2,7 +2,7 @@
 
 use super::ask::{self, Conversation, Process};
 use super::shown::printable;
-use super::{Failure, print, ps, say};
+use super::{Failure, print, ps, say, suffix};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -189,6 +189,7 @@ impl Trigger {
         if let Some(start) = self.start(several)? {
             add("START", &start.to_string())?;
         }
+        suffix::refuse_for_recordings(&self.output)?;
         let output = std::path::absolute(&self.output)?;
         let Some(output) = output.to_str() else {
             return Err(Failure("the output's name is not UTF-8; choose another".to_owned()));

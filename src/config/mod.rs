@@ -199,7 +199,7 @@ pub static OPTIONS: &[OptionSpec] = &[
         "Folder of the `kymo record --wait` that finishes a requested trace if the process is killed meanwhile. Set by it; leave it alone.",
         |c, v| { c.keeper = value::optional(v, value::path)?; Ok(()) }),
     option!("LIBRARY", "PATH", "",
-        "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo.",
+        "The libkymograph.so that `kymo record` injects. Unset: the one beside kymo, else the one that kymo carries.",
         |c, v| { c.library = value::optional(v, value::path)?; Ok(()) }),
 ];
 

@@ -232,6 +232,24 @@ fn the_header_stands_alone_in_every_dialect() {
 }
 
 #[test]
+fn a_size_alone_makes_a_struct_without_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("sizes.cc");
+    let text = "#include <kymograph.h>\nint main() {\n  kymo_summary a = {sizeof a};\n  \
+                kymo_schedule b = {sizeof b};\n  return a.discarded + b.repeat;\n}\n";
+    std::fs::write(&source, text).unwrap();
+    for standard in ["-std=c++14", "-std=c++17", "-std=c++20"] {
+        let output = Command::new("c++")
+            .args([standard, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-I"])
+            .arg(harness::root().join("include"))
+            .arg(&source)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn the_library_exports_what_the_header_declares() {
     let header = std::fs::read_to_string(harness::root().join("include/kymograph.h")).unwrap();
     let library = native::library_folder().join("libkymograph.so");

@@ -12,3 +12,4 @@ mod doctor_suggests_remedies;
 mod missing_data_has_a_reason;
 mod nothing_starts_when_the_command_line_is_wrong;
 mod on_a_terminal_kymo_shows_a_line_and_leaves_ctrl_c_alone;
+mod the_command_explains_itself;

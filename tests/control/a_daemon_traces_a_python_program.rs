@@ -101,7 +101,7 @@ fn by_iterations_as_json_and_as_it_is() {
         assert_eq!(answer["activityProfilersTriggered"], serde_json::json!([program.pid]));
         let path = output(&command, program.pid);
         await_file(&path);
-        place.wait_for(program.pid, "WaitForRequest");
+        place.wait_for(program.pid, "waiting");
         if name == "a.json" {
             check_json(&path);
         }
@@ -172,7 +172,7 @@ fn by_time_in_four_processes_and_nobody_else_meanwhile() {
     for program in programs {
         let path = output(&command, program.pid);
         await_file(&path);
-        place.wait_for(program.pid, "WaitForRequest");
+        place.wait_for(program.pid, "waiting");
         let trace = control::open(&path);
         let (opened, closed) = (fact(&trace, "window.opened"), fact(&trace, "window.closed"));
         assert_eq!(closed - opened, 300_000_000, "to the nanosecond");
@@ -221,7 +221,7 @@ fn a_program_without_kymo_waits_for_its_daemon() {
     let json = output(&command, program.pid);
     let path = json.with_extension("pftrace");
     await_file(&path);
-    place.wait_for(program.pid, "WaitForRequest");
+    place.wait_for(program.pid, "waiting");
     let trace = control::open(&path);
     assert_eq!(steps(&trace).len(), 4);
     assert_eq!(trace.one_i64("SELECT COUNT(*) FROM slice WHERE name = 'work'"), 4);
@@ -320,7 +320,7 @@ fn the_docs_say_what_works() {
             let words: Vec<String> = line.split(' ').skip(2).map(str::to_owned).collect();
             let path = output(&parse(&words), program.pid);
             await_file(&path);
-            place.wait_for(program.pid, "WaitForRequest");
+            place.wait_for(program.pid, "waiting");
             let trace = control::open(&path.with_extension("pftrace"));
             assert!(trace.one_i64("SELECT COUNT(*) FROM slice WHERE name = 'work'") > 0);
             daemon.await_process(0, program.pid, |process| process.ready == 2);

@@ -81,10 +81,10 @@ fn the_others_are_asked_all_the_same() {
     let said = run(&place, &["ps"]);
     assert!(said.good && said.err.is_empty(), "{said:?}");
     let row = said.out.lines().find(|row| row.contains(&pid)).expect(&said.out);
-    assert!(row.contains("WaitForRequest"), "{said:?}");
+    assert!(row.contains("waiting"), "{said:?}");
     assert_eq!(said.out.matches("no answer").count(), 12, "{said:?}");
     let said = run(&place, &["status"]);
-    assert!(said.good && said.out.contains("state: WaitForRequest"), "{said:?}");
+    assert!(said.good && said.out.contains("state: waiting"), "{said:?}");
     assert_eq!(said.out.matches("has not answered").count(), 12, "{said:?}");
 
     let said = run(&place, &["trigger", "--all", "--duration", "10ms", "-o", "%p.pftrace"]);

@@ -28,7 +28,7 @@ fn trace(place: &Place, program: &Program, number: u32) -> Trace {
         assert!(Instant::now() < deadline, "no {}", path.display());
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    place.wait_for(program.pid, "WaitForRequest");
+    place.wait_for(program.pid, "waiting");
     control::open(&path)
 }
 

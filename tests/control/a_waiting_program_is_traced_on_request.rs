@@ -57,8 +57,14 @@ fn by_time_and_again() {
     let program = place.start(&[]);
     let listed = place.run(&["ps"]);
     let row = listed.out.lines().nth(1).unwrap_or_else(|| panic!("{listed:?}"));
-    assert!(row.contains(&program.pid.to_string()) && row.contains("WaitForRequest"), "{row}");
+    assert!(row.contains(&program.pid.to_string()) && row.contains("waiting"), "{row}");
     assert!(row.ends_with("steps.py"), "{row}");
+    for command in ["ps", "status"] {
+        let listed = place.run(&[command, "--json"]);
+        let rows: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+        let row = rows.as_array().unwrap().iter().find(|row| row["pid"] == program.pid).unwrap();
+        assert_eq!((&row["state"], &row["answers"]), (&"waiting".into(), &true.into()), "{row}");
+    }
 
     for (name, duration) in [("first", 200), ("second", 300)] {
         // A program that is not let run for as long does nothing in the window.
@@ -128,7 +134,7 @@ fn one_at_a_time_and_the_other_is_told_why() {
     let program = place.start(&["steps"]);
     let mut first = place.kymo(&["trigger", "--duration", "1h", "-o", "first.pftrace"]);
     let first = Guarded::start(first.stdout(std::process::Stdio::piped()));
-    place.wait_for(program.pid, "CollectTrace");
+    place.wait_for(program.pid, "recording");
     let status = place.run(&["status"]);
     assert!(status.out.contains(" s of 3600.0 s"), "{status:?}");
     let second = place.run(&["trigger", "--duration", "1ms", "-o", "second.pftrace"]);
@@ -150,7 +156,7 @@ fn a_pending_request_keeps_others_out_until_it_is_cancelled() {
     let program = place.start(&[]);
     let mut first = place.kymo(&["trigger", "--duration", "1s", "--at", "+1h", "-o", "t.pftrace"]);
     let first = Guarded::start(first.stderr(std::process::Stdio::piped()));
-    place.wait_for(program.pid, "Pending");
+    place.wait_for(program.pid, "starts later");
     let second = place.run(&["trigger", "--duration", "1ms"]);
     assert!(!second.good && second.err.contains("another request is pending"), "{second:?}");
     let cancelled = place.run(&["stop", "--discard"]);
@@ -165,8 +171,8 @@ fn a_pending_request_keeps_others_out_until_it_is_cancelled() {
 fn what_is_cancelled_leaves_no_file() {
     let place = Place::new();
     let program = place.start(&[]);
-    for state in ["CollectTrace", "Warmup"] {
-        let warmup = if state == "Warmup" { "1h" } else { "1ns" };
+    for state in ["recording", "warming up"] {
+        let warmup = if state == "warming up" { "1h" } else { "1ns" };
         let args = ["trigger", "--duration", "1h", "--warmup", warmup, "-o", "t.pftrace"];
         let first = Guarded::start(place.kymo(&args).stderr(std::process::Stdio::piped()));
         place.wait_for(program.pid, state);
@@ -211,10 +217,10 @@ fn who_hangs_up_gets_what_there_is_so_far() {
     let program = place.start(&[]);
     let mut first =
         Guarded::start(&mut place.kymo(&["trigger", "--duration", "1h", "-o", "t.pftrace"]));
-    place.wait_for(program.pid, "CollectTrace");
+    place.wait_for(program.pid, "recording");
     first.kill().unwrap();
     first.wait().unwrap();
-    place.wait_for(program.pid, "WaitForRequest");
+    place.wait_for(program.pid, "waiting");
     window(&open(&place.path("t.pftrace")));
     assert!(program.end());
 }
@@ -225,7 +231,7 @@ fn a_program_that_ends_meanwhile_leaves_what_it_has() {
     let program = place.start(&[]);
     let mut asked = place.kymo(&["trigger", "--duration", "1h", "-o", "t.pftrace"]);
     let asked = Guarded::start(asked.stdout(std::process::Stdio::piped()));
-    place.wait_for(program.pid, "CollectTrace");
+    place.wait_for(program.pid, "recording");
     assert!(program.end());
     let said = control::Said::from(asked.wait_with_output());
     window(&said.trace());
@@ -233,7 +239,7 @@ fn a_program_that_ends_meanwhile_leaves_what_it_has() {
     let program = place.start(&[]);
     let mut asked = place.kymo(&["trigger", "--duration", "1h", "-o", "killed.pftrace"]);
     let asked = Guarded::start(asked.stderr(std::process::Stdio::piped()));
-    place.wait_for(program.pid, "CollectTrace");
+    place.wait_for(program.pid, "recording");
     let pid = program.pid.to_string();
     program.kill();
     let said = control::Said::from(asked.wait_with_output());

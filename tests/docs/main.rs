@@ -3,4 +3,5 @@
 mod every_example_runs_and_its_trace_is_clean;
 #[cfg(feature = "inject")]
 mod the_commands_of_the_documents_run;
+mod the_readme_and_the_book_are_whole;
 mod the_readme_is_true_of_traces;

@@ -89,7 +89,9 @@ pub use leftovers::Leftover;
 pub use positions::Position;
 pub use slices::{Slice, Slices};
 pub use strings::StringTable;
-pub use summary::{ClockSummary, DeviceSummary, ProcessSummary, QueueSummary, Summary};
+pub use summary::{
+    ClockSummary, DeviceSummary, NameSummary, ProcessSummary, QueueSummary, Summary,
+};
 pub use time::Nanos;
 pub use tracks::{Order, Process, Thread, Track, TrackKind, Unit};
 

@@ -1,6 +1,6 @@
 //! What is in a trace, in figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::json::put_text;
 use super::{Nanos, StrId, Trace, Value, Warning};
@@ -32,6 +32,10 @@ pub struct Summary {
     pub devices: Vec<DeviceSummary>,
     /// Host events by category, and activities by stage; the most frequent first.
     pub categories: Vec<(String, u64)>,
+    /// How many names slices and activities have.
+    pub names: u64,
+    /// The names with the longest time, [`LONGEST`] at most, the longest first.
+    pub longest: Vec<NameSummary>,
     /// Packets or events of the file by kind.
     pub kinds: Vec<(String, u64)>,
     /// What is said about the job; long values are cut.
@@ -98,6 +102,21 @@ pub struct QueueSummary {
     pub busy: Nanos,
 }
 
+/// What has a name in figures: slices of the host, or activities of devices.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NameSummary {
+    /// The name.
+    pub name: String,
+    /// Whether devices did it.
+    pub on_device: bool,
+    /// How often.
+    pub count: u64,
+    /// How long that took together. What overlaps or lies in its own kind counts twice.
+    pub total: Nanos,
+}
+
+/// How many names are listed.
+const LONGEST: usize = 10;
 /// Characters of a value that are shown.
 const SHOWN: usize = 100;
 
@@ -107,6 +126,7 @@ impl Summary {
         let text = |id: StrId| trace.strings.get(id).to_owned();
         let span = trace.time_span();
         let offset = trace.facts.realtime_offset();
+        let (names, longest) = names(trace);
         Summary {
             producer: text(trace.facts.producer),
             span,
@@ -120,6 +140,8 @@ impl Summary {
             processes: processes(trace),
             devices: devices(trace),
             categories: categories(trace),
+            names,
+            longest,
             kinds: trace.facts.kinds.iter().map(|(k, n)| (k.to_string(), *n)).collect(),
             metadata: trace
                 .facts
@@ -178,6 +200,14 @@ impl Summary {
                     o.raw("activities", q.activities).raw("busy_ns", q.busy.0);
                 });
                 o.raw("queues", queues);
+            }),
+        );
+        out.raw("names", self.names);
+        out.raw(
+            "longest",
+            list(&self.longest, |n, o| {
+                o.text("name", &n.name).raw("on_device", n.on_device);
+                o.raw("count", n.count).raw("total_ns", n.total.0);
             }),
         );
         for (name, rows) in
@@ -291,6 +321,40 @@ fn categories(trace: &Trace) -> Vec<(String, u64)> {
     let mut rows: Vec<_> = counts.into_iter().map(|(id, count)| (name(id), count)).collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     rows
+}
+
+/// How many there are, and the longest of them.
+fn names(trace: &Trace) -> (u64, Vec<NameSummary>) {
+    let mut times: HashMap<(StrId, bool), (u64, Nanos)> = HashMap::new();
+    let mut add = |name: StrId, on_device: bool, dur: Nanos| {
+        let (count, total) = times.entry((name, on_device)).or_default();
+        *count += 1;
+        *total = *total + if dur.is_finished() { dur } else { Nanos(0) };
+    };
+    trace.slices.iter().for_each(|slice| add(slice.name, false, slice.dur));
+    for activity in trace.activities.iter() {
+        let of_kernel = |kernel| trace.kernels[kernel].name;
+        let named = activity.name != StrId::NONE;
+        let name =
+            if named { activity.name } else { activity.kernel.map_or(StrId::NONE, of_kernel) };
+        add(name, true, activity.dur);
+    }
+    times.remove(&(StrId::NONE, false));
+    times.remove(&(StrId::NONE, true));
+    let count = times.len() as u64;
+    let mut rows: Vec<_> = times.into_iter().collect();
+    let text = |id: StrId| trace.strings.get(id);
+    rows.sort_by(|((a, _), (_, x)), ((b, _), (_, y))| {
+        y.cmp(x).then_with(|| text(*a).cmp(text(*b)))
+    });
+    rows.truncate(LONGEST);
+    let row = |((name, on_device), (count, total))| NameSummary {
+        name: text(name).to_owned(),
+        on_device,
+        count,
+        total,
+    };
+    (count, rows.into_iter().map(row).collect())
 }
 
 fn shown(trace: &Trace, value: Value) -> String {
