@@ -105,41 +105,27 @@ pub(super) fn intern(trace: &mut Trace, text: Option<Str<'_>>) -> StrId {
     }
 }
 
-/// Numbers of names. The names of one event's arguments nearly always follow each other as
-/// they did before, so the next one is guessed, and compared instead of looked up.
+/// The hub's numbers of names, by those that the document has for them.
 #[derive(Debug, Default)]
-struct Keys {
-    /// Text, number, and the name that came after it.
-    known: Vec<(Box<str>, StrId, usize)>,
-    places: HashMap<StrId, usize>,
-    last: usize,
-}
+struct Keys(Vec<Option<StrId>>);
 
 impl Keys {
     #[inline]
     fn number(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
-        if let Some(&(.., next)) = self.known.get(self.last)
-            && let Some((text, id, _)) = self.known.get(next)
-            && **text == *key.raw()
-            && !key.escaped()
-        {
-            self.last = next;
-            return *id;
+        let number = key.key_number();
+        match number.and_then(|number| *self.0.get(number)?) {
+            Some(id) => id,
+            None => self.look_up(trace, number, key),
         }
-        self.look_up(trace, key)
     }
 
-    fn look_up(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
+    #[cold]
+    fn look_up(&mut self, trace: &mut Trace, number: Option<usize>, key: Str<'_>) -> StrId {
         let id = intern(trace, Some(key));
-        let known = &mut self.known;
-        let place = *self.places.entry(id).or_insert_with(|| {
-            known.push((trace.strings.get(id).into(), id, 0));
-            known.len() - 1
-        });
-        if let Some(last) = self.known.get_mut(self.last) {
-            last.2 = place;
+        if let Some(number) = number {
+            self.0.resize(self.0.len().max(number + 1), None);
+            self.0[number] = Some(id);
         }
-        self.last = place;
         id
     }
 }

@@ -28,26 +28,26 @@ pub(super) struct Event<'a> {
 impl<'a> Event<'a> {
     /// `None` when the element is no object.
     #[inline]
-    pub(super) fn new(element: Element<'a>) -> Option<Event<'a>> {
+    pub(super) fn new(element: Element<'a>, members: &mut Members) -> Option<Event<'a>> {
         let root = element.root();
         if root.kind() != Kind::Object {
             return None;
         }
         let mut event = Event::default();
         for (key, value) in root.fields() {
-            match key.raw() {
-                "ph" => event.ph = value.as_str().and_then(first_byte).unwrap_or(0),
-                "name" => (event.name, event.odd) = text(value, event.odd),
-                "cat" => (event.cat, event.odd) = text(value, event.odd),
-                "pid" => event.pid = Some(value),
-                "tid" => event.tid = Some(value),
-                "ts" => event.ts = Some(value),
-                "dur" => event.dur = Some(value),
-                "id" => event.id = Some(value),
-                "args" => event.args = Some(value),
-                "s" => event.scope = value.as_str(),
-                "bp" => event.bind = value.as_str(),
-                _ => event.others = true,
+            match members.of(key) {
+                Member::Phase => event.ph = value.as_str().and_then(first_byte).unwrap_or(0),
+                Member::Name => (event.name, event.odd) = text(value, event.odd),
+                Member::Category => (event.cat, event.odd) = text(value, event.odd),
+                Member::Pid => event.pid = Some(value),
+                Member::Tid => event.tid = Some(value),
+                Member::Time => event.ts = Some(value),
+                Member::Duration => event.dur = Some(value),
+                Member::Id => event.id = Some(value),
+                Member::Args => event.args = Some(value),
+                Member::Scope => event.scope = value.as_str(),
+                Member::Bind => event.bind = value.as_str(),
+                Member::Other => event.others = true,
             }
         }
         Some(event)
@@ -55,9 +55,68 @@ impl<'a> Event<'a> {
 
     /// Members that this has no field for.
     pub(super) fn others(element: Element<'a>) -> impl Iterator<Item = (Str<'a>, Value<'a>)> {
-        const KNOWN: [&str; 11] =
-            ["ph", "name", "cat", "pid", "tid", "ts", "dur", "id", "args", "s", "bp"];
-        element.root().fields().filter(|(key, _)| !KNOWN.contains(&key.raw()))
+        element.root().fields().filter(|(key, _)| Member::named(key.raw()) == Member::Other)
+    }
+}
+
+/// A member of an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Member {
+    Phase,
+    Name,
+    Category,
+    Pid,
+    Tid,
+    Time,
+    Duration,
+    Id,
+    Args,
+    Scope,
+    Bind,
+    Other,
+}
+
+impl Member {
+    fn named(name: &str) -> Member {
+        match name {
+            "ph" => Member::Phase,
+            "name" => Member::Name,
+            "cat" => Member::Category,
+            "pid" => Member::Pid,
+            "tid" => Member::Tid,
+            "ts" => Member::Time,
+            "dur" => Member::Duration,
+            "id" => Member::Id,
+            "args" => Member::Args,
+            "s" => Member::Scope,
+            "bp" => Member::Bind,
+            _ => Member::Other,
+        }
+    }
+}
+
+/// Members by the numbers of their keys.
+#[derive(Debug, Default)]
+pub(super) struct Members(Vec<Option<Member>>);
+
+impl Members {
+    #[inline]
+    fn of(&mut self, key: Str<'_>) -> Member {
+        let number = key.key_number();
+        match number.and_then(|number| *self.0.get(number)?) {
+            Some(member) => member,
+            None => self.add(number, key),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, number: Option<usize>, key: Str<'_>) -> Member {
+        let member = Member::named(key.raw());
+        if let Some(number) = number {
+            self.0.resize(self.0.len().max(number + 1), None);
+            self.0[number] = Some(member);
+        }
+        member
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use super::batch::Batch;
+use super::keys::Keys;
 use super::problem::{Error, Limits, RepairKind, Repairs};
 use super::repair::{Outcome, Place, Repairer};
 use super::source::Source;
@@ -54,6 +55,7 @@ pub struct Document<R> {
     source: Source<R>,
     limits: Limits,
     tape: Tape,
+    keys: Keys,
     repairer: Repairer,
     repairs: Repairs,
     state: State,
@@ -75,6 +77,7 @@ impl<R: Read> Document<R> {
             source: Source::new(input),
             limits,
             tape: Tape::default(),
+            keys: Keys::default(),
             repairer: Repairer::default(),
             repairs: Repairs::default(),
             state: State::Start,
@@ -112,6 +115,14 @@ impl<R: Read> Document<R> {
     /// When the input is no trace at all, exceeds a limit, or cannot be read. Damage within a
     /// trace is no error; see [`Document::repairs`].
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
+        Ok(self.next_place()?.map(|(item, _)| item))
+    }
+
+    /// The next member or event, and where it stands in the input; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Document::next_item`].
+    pub fn next_place(&mut self) -> Result<Option<(Item<'_>, u64)>, Error> {
         let Some(found) = self.find()? else { return Ok(None) };
         let (Found::Event(text) | Found::Member(text)) = found;
         let text = match text {
@@ -119,10 +130,11 @@ impl<R: Read> Document<R> {
             Text::Repaired => &self.repairer.out,
         };
         let element = Element { text, tape: &self.tape };
-        Ok(Some(match found {
+        let item = match found {
             Found::Event(_) => Item::Event(element),
             Found::Member(_) => Item::Member(&self.key, element),
-        }))
+        };
+        Ok(Some((item, self.offset)))
     }
 
     /// Adds the next member or event to a batch; says whether there was one.
@@ -303,7 +315,7 @@ impl<R: Read> Document<R> {
         self.offset = self.source.offset(0);
         loop {
             let ended = self.source.ended();
-            match self.tape.parse(self.source.rest(), ended, &self.limits) {
+            match self.tape.parse(self.source.rest(), ended, &self.limits, &mut self.keys) {
                 Ok(len) => {
                     let next = first_token(&self.source.rest().as_bytes()[len..]);
                     if next.is_none() && !ended {
@@ -320,7 +332,12 @@ impl<R: Read> Document<R> {
                     let rest = self.source.rest();
                     if !place.follows(next) {
                         // The attempt may have moved the window, and the tape is as it was.
-                        let _ = self.tape.parse(rest, self.source.ended(), &self.limits);
+                        let _ = self.tape.parse(
+                            rest,
+                            self.source.ended(),
+                            &self.limits,
+                            &mut self.keys,
+                        );
                     }
                     for &(kind, at) in &self.tape.notes {
                         self.repairs.note(kind, self.source.offset(at));
@@ -427,7 +444,7 @@ impl<R: Read> Document<R> {
             match self.repairer.repair(window, ended, place) {
                 Outcome::Repaired(len) => {
                     let text = &self.repairer.out;
-                    if self.tape.parse(text, true, &self.limits).is_err() {
+                    if self.tape.parse(text, true, &self.limits, &mut self.keys).is_err() {
                         break;
                     }
                     for &(kind, at) in &self.repairer.notes {

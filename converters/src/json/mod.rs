@@ -23,6 +23,7 @@
 
 mod batch;
 mod document;
+mod keys;
 mod number;
 mod problem;
 mod repair;

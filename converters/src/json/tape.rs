@@ -9,6 +9,7 @@
 //! A node holds where its text is and where the next value begins, so that a value is skipped
 //! in one step. Numbers and escapes are not decoded here: most are never looked at.
 
+use super::keys::Keys;
 use super::problem::{Limits, RepairKind};
 use super::text::escapes_are_valid;
 use super::value::Kind;
@@ -25,6 +26,8 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     /// A string that has escapes in it.
     pub(super) escaped: bool,
+    /// Of a key, its number among those that [`Keys`] knows; else 0.
+    pub(super) key: u16,
 }
 
 /// Why an element is not on the tape.
@@ -57,6 +60,7 @@ impl Tape {
         text: &str,
         ended: bool,
         limits: &Limits,
+        keys: &mut Keys,
     ) -> Result<usize, Stop> {
         self.nodes.clear();
         self.open.clear();
@@ -65,7 +69,9 @@ impl Tape {
         // Positions are kept in 32 bits; a window never comes near that.
         let bytes = text.as_bytes();
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
-        let mut parser = Parser { text, bytes, pos: 0, ended, tape: self, limits };
+        keys.restart();
+        let (pos, object) = (0, false);
+        let mut parser = Parser { text, bytes, pos, object, ended, tape: self, limits, keys };
         parser.element()?;
         Ok(parser.pos)
     }
@@ -75,9 +81,12 @@ struct Parser<'a> {
     text: &'a str,
     bytes: &'a [u8],
     pos: usize,
+    /// Whether the innermost open bracket is that of an object.
+    object: bool,
     ended: bool,
     tape: &'a mut Tape,
     limits: &'a Limits,
+    keys: &'a mut Keys,
 }
 
 impl Parser<'_> {
@@ -87,18 +96,22 @@ impl Parser<'_> {
             let mut closed = false;
             match byte {
                 b'"' => self.string()?,
+                b'-' | b'0'..=b'9' => self.number()?,
                 b'{' => {
                     self.open(Kind::Object)?;
-                    closed = self.key(false)?;
+                    if self.known_key()? || !self.key(false, self.pos)? {
+                        continue;
+                    }
+                    closed = true;
                 }
                 b'[' => {
                     self.open(Kind::Array)?;
-                    if self.token()? == b']' {
-                        self.close();
-                        closed = true;
+                    if self.token()? != b']' {
+                        continue;
                     }
+                    self.close();
+                    closed = true;
                 }
-                b'-' | b'0'..=b'9' => self.number()?,
                 b']' if self.inside(Kind::Array) => {
                     self.tape.notes.push((RepairKind::TrailingComma, self.pos));
                     self.close();
@@ -106,8 +119,7 @@ impl Parser<'_> {
                 }
                 _ => self.word()?,
             }
-            // A container that was opened just now and has something in it: its first value.
-            if matches!(byte, b'{' | b'[') && !closed {
+            if !closed && self.object && self.known_key()? {
                 continue;
             }
             if self.after_value()? {
@@ -120,25 +132,39 @@ impl Parser<'_> {
     /// whether the element is complete.
     fn after_value(&mut self) -> Result<bool, Stop> {
         loop {
-            let Some(&top) = self.tape.open.last() else { return Ok(true) };
-            let object = self.tape.nodes[top as usize].kind == Kind::Object;
+            if self.tape.open.is_empty() {
+                return Ok(true);
+            }
+            let from = self.pos;
             match self.token()? {
                 b',' => {
                     self.pos += 1;
-                    if !object || !self.key(true)? {
+                    if !self.object || !self.key(true, from)? {
                         return Ok(false);
                     }
                 }
-                b'}' if object => self.close(),
-                b']' if !object => self.close(),
-                _ if object => return self.bad("`,` or `}`"),
+                b'}' if self.object => self.close(),
+                b']' if !self.object => self.close(),
+                _ if self.object => return self.bad("`,` or `}`"),
                 _ => return self.bad("`,` or `]`"),
             }
         }
     }
 
-    /// A key and its colon, or the end of the object; says whether it was the end.
-    fn key(&mut self, after_comma: bool) -> Result<bool, Stop> {
+    /// A key with all that stands around it, if that came here before; says whether it did.
+    #[inline]
+    fn known_key(&mut self) -> Result<bool, Stop> {
+        let Some(gap) = self.keys.find(self.bytes, self.pos) else { return Ok(false) };
+        let start = self.pos + usize::from(gap.key);
+        let (len, number, end) = (gap.key_len, gap.number, self.pos + usize::from(gap.len));
+        self.push(Kind::String, start, len.into(), false, number)?;
+        self.pos = end;
+        Ok(true)
+    }
+
+    /// A key and its colon, or the end of the object; says whether it was the end. What comes
+    /// before the key, the comma at least, begins at `from`.
+    fn key(&mut self, after_comma: bool, from: usize) -> Result<bool, Stop> {
         match self.token()? {
             b'"' => {}
             b'}' => {
@@ -150,11 +176,19 @@ impl Parser<'_> {
             }
             _ => return self.bad("a key"),
         }
+        let (node, notes) = (self.tape.nodes.len(), self.tape.notes.len());
         self.string()?;
         if self.token()? != b':' {
             return self.bad("`:`");
         }
         self.pos += 1;
+        let key = self.tape.nodes[node];
+        if !key.escaped && notes == self.tape.notes.len() && self.token().is_ok() {
+            let start = key.start as usize - from;
+            let number =
+                self.keys.learn(&self.bytes[from..self.pos], start..start + key.len as usize);
+            self.tape.nodes[node].key = number;
+        }
         Ok(false)
     }
 
@@ -169,7 +203,8 @@ impl Parser<'_> {
         self.tape.open.push(self.tape.nodes.len() as u32);
         let start = self.pos;
         self.pos += 1;
-        self.push(kind, start, 0, false)
+        self.object = kind == Kind::Object;
+        self.push(kind, start, 0, false, 0)
     }
 
     /// Closes the innermost container at the bracket that is next.
@@ -181,16 +216,24 @@ impl Parser<'_> {
             node.end = end;
             node.len = self.pos as u32 - node.start;
         }
+        self.object = self.inside(Kind::Object);
     }
 
     #[inline]
-    fn push(&mut self, kind: Kind, start: usize, len: usize, escaped: bool) -> Result<(), Stop> {
+    fn push(
+        &mut self,
+        kind: Kind,
+        start: usize,
+        len: usize,
+        escaped: bool,
+        key: u16,
+    ) -> Result<(), Stop> {
         let nodes = &mut self.tape.nodes;
         if nodes.len() >= self.limits.nodes {
             return Err(Stop::Limit { at: start, what: "an element has too many values" });
         }
         let end = nodes.len() as u32 + 1;
-        nodes.push(Node { start: start as u32, len: len as u32, end, kind, escaped });
+        nodes.push(Node { start: start as u32, len: len as u32, end, kind, escaped, key });
         Ok(())
     }
 
@@ -256,11 +299,31 @@ impl Parser<'_> {
         if let Some(at) = control {
             self.tape.notes.push((RepairKind::Control, at));
         }
-        self.push(Kind::String, start, at - start, escaped)
+        self.push(Kind::String, start, at - start, escaped, 0)
     }
 
     #[inline]
     fn number(&mut self) -> Result<(), Stop> {
+        let start = self.pos;
+        let first = start + usize::from(self.bytes[start] == b'-');
+        let whole = digits(&self.bytes[first..]);
+        let mut at = first + whole;
+        let mut kind = Kind::Int;
+        if whole > 0 && self.bytes.get(at) == Some(&b'.') {
+            kind = Kind::Float;
+            at += 1 + digits(&self.bytes[at + 1..]);
+        }
+        match self.bytes.get(at) {
+            Some(b'.' | b'e' | b'E' | b'+' | b'-') => return self.other_number(),
+            Some(_) if whole > 0 => {}
+            _ => return self.other_number(),
+        }
+        self.pos = at;
+        self.push(kind, start, at - start, false, 0)
+    }
+
+    /// A number with an exponent or without digits, at the end of the text, or none.
+    fn other_number(&mut self) -> Result<(), Stop> {
         let start = self.pos;
         let mut kind = Kind::Int;
         let mut at = start + 1;
@@ -285,7 +348,7 @@ impl Parser<'_> {
             return self.bad("a number");
         }
         self.pos = at;
-        self.push(kind, start, at - start, false)
+        self.push(kind, start, at - start, false, 0)
     }
 
     #[cold]
@@ -312,7 +375,7 @@ impl Parser<'_> {
                     self.tape.notes.push((RepairKind::NotFinite, start));
                 }
                 self.pos += word.len();
-                return self.push(kind, start, word.len(), false);
+                return self.push(kind, start, word.len(), false, 0);
             }
             if !self.ended && word.starts_with(rest) {
                 return Err(Stop::More);
@@ -347,28 +410,40 @@ fn is_float(text: &[u8]) -> bool {
     whole + fraction > 0 && exponent
 }
 
-/// How many bytes at the start of `bytes` are neither a quote, a backslash nor a control
-/// character. Eight at a time: most strings of a trace are short, and a call to a vectorised
-/// search costs more than it saves on them.
+/// How many digits `bytes` begin with, eight at a time.
 #[inline]
-pub(super) fn ordinary(bytes: &[u8]) -> usize {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
+pub(super) fn digits(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
-        let quote = word ^ (LOW * b'"' as u64);
-        let slash = word ^ (LOW * b'\\' as u64);
-        // A byte is zero, or below 0x20, where subtracting borrows; the lowest one found is
-        // exact, and only that one is used.
-        let found = (quote.wrapping_sub(LOW) & !quote)
-            | (slash.wrapping_sub(LOW) & !slash)
-            | (word.wrapping_sub(LOW * 0x20) & !word);
-        let found = found & HIGH;
+        // A digit has 3 in its upper half, and still has when 6 is added.
+        let others = (word & word.wrapping_add(LOW * 6) & (LOW * 0xf0)) ^ (LOW * 0x30);
+        if others != 0 {
+            return at + others.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// How many bytes at the start of `bytes` are neither a quote, a backslash nor a control
+/// character. Eight at a time: most strings of a trace are short. The long ones, names of kernels
+/// and stacks, go in steps that compilers make of vectors.
+#[inline]
+pub(super) fn ordinary(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let found = special(u64::from_le_bytes(*chunk));
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
         }
         at += 8;
+        if at == 16 {
+            at += ordinary_vectors(&bytes[at..]);
+        }
     }
     while let Some(&byte) = bytes.get(at) {
         if byte == b'"' || byte == b'\\' || byte < 0x20 {
@@ -379,13 +454,36 @@ pub(super) fn ordinary(bytes: &[u8]) -> usize {
     at
 }
 
+/// Marks in a word of eight bytes those that are not ordinary; the lowest mark is exact.
+#[inline]
+fn special(word: u64) -> u64 {
+    let quote = word ^ (LOW * b'"' as u64);
+    let slash = word ^ (LOW * b'\\' as u64);
+    // A byte is zero, or below 0x20, where subtracting borrows.
+    let found = (quote.wrapping_sub(LOW) & !quote)
+        | (slash.wrapping_sub(LOW) & !slash)
+        | (word.wrapping_sub(LOW * 0x20) & !word);
+    found & HIGH
+}
+
+/// How many whole steps of 32 bytes at the start of `bytes` are ordinary.
+fn ordinary_vectors(bytes: &[u8]) -> usize {
+    let (chunks, _) = bytes.as_chunks::<32>();
+    let is_ordinary = |chunk: &&[u8; 32]| {
+        let special =
+            |byte: u8| u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20);
+        chunk.iter().fold(0, |any, byte| any | special(*byte)) == 0
+    };
+    chunks.iter().take_while(is_ordinary).count() * 32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<String, Stop> {
         let mut tape = Tape::default();
-        tape.parse(text, false, &Limits::default())?;
+        tape.parse(text, false, &Limits::default(), &mut Keys::default())?;
         let kinds = tape.nodes.iter().map(|node| {
             let at = node.start as usize;
             format!("{:?} {}", node.kind, &text[at..at + node.len as usize])

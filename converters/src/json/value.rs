@@ -81,14 +81,14 @@ impl<'a> Value<'a> {
 
     /// What stands there as if it were a string.
     pub fn as_text(self) -> Str<'a> {
-        Str { raw: self.raw(), escaped: false }
+        Str { raw: self.raw(), escaped: false, key: 0 }
     }
 
     /// The string, when it is one.
     #[inline]
     pub fn as_str(self) -> Option<Str<'a>> {
         let node = self.node();
-        (node.kind == Kind::String).then(|| Str { raw: self.raw(), escaped: node.escaped })
+        (node.kind == Kind::String).then(|| Str { raw: self.raw(), escaped: node.escaped, key: 0 })
     }
 
     /// The keys and values of an object; nothing for any other value.
@@ -118,6 +118,7 @@ impl<'a> Value<'a> {
 pub struct Str<'a> {
     pub(super) raw: &'a str,
     pub(super) escaped: bool,
+    pub(super) key: u16,
 }
 
 impl<'a> Str<'a> {
@@ -144,6 +145,13 @@ impl<'a> Str<'a> {
     pub fn escaped(self) -> bool {
         self.escaped
     }
+
+    /// Of a key, a number that only this text has in this document, without escapes; `None` for
+    /// keys that came for the first time, and for other strings. Numbers count from 1.
+    #[inline]
+    pub fn key_number(self) -> Option<usize> {
+        (self.key != 0).then_some(usize::from(self.key))
+    }
 }
 
 /// The keys and values of an object, in the order of the input, repeated keys included.
@@ -165,7 +173,8 @@ impl<'a> Iterator for Fields<'a> {
         let key = Value { element: self.element, index: self.next };
         let value = Value { element: self.element, index: self.next + 1 };
         self.next = value.node().end;
-        Some((Str { raw: key.raw(), escaped: key.node().escaped }, value))
+        let Node { escaped, key: number, .. } = *key.node();
+        Some((Str { raw: key.raw(), escaped, key: number }, value))
     }
 }
 

@@ -89,12 +89,8 @@ fn receive(full: &Receiver<Batch>, back: &Sender<Batch>) -> Intake {
 
 fn alone(document: &mut Document<impl Read>) -> Result<Intake, Error> {
     let mut intake = Intake::new();
-    let mut batch = Batch::default();
-    while document.next_into(&mut batch)? {
-        for (item, offset) in batch.items() {
-            intake.take(item, || offset);
-        }
-        batch.clear();
+    while let Some((item, offset)) = document.next_place()? {
+        intake.take(item, || offset);
     }
     Ok(intake)
 }

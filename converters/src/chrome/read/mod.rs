@@ -10,7 +10,7 @@ use std::io::Read;
 use super::FOREIGN;
 use super::args::{Values, intern, text_of};
 use super::counters::CounterRows;
-use super::event::{Event, time};
+use super::event::{Event, Members, time};
 use super::flows::{Call, FlowRows, Last};
 use super::metadata::MetaRows;
 use super::pairs::{Key, Moment, Pairs, What};
@@ -95,6 +95,7 @@ struct Reader {
     trace: Trace,
     rows: Rows,
     values: Values,
+    members: Members,
     pairs: Pairs,
     /// Where the event at hand stands in the file.
     position: u32,
@@ -161,6 +162,7 @@ impl Reader {
             trace,
             rows: Rows::default(),
             values: Values::default(),
+            members: Members::default(),
             pairs: Pairs::default(),
             position: 0,
             times: Times::default(),
@@ -182,7 +184,7 @@ impl Reader {
 
     fn event(&mut self, element: Element<'_>) -> Complaint {
         self.position = self.position.saturating_add(1);
-        let Some(event) = Event::new(element) else {
+        let Some(event) = Event::new(element, &mut self.members) else {
             self.keep(element);
             return Some("event that is no object");
         };

@@ -16,6 +16,9 @@ pub type Lane = Vec<SliceId>;
 /// trace_processor drops slices that lie deeper than 512.
 const DEEPEST: usize = 500;
 
+/// Lanes that are looked at one by one. Nearly all tracks have no more.
+const FEW: usize = 4;
+
 /// Lanes that a slice without an end tries.
 const TRIES: usize = 16;
 
@@ -58,7 +61,7 @@ struct Lanes {
     lanes: Vec<Lane>,
     /// What is open on each.
     stacks: Vec<Vec<Open>>,
-    /// When the innermost open slice of a lane ends.
+    /// When the innermost open slice of a lane beyond the first [`FEW`] ends.
     ends: BinaryHeap<Reverse<(i64, usize)>>,
     room: Room,
 }
@@ -73,6 +76,16 @@ impl Lanes {
 
     /// Takes off what has ended by `time`.
     fn close(&mut self, time: i64) {
+        for lane in 0..self.stacks.len().min(FEW) {
+            let stack = &mut self.stacks[lane];
+            let before = stack.len();
+            while stack.last().is_some_and(|open| open.end <= time) {
+                stack.pop();
+            }
+            if stack.len() < before {
+                self.update(lane);
+            }
+        }
         while let Some(Reverse((end, lane))) =
             self.ends.peek().copied().filter(|top| top.0.0 <= time)
         {
@@ -91,7 +104,9 @@ impl Lanes {
 
     fn open(&mut self, lane: usize, open: Open) {
         self.stacks[lane].push(open);
-        self.ends.push(Reverse((open.end, lane)));
+        if lane >= FEW {
+            self.ends.push(Reverse((open.end, lane)));
+        }
         self.update(lane);
     }
 
