@@ -117,6 +117,7 @@ enum Subcommands {
 }
 
 /// Why nothing was started: one line, which says what to do.
+#[derive(Debug)]
 struct Failure(String);
 
 impl<E: fmt::Display> From<E> for Failure {

@@ -10,8 +10,11 @@ import re
 import sys
 
 ours, theirs = (json.load(open(path)) for path in sys.argv[1:3])
+COLLECTIVE = ("Collective name", "dtype", "In msg nelems", "Out msg nelems", "In split size",
+              "Out split size", "Group size", "Process Group Name", "Process Group Description",
+              "Process Group Ranks", "Dst Rank", "Src Rank", "Seq")
 ARGS = ("Sequence number", "Fwd thread id", "Input Dims", "Input Strides", "Input type",
-        "Concrete Inputs")
+        "Concrete Inputs", "Rank", "Global rank start", "Global rank stride") + COLLECTIVE
 base = (ours["baseTimeNanoseconds"] - theirs["baseTimeNanoseconds"]) / 1000
 
 
@@ -73,6 +76,16 @@ def work(trace, operators):
     return found
 
 
+def collectives(trace, operators):
+    """What kernels say of the collective that they are of."""
+    names = {e["args"]["External id"] for e in operators}
+    kernels = [e["args"] for e in trace["traceEvents"]
+               if e.get("cat") == "kernel" and e["args"].get("External id") in names]
+    return collections.Counter(
+        tuple((arg, args[arg]) for arg in COLLECTIVE if arg in args) for args in kernels)
+
+
+compare("collectives", collectives(ours, mine), collectives(theirs, kineto))
 launched = work(theirs, kineto)
 compare("work", work(ours, mine), launched)
 blocks = memory(theirs)
