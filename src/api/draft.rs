@@ -140,9 +140,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Records it. Returns whether there was room.
+    /// Records it. Returns whether there was room. By reference, since a move is a copy of all that
+    /// it has room for. To be called once.
     #[inline(always)]
-    pub(crate) fn push(mut self) -> bool {
+    pub(crate) fn push(&mut self) -> bool {
         if !self.text.is_empty() && !self.text_of.is_none() {
             self.add(Extra::new(self.text_of, ArgType::Bytes, self.text.len() as u64));
         }

@@ -37,7 +37,7 @@ impl Scope {
         if !category.is_enabled() {
             return Scope::none();
         }
-        let draft = Draft::called(Kind::Begin, category.id(), name.as_bytes());
+        let mut draft = Draft::called(Kind::Begin, category.id(), name.as_bytes());
         Scope { recorded: draft.push(), here: PhantomData }
     }
 

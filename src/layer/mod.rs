@@ -282,7 +282,7 @@ where
             return;
         }
         entered::pop(id.into_u64(), || {
-            let draft = Draft::new(Kind::End, StrId::NONE);
+            let mut draft = Draft::new(Kind::End, StrId::NONE);
             let context = cx.span(id);
             match context.as_ref().map(|context| context.extensions_mut()) {
                 Some(mut extensions) => match extensions.get_mut::<Span>() {
