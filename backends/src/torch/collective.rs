@@ -287,7 +287,7 @@ impl Collective<'_> {
             number(self.size.into()),
             text(self.group),
             text(self.description),
-            list(self.ranks, true).filter(|_| !self.ranks.is_empty()),
+            list(self.ranks, true),
             number(self.rank.into()),
             peer(b"send"),
             peer(b"recv"),
