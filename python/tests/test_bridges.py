@@ -5,8 +5,12 @@ import threading
 import types
 
 import judge
+import pytest
 
 import kymograph as ky
+
+
+pytestmark = pytest.mark.heavy
 
 
 def test_log_records_are_moments(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 import kymograph as ky
 from kymograph import _command
 
+pytestmark = pytest.mark.heavy
 A, P = ky.ProfilerAction, ky.ProfilerActivity
 
 
