@@ -33,9 +33,7 @@ def trace(tmp_path_factory):
         for work in WORKS:
             work()
     assert recording.stop().lost == 0
-    opened = judge.Trace(path)
-    yield opened
-    opened.close()
+    return judge.Trace(path)
 
 
 def run(code, *arguments, **options):
@@ -336,7 +334,6 @@ def test_calls_of_functions_on_request(tmp_path):
     # What ends the recording is called, too.
     trace = judge.Trace(path, unfinished=True)
     names = trace.column("SELECT name FROM slice")
-    trace.close()
     assert [name for name in names if name.endswith(": called")] != []
     assert sys.getprofile() is None
 
@@ -362,7 +359,6 @@ def test_nothing_is_recorded_in_between(tmp_path):
         pass
     trace = judge.Trace(path, unfinished=True)
     names = trace.column("SELECT name FROM slice")
-    trace.close()
     assert "seen" in names and "before" not in names and "paused" not in names
 
 
@@ -394,7 +390,6 @@ def test_a_flight_recorder_dumps_what_it_holds(tmp_path):
     for name in ("now.pftrace", "t.1.pftrace"):
         trace = judge.Trace(tmp_path / name)
         assert trace.column("SELECT COUNT(*) FROM slice WHERE name = 'work'") == [10]
-        trace.close()
 
 
 @heavy
@@ -414,7 +409,6 @@ with ky.scope("after"):
     run(code, _command.path(), "record", "-q", "-o", path, "--", cwd=tmp_path)
     trace = judge.Trace(path)
     assert trace.column("SELECT name FROM slice ORDER BY ts") == ["before", "inside", "after"]
-    trace.close()
     assert os.listdir(tmp_path) == ["t.pftrace"]
 
 
@@ -451,7 +445,6 @@ if __name__ == "__main__":
     count, processes = trace.rows(where.format("in a child"))[0]
     assert count == 8 and processes in (1, 2)
     assert trace.rows(where.format("in the parent")) == [[1, 1]]
-    trace.close()
 
 
 def in_child():
@@ -475,7 +468,6 @@ def test_forked_children_have_files_of_their_own(tmp_path):
         own = os.path.basename(recording.path) == name
         expected = "in the parent" if own else "in a child"
         assert trace.column("SELECT name FROM slice") == [expected]
-        trace.close()
 
 
 @heavy
@@ -485,7 +477,6 @@ def test_a_program_that_ends_while_it_records_has_its_trace(tmp_path):
     assert run(code) == ""
     trace = judge.Trace(path)
     assert trace.column("SELECT name FROM slice") == ["last"]
-    trace.close()
 
 
 def test_importing_it_loads_and_starts_nothing():
