@@ -323,7 +323,7 @@ def trace(function: Any = None, /, *, category: str = "app", **args: Any) -> Any
     if not callable(function):
         name = function
 
-        def decorate(function: F) -> F:
+        def decorate(function: Any) -> Any:
             return _traced(function, name or function.__qualname__, category, args)
 
         return decorate
