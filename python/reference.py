@@ -46,7 +46,8 @@ def members(kind):
     for base in reversed(kind.__mro__):
         if base is not object and base is not list and base is not _metrics.Metrics:
             own.update(vars(base))
-    return {n: m for n, m in own.items() if not n.startswith("_")}
+    # Native classes have theirs in any order.
+    return {name: own[name] for name in sorted(own) if not name.startswith("_")}
 
 
 def section(name, thing):

@@ -1,5 +1,6 @@
 """What Perfetto's trace_processor reads in a trace."""
 
+import atexit
 import json
 import pathlib
 import subprocess
@@ -16,6 +17,12 @@ class Oracle:
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, text=True)
         assert json.loads(self.process.stdout.readline())["ready"]
         self.loaded = None
+        atexit.register(self.close)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
 
     def ask(self, trace, question):
         if self.loaded is not trace:
