@@ -17,17 +17,6 @@ not there is a `FileNotFoundError`, a value that makes no sense a `ValueError`.
 from __future__ import annotations
 
 from ._kymograph import Error, NoDataError, __version__
-from ._profile import (
-    ProfilerAction,
-    ProfilerActivity,
-    patch_torch_profiler,
-    profile,
-    record_function,
-    schedule,
-    supported_activities,
-    tensorboard_trace_handler,
-    trace_handler,
-)
 from ._record import (
     Flow,
     Recording,
@@ -55,6 +44,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
     from typing import Any
+
+    from ._profile import (
+        ProfilerAction,
+        ProfilerActivity,
+        patch_torch_profiler,
+        profile,
+        record_function,
+        schedule,
+        supported_activities,
+        tensorboard_trace_handler,
+        trace_handler,
+    )
+
+
+_PROFILE = (
+    "ProfilerAction",
+    "ProfilerActivity",
+    "patch_torch_profiler",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+    "trace_handler",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """What few programs use is imported when they do."""
+    if name not in _PROFILE:
+        raise AttributeError(f"module 'kymograph' has no attribute '{name}'")
+    from . import _profile
+
+    globals().update({each: getattr(_profile, each) for each in _PROFILE})
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PROFILE})
 
 
 def logging_handler(level: int = 0, category: str = "logging") -> logging.Handler:

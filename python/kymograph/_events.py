@@ -148,7 +148,7 @@ class EventList(list):  # type: ignore[type-arg]
     @property
     def self_cpu_time_total(self) -> float:
         """All of the host's time: microseconds."""
-        return sum(event.self_cpu_time_total for event in self)
+        return float(sum(event.self_cpu_time_total for event in self))
 
     def total_average(self) -> _Times:
         """One average of all."""
@@ -232,8 +232,8 @@ class EventList(list):  # type: ignore[type-arg]
                     _time(event.device_time, time_unit),
                 ]
             if with_memory:
-                usage = ("cpu_memory_usage", "self_cpu_memory_usage")
-                usage += ("device_memory_usage", "self_device_memory_usage")
+                usage = ["cpu_memory_usage", "self_cpu_memory_usage"]
+                usage += ["device_memory_usage", "self_device_memory_usage"]
                 line += [_memory(getattr(event, name, 0)) for name in usage]
             line.append(str(event.count))
             if with_shapes:

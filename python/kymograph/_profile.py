@@ -296,7 +296,7 @@ class profile:
 
         profiler = sys.modules.get("torch.autograd.profiler")
         tracker = getattr(profiler, "KinetoStepTracker", None)
-        increment = getattr(tracker, "increment_step", None)
+        increment: Any = getattr(tracker, "increment_step", None)
         if getattr(increment, "counts_for_kymograph", False):
             # Optimizers count, too: they and we are one number there.
             increment("ProfilerStep")
@@ -373,9 +373,9 @@ class profile:
 
     def stop_trace(self) -> None:
         """Ends the recording, and writes what is left of it."""
-        if self._hooks is not None:
-            self._hooks()
-            self._hooks = None
+        hooks, self._hooks = self._hooks, None
+        if hooks is not None:
+            hooks()
         if self._running:
             self._running = False
             if self._calls:

@@ -12,30 +12,39 @@ from ._kymograph import Flow, counter, flow, instant, scope
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Callable, NamedTuple, TypeVar, Union, overload
+    from typing import Any, Callable, TypeVar, Union, overload
 
     F = TypeVar("F", bound=Callable[..., Any])
     Path = Union[str, os.PathLike[str]]
 
-    class Summary(NamedTuple):
-        events: int
-        lost: int
-        truncated: int
-        threads: int
-        bytes: int
-        discarded: int
 
-else:
-    from collections import namedtuple
+class Summary:
+    """What a recording amounted to: numbers.
 
-    Summary = namedtuple("Summary", "events lost truncated threads bytes discarded")
+    events: slices, ranges, instants and counter values in the trace. lost: events that are missing.
+    truncated: texts and arguments that were cut short. threads: those that recorded something.
+    bytes: the size of the trace before compression. discarded: what a flight recorder had to let
+    go.
+    """
 
-Summary.__doc__ = """What a recording amounted to: numbers.
+    __slots__ = ("bytes", "discarded", "events", "lost", "threads", "truncated")
 
-events: slices, ranges, instants and counter values in the trace. lost: events that are missing.
-truncated: texts and arguments that were cut short. threads: those that recorded something. bytes:
-the size of the trace before compression. discarded: what a flight recorder had to let go.
-"""
+    def __init__(
+        self,
+        events: int = 0,
+        lost: int = 0,
+        truncated: int = 0,
+        threads: int = 0,
+        bytes: int = 0,
+        discarded: int = 0,
+    ) -> None:
+        self.events, self.lost, self.truncated = events, lost, truncated
+        self.threads, self.bytes, self.discarded = threads, bytes, discarded
+
+    def __repr__(self) -> str:
+        names = ("events", "lost", "truncated", "threads", "bytes", "discarded")
+        return f"Summary({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
+
 
 __all__ = [
     "Flow",
@@ -98,7 +107,7 @@ class Recording:
         nor does a call in a forked child, in which the recording is not this one."""
         if self._summary is None:
             if self._pid != os.getpid():
-                return Summary(0, 0, 0, 0, 0, 0)
+                return Summary()
             if self._calls:
                 _kymograph.forget_calls()
             self._summary = Summary(**_kymograph.stop())
@@ -323,7 +332,7 @@ def trace(function: Any = None, /, *, category: str = "app", **args: Any) -> Any
     if not callable(function):
         name = function
 
-        def decorate(function: F) -> F:
+        def decorate(function: Any) -> Any:
             return _traced(function, name or function.__qualname__, category, args)
 
         return decorate

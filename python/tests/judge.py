@@ -1,5 +1,6 @@
 """What Perfetto's trace_processor reads in a trace."""
 
+import atexit
 import json
 import pathlib
 import subprocess
@@ -7,27 +8,54 @@ import subprocess
 TESTS = pathlib.Path(__file__).resolve().parents[2] / "tests"
 
 
+class Oracle:
+    """trace_processor, which loads one trace after another. It ends with this process."""
+
+    def __init__(self):
+        command = ["node", TESTS / "oracle/oracle.mjs", TESTS / ".tools/trace-processor"]
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null, text=True)
+        assert json.loads(self.process.stdout.readline())["ready"]
+        self.loaded = None
+        atexit.register(self.close)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def ask(self, trace, question):
+        if self.loaded is not trace:
+            self.loaded = trace
+            assert self._answer({"load": str(trace.path)}).get("ready"), trace.path
+        answer = self._answer(question)
+        assert "error" not in answer, answer
+        return answer["rows"]
+
+    def _answer(self, question):
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+oracle = None
+
+
 class Trace:
     """A trace that trace_processor has loaded, and finds nothing wrong with; `unfinished` says
     that slices may be open at its end."""
 
     def __init__(self, path, unfinished=False):
-        command = ["node", TESTS / "oracle/oracle.mjs", TESTS / ".tools/trace-processor", path]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert json.loads(self.process.stdout.readline())["ready"], path
+        global oracle
+        oracle = oracle or Oracle()
+        self.path = path
         wrong = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
         assert self.rows(wrong) == []
         assert unfinished or self.rows("SELECT name FROM slice WHERE dur = -1") == []
 
     def rows(self, sql):
         """The rows of a query, as lists."""
-        self.process.stdin.write(json.dumps(sql) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        assert "error" not in answer, answer
-        return answer["rows"]
+        return oracle.ask(self, sql)
 
     def column(self, sql):
         return [row[0] for row in self.rows(sql)]
@@ -44,8 +72,3 @@ class Trace:
         sql = f"""SELECT around.name FROM slice JOIN slice around ON around.id = slice.parent_id
             WHERE slice.name = '{name}'"""
         return self.column(sql)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()

@@ -5,8 +5,12 @@ import threading
 import types
 
 import judge
+import pytest
 
 import kymograph as ky
+
+
+pytestmark = pytest.mark.heavy
 
 
 def test_log_records_are_moments(tmp_path):
@@ -36,7 +40,6 @@ def test_log_records_are_moments(tmp_path):
     args = trace.args("failed")
     assert args["level"] == "ERROR" and args["exception"] == "KeyError"
     assert args["logger"] == "kymograph.tests" and args["file"].endswith("test_bridges.py")
-    trace.close()
 
 
 class Span:
@@ -75,4 +78,3 @@ def test_spans_are_ranges(tmp_path):
     args = trace.args("GET /")
     assert args["http_status"] == "500" and args["status"] == "ERROR"
     assert trace.args("query")["parent_id"] == f"{2:016x}" and args["trace_id"] == f"{1:032x}"
-    trace.close()

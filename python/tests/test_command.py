@@ -17,14 +17,14 @@ def run(*arguments, **options):
 
 def test_the_module_is_the_command():
     said = run(sys.executable, "-m", "kymograph", "--version")
-    assert said.returncode == 0 and said.stdout.split() == ["kymo", ky.__version__]
+    assert said.returncode == 0 and said.stdout.split()[:2] == ["kymo", ky.__version__]
     wrong = run(sys.executable, "-m", "kymograph", "analyze", "nothing.json")
     assert wrong.returncode != 0 and "nothing.json" in wrong.stderr
 
 
 def test_the_entry_point_is_the_command():
     program = "import sys; sys.argv = ['kymo', '--version']; from kymograph import _command; _command.kymo()"
-    assert run(sys.executable, "-c", program).stdout.split() == ["kymo", ky.__version__]
+    assert run(sys.executable, "-c", program).stdout.split()[:2] == ["kymo", ky.__version__]
 
 
 def test_options_with_a_value_are_known():

@@ -14,6 +14,7 @@ import pytest
 import kymograph as ky
 from kymograph import _command
 
+pytestmark = pytest.mark.heavy
 A, P = ky.ProfilerAction, ky.ProfilerActivity
 
 
@@ -38,11 +39,7 @@ def test_schedules():
 
 
 def names(path):
-    trace = judge.Trace(path)
-    try:
-        return trace.column("SELECT name FROM slice ORDER BY ts")
-    finally:
-        trace.close()
+    return judge.Trace(path).column("SELECT name FROM slice ORDER BY ts")
 
 
 def test_each_cycle_is_a_trace_in_the_folder(tmp_path):

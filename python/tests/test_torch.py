@@ -45,7 +45,6 @@ def test_the_steps_of_a_training(tmp_path):
         around = """SELECT DISTINCT outer_.name FROM slice JOIN ancestor_slice(slice.id) outer_
             WHERE slice.name = 'aten::addmm' ORDER BY 1"""
         assert "forward" in trace.column(around)
-        trace.close()
     averages = {average.key: average for average in prof.key_averages()}
     assert averages["aten::addmm"].count == 6
     table = prof.key_averages().table(sort_by="self_cuda_time_total", row_limit=10)
@@ -84,4 +83,3 @@ with ky.record({str(tmp_path / "t.pftrace")!r}):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     trace = judge.Trace(tmp_path / "t.pftrace")
     assert trace.column("SELECT COUNT(*) FROM slice WHERE name = 'aten::add'") == [1]
-    trace.close()
