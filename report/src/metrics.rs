@@ -72,6 +72,14 @@ pub fn find(names: &[&str]) -> Vec<&'static Metric> {
     names.iter().filter_map(|name| Metric::find(name)).collect()
 }
 
+/// Metrics that are computed one after the other, since they have much in common; most are alone.
+pub(crate) fn groups<'m>(metrics: &'m [&'static Metric]) -> Vec<&'m [&'static Metric]> {
+    let together = |one: &&Metric, next: &&Metric| {
+        (one.name, next.name) == ("operators", "operators_by_shape")
+    };
+    metrics.chunk_by(together).collect()
+}
+
 /// The part of [`RECOMMENDATIONS`] that a rank gives, from its tables of the metrics that those are
 /// made of: what the metric itself would compute once more.
 ///

@@ -1,6 +1,7 @@
 //! What the page needs of one rank of a trace.
 
 use kymograph_analysis::compat::tensorboard::{self, Plugin};
+use kymograph_analysis::metric::operators;
 use kymograph_analysis::{Metric, Model, Options, Part, run};
 use kymograph_converters::trace::{ProcessId, Summary, Trace};
 
@@ -74,11 +75,16 @@ impl Rank {
             run::of_rank(metric, &model, &options).map_err(|error| error.to_string())
         };
         // The timeline first, since it takes longest.
-        let mut done = parallel::each(names.len() + 3, settings.threads, |task| match task {
+        let groups = metrics::groups(&names);
+        let mut done = parallel::each(groups.len() + 3, settings.threads, |task| match task {
             0 => Done::Text(packed(timeline::of(&model, settings.exact))),
             1 => Done::Text(packed(samples::of(&model).unwrap_or_default().into_bytes())),
             2 => Done::Text(Summary::of(trace).to_json()),
-            metric => Done::Part((names[metric - 3], of(names[metric - 3]))),
+            group => {
+                let group = groups[group - 3];
+                let _common = (group.len() > 1).then(|| operators::common(&model));
+                Done::Parts(group.iter().map(|metric| (*metric, of(metric))).collect())
+            }
         })
         .into_iter();
         let mut text = || match done.next() {
@@ -86,7 +92,7 @@ impl Rank {
             _ => String::new(),
         };
         let (timeline, samples, about) = (text(), text(), text());
-        let mut parts: Vec<Given> = done.filter_map(Done::part).collect();
+        let mut parts: Vec<Given> = done.flat_map(Done::parts).collect();
         let table = |name: &str| {
             let (_, part) = parts.iter().find(|(metric, _)| metric.name == name)?;
             Some(&part.as_ref().ok()?.batch)
@@ -111,14 +117,14 @@ impl Rank {
 /// What a thread has done for a rank.
 enum Done {
     Text(String),
-    Part(Given),
+    Parts(Vec<Given>),
 }
 
 impl Done {
-    fn part(self) -> Option<Given> {
+    fn parts(self) -> Vec<Given> {
         match self {
-            Done::Part(given) => Some(given),
-            Done::Text(_) => None,
+            Done::Parts(given) => given,
+            Done::Text(_) => Vec::new(),
         }
     }
 }

@@ -1,9 +1,10 @@
 // What reports cost: `node report/tests/measure.mjs TRACE...`, for docs/BENCHMARKS.md.
 //
-// For each TRACE: the size of the page, without data and for a million events; the processor time of
-// `kymo report`, of that of `kymo analyze`; when the page paints first, when the summary is there, how
-// long the timeline takes to come, and its frames while it is zoomed and moved. The best of several
-// runs. `many.mjs` makes traces with a million events.
+// For each TRACE: the size of the page, without data and for a million events; the time that `kymo
+// report` takes, by the clock and of processors, beside that of `kymo analyze` and of `kymo analyze` with
+// all metrics of the page; when the page paints first, when the summary is there, how long the timeline
+// takes to come, and its frames while it is zoomed and moved. The best of several runs. `many.mjs` makes
+// traces with a million events. On a machine with other work, UNDER='chrt -r 5' lets the command go first.
 
 import {mkdtempSync, rmSync, statSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
@@ -17,14 +18,22 @@ const RUNS = 3;
 const folder = mkdtempSync(join(tmpdir(), 'kymo-measure-'));
 const file = join(folder, 'report.html');
 
-// Seconds of processor time.
+// Seconds by the clock, and of processors.
 function cost(...args) {
-  const script = 'TIMEFORMAT="%U %S"; time "$@" >/dev/null 2>&1';
-  const {stderr} = spawnSync('bash', ['-c', script, 'bash', kymo, ...args], {encoding: 'utf8'});
-  return stderr.trim().split(' ').reduce((sum, one) => sum + Number(one), 0);
+  const script = 'TIMEFORMAT="%R %U %S"; time "$@" >/dev/null 2>&1';
+  const under = (process.env.UNDER ?? '').split(' ').filter((word) => word !== '');
+  const {stderr} = spawnSync('bash', ['-c', script, 'bash', ...under, kymo, ...args], {encoding: 'utf8'});
+  const [clock, user, system] = stderr.trim().split(' ').map(Number);
+  return {clock, processors: user + system};
 }
 
-const best = (measure) => Math.min(...Array.from({length: RUNS}, measure));
+const least = (runs, name) => Math.min(...runs.map((run) => run[name]));
+function best(...args) {
+  const runs = Array.from({length: RUNS}, () => cost(...args));
+  return {clock: least(runs, 'clock'), processors: least(runs, 'processors')};
+}
+const said = ({clock, processors}) => `${clock.toFixed(2)} s (${processors.toFixed(2)} s)`;
+const times = (one, other) => `× ${(one.clock / other.clock).toFixed(2)} (× ${(one.processors / other.processors).toFixed(2)})`;
 
 const empty = join(folder, 'empty.json');
 writeFileSync(empty, '{"schemaVersion": 1, "traceEvents": []}');
@@ -42,8 +51,8 @@ await page.browser.send('Page.addScriptToEvaluateOnNewDocument', {source: `
   }).observe(document, {subtree: true, childList: true, attributes: true});`});
 try {
   for (const trace of process.argv.slice(2)) {
-    const analyze = best(() => cost('analyze', trace));
-    const report = best(() => cost('report', trace, '--force', '-q', '-o', file));
+    const analyze = best('analyze', trace);
+    const report = best('report', trace, '--force', '-q', '-o', file);
     const size = statSync(file).size;
     const loads = [];
     for (let n = 0; n < RUNS; n += 1) {
@@ -65,12 +74,15 @@ try {
       })()`);
       loads.push({paint, shown, timeline, middle: frames[60], most: frames[118]});
     }
-    const least = (name) => Math.min(...loads.map((load) => load[name]));
+    const metrics = await page.value('Object.keys(kymograph.index.runs[0].tables)');
+    const all = best('analyze', metrics.join(), trace, '--format', 'json');
     const events = await page.value('kymograph.index.runs.flatMap((run) => run.ranks).reduce((sum, {events}) => sum + events, 0)');
     console.log(`${trace}: ${events} events, ${(size / 1e6).toFixed(2)} MB, ${(size / events).toFixed(2)} bytes for each
-  kymo analyze ${analyze.toFixed(2)} s, kymo report ${report.toFixed(2)} s: × ${(report / analyze).toFixed(2)}
-  first paint ${least('paint').toFixed(0)} ms, summary ${least('shown').toFixed(0)} ms, timeline after ${least('timeline').toFixed(0)} ms
-  frames ${least('middle').toFixed(1)} ms in the middle, ${least('most').toFixed(1)} ms for the second longest of 120`);
+  by the clock (of processors): kymo report ${said(report)}
+    kymo analyze ${said(analyze)}: ${times(report, analyze)}
+    kymo analyze, ${metrics.length} metrics ${said(all)}: ${times(report, all)}
+  first paint ${least(loads, 'paint').toFixed(0)} ms, summary ${least(loads, 'shown').toFixed(0)} ms, timeline after ${least(loads, 'timeline').toFixed(0)} ms
+  frames ${least(loads, 'middle').toFixed(1)} ms in the middle, ${least(loads, 'most').toFixed(1)} ms for the second longest of 120`);
   }
 } finally {
   await page.close();

@@ -1,7 +1,8 @@
 // Takes a picture of each page of a report: `node report/tests/pictures.mjs REPORT.html [FOLDER]`.
 //
 // They go to docs/images otherwise, as report-PAGE.png. Those that are there are of four ranks of
-// which one is late, and the page of two runs is of another report: `… --only diff`.
+// which one is late. Memory, modules and the flame graph are of a training that was recorded with them,
+// and the page of two runs is of another report: `… --only diff`.
 
 import {mkdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';

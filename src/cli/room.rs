@@ -4,7 +4,7 @@
 
 use super::say;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -53,12 +53,49 @@ impl Drop for Room {
 fn memory() -> Option<(u64, u64)> {
     let machine = of_machine(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let root = Path::new("/sys/fs/cgroup");
-    let folders = root.join(own);
-    let limits =
-        folders.ancestors().take_while(|folder| folder.starts_with(root)).filter_map(of_group);
+    let limits = VERSIONS.iter().flat_map(|version| of_groups(version, &groups));
     limits.chain([machine]).min()
+}
+
+/// Control groups' files, in both versions.
+struct Version {
+    root: &'static str,
+    /// What stands before the path of the own group in `/proc/self/cgroup`.
+    controllers: &'static str,
+    most: &'static str,
+    used: &'static str,
+    /// What of it can be read from files again, in `memory.stat`.
+    cached: &'static str,
+}
+
+const VERSIONS: [Version; 2] = [
+    Version {
+        root: "/sys/fs/cgroup",
+        controllers: "",
+        most: "memory.max",
+        used: "memory.current",
+        cached: "inactive_file",
+    },
+    Version {
+        root: "/sys/fs/cgroup/memory",
+        controllers: "memory",
+        most: "memory.limit_in_bytes",
+        used: "memory.usage_in_bytes",
+        cached: "total_inactive_file",
+    },
+];
+
+/// Of the own group and those around it. In a container, the path may be one outside of it, and its
+/// group is the root.
+fn of_groups(version: &Version, groups: &str) -> Vec<(u64, u64)> {
+    let own = groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
+        (controllers == version.controllers).then_some(path)
+    });
+    let root = Path::new(version.root);
+    let folder = root.join(own.unwrap_or_default());
+    let all = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    all.filter_map(|folder| of_group(version, folder)).collect()
 }
 
 /// From `/proc/meminfo`.
@@ -71,16 +108,17 @@ fn of_machine(text: &str) -> Option<(u64, u64)> {
     Some((of("MemAvailable")? + swap, of("MemTotal")?))
 }
 
-/// From a control group's folder; files that can be read again do not count.
-fn of_group(folder: &Path) -> Option<(u64, u64)> {
-    let number = |name: &str| {
-        let path: PathBuf = folder.join(name);
-        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
-    };
-    let most = number("memory.max")?;
+/// From a group's folder; nothing if it has no limit.
+fn of_group(version: &Version, folder: &Path) -> Option<(u64, u64)> {
+    let number =
+        |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let most = number(version.most)?;
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let cached = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse().ok());
-    let used = number("memory.current")?.saturating_sub(cached.unwrap_or(0));
+    let cached = stat.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        if name == version.cached { value.parse().ok() } else { None }
+    });
+    let used = number(version.used)?.saturating_sub(cached.unwrap_or(0));
     Some((most.saturating_sub(used), most))
 }
 
@@ -94,16 +132,19 @@ mod tests {
             "MemTotal:        4096 kB\nMemFree: 1 kB\nMemAvailable:    1024 kB\nSwapFree: 8 kB\n";
         assert_eq!(of_machine(text), Some((1032 << 10, 4096 << 10)));
         assert_eq!(of_machine("MemTotal: 5 kB\n"), None);
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(of_group(folder.path()), None);
-        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-        write("memory.max", "max\n");
-        write("memory.current", "900\n");
-        assert_eq!(of_group(folder.path()), None, "no limit");
-        write("memory.max", "1000\n");
-        assert_eq!(of_group(folder.path()), Some((100, 1000)));
-        write("memory.stat", "anon 5\ninactive_file 300\n");
-        assert_eq!(of_group(folder.path()), Some((400, 1000)));
+        for version in &VERSIONS {
+            let folder = tempfile::tempdir().unwrap();
+            let left = || of_group(version, folder.path());
+            let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+            assert_eq!(left(), None);
+            write(version.most, "max\n");
+            write(version.used, "900\n");
+            assert_eq!(left(), None, "no limit");
+            write(version.most, "1000\n");
+            assert_eq!(left(), Some((100, 1000)));
+            write("memory.stat", &format!("anon 5\n{} 300\n", version.cached));
+            assert_eq!(left(), Some((400, 1000)));
+        }
         assert!(memory().is_some_and(|(left, all)| left > 0 && all > 0));
     }
 }

@@ -314,3 +314,80 @@ fn what_cannot_be_served_is_refused() {
         assert!(said.contains(why) && said.lines().count() == 1, "{said}");
     }
 }
+
+/// The time that a link shows.
+fn shown(link: &str) -> (i64, i64) {
+    let number = |name: &str| {
+        let text = link.split(name).nth(1).expect(link).split('&').next().unwrap();
+        text.parse().expect(link)
+    };
+    (number("&visStart="), number("&visEnd="))
+}
+
+#[test]
+fn a_place_of_the_trace_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.pftrace");
+    let at = |range: &str| {
+        let server = open(&path, |command| drop(command.args(["--at", range])));
+        shown(&server.link)
+    };
+    let (start, end) = at("0ns..100ns");
+    assert_eq!(end - start, 100);
+    let (later, last) = at("50ns..");
+    assert_eq!(later - start, 50);
+    assert!(last > later + 1_000, "{later} {last}: up to the end");
+    let mut command = kymo();
+    let beyond = command.args(["open", "--no-browser", "--port", "0", "--at", "1h..2h"]).arg(&path);
+    let beyond = beyond.output().unwrap();
+    assert!(!beyond.status.success());
+    let said = String::from_utf8_lossy(&beyond.stderr);
+    assert!(said.contains("after its first event"), "{said}");
+}
+
+#[test]
+fn a_place_on_a_page_of_kymo_view_opens_in_the_ui() {
+    const OWN: &str = "http://localhost:1";
+    let folder = tempfile::tempdir().unwrap();
+    let path = trace(folder.path(), "t.pftrace");
+    let mut command = kymo();
+    command.args(["view", "--no-browser", "--ui", OWN]).arg(&path).env_remove("SSH_CONNECTION");
+    let mut child = Guarded::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
+    let mut link = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    let (port, page) = link.trim_end().split_once("127.0.0.1:").unwrap().1.split_once('/').unwrap();
+    let mut view = Server {
+        child,
+        link: String::new(),
+        port: port.parse().unwrap(),
+        path: format!("/{page}"),
+    };
+    let (port, place) = (view.port, format!("{}perfetto-0-0-5-105", view.path));
+    let own = |view: &Server, path: &str, more: &str| {
+        view.ask("GET", path, &format!("127.0.0.1:{port}"), "", more)
+    };
+    let moved = own(&view, &place, "Sec-Fetch-Site: same-origin\r\n");
+    assert_eq!(moved.status(), 303);
+    let location = moved.field("Location").unwrap().to_owned();
+    assert!(location.starts_with(&format!("{OWN}/#!/?url=http://127.0.0.1:")), "{location}");
+    let (from, to) = shown(&location);
+    assert_eq!(to - from, 100);
+    assert_eq!(own(&view, &place, "Sec-Fetch-Site: cross-site\r\n").status(), 403);
+    assert_eq!(own(&view, &format!("{}perfetto-0-7-5-105", view.path), "").status(), 404);
+    assert_eq!(own(&view, &format!("{}perfetto-1-0-5-105", view.path), "").status(), 410);
+    let arguments = own(&view, &format!("{}arguments-0-0-0", view.path), "");
+    assert_eq!(arguments.status(), 200);
+    assert!(arguments.body.starts_with(b"["));
+
+    // The UI, and nobody else, gets the trace, as often as it asks.
+    let url = location.split("url=http://127.0.0.1:").nth(1).unwrap().split('&').next().unwrap();
+    let (port, path_of_trace) = url.split_once('/').unwrap();
+    view.port = port.parse().unwrap();
+    let (host, path_of_trace) = (format!("127.0.0.1:{port}"), format!("/{path_of_trace}"));
+    for _ in 0..2 {
+        let whole = view.ask("GET", &path_of_trace, &host, OWN, "");
+        assert_eq!((whole.status(), whole.body), (200, std::fs::read(&path).unwrap()));
+    }
+    assert_eq!(view.ask("GET", &path_of_trace, &host, UI, "").status(), 403);
+    assert_eq!(view.ask("GET", "/t.pftrace", &host, OWN, "").status(), 404);
+}

@@ -1,14 +1,11 @@
 //! What several metrics derive from a model.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// Values by their type and a key.
 #[derive(Debug, Default)]
 pub(super) struct Memo(Mutex<Vec<Box<dyn Any + Send + Sync>>>);
-
-/// A value that is made outside of the list's lock: making it may ask for other values.
-type Slot<T> = Arc<OnceLock<Arc<T>>>;
 
 impl Memo {
     /// The value of type `T` for this key, which is made when it is first asked for. Other threads
@@ -18,21 +15,38 @@ impl Memo {
         K: PartialEq + Send + Sync + 'static,
         T: Send + Sync + 'static,
     {
-        Arc::clone(self.slot(key).get_or_init(|| Arc::new(make())))
+        // Made outside of the list's lock: making it may ask for other values.
+        let slot: Arc<OnceLock<Arc<T>>> = self.slot(key);
+        Arc::clone(slot.get_or_init(|| Arc::new(make())))
     }
 
-    fn slot<K, T>(&self, key: K) -> Slot<T>
+    /// Likewise, but the value is forgotten when nobody holds it any more.
+    pub(super) fn while_held<K, T>(&self, key: K, make: impl FnOnce() -> T) -> Arc<T>
     where
         K: PartialEq + Send + Sync + 'static,
         T: Send + Sync + 'static,
     {
+        let slot: Arc<Mutex<Weak<T>>> = self.slot(key);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.upgrade().unwrap_or_else(|| {
+            let value = Arc::new(make());
+            *slot = Arc::downgrade(&value);
+            value
+        })
+    }
+
+    fn slot<K, S>(&self, key: K) -> Arc<S>
+    where
+        K: PartialEq + Send + Sync + 'static,
+        S: Default + Send + Sync + 'static,
+    {
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = slots.iter().find_map(|entry| {
-            let (own, slot) = entry.downcast_ref::<(K, Slot<T>)>()?;
+            let (own, slot) = entry.downcast_ref::<(K, Arc<S>)>()?;
             (*own == key).then(|| Arc::clone(slot))
         });
         known.unwrap_or_else(|| {
-            let slot = Slot::<T>::default();
+            let slot = Arc::<S>::default();
             slots.push(Box::new((key, Arc::clone(&slot))));
             slot
         })
@@ -51,6 +65,15 @@ mod tests {
         assert_eq!(*memo.get(2, || "two"), "two");
         assert_eq!(*memo.get(1, || 1.0), 1.0);
         assert_eq!(*memo.get(3, || *memo.get(2, || "not made")), "two");
+    }
+
+    #[test]
+    fn what_nobody_holds_is_made_again() {
+        let memo = Memo::default();
+        let held = memo.while_held(1, || "one");
+        assert_eq!(*memo.while_held(1, || "not made"), "one");
+        drop(held);
+        assert_eq!(*memo.while_held(1, || "another"), "another");
     }
 
     #[test]

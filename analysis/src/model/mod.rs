@@ -229,6 +229,15 @@ impl<'a> Model<'a> {
         self.memo.get(key, make)
     }
 
+    /// Likewise for what is large: it lives while a metric holds it.
+    pub(crate) fn while_held<K, T>(&self, key: K, make: impl FnOnce() -> T) -> Arc<T>
+    where
+        K: PartialEq + Send + Sync + 'static,
+        T: Send + Sync + 'static,
+    {
+        self.memo.while_held(key, make)
+    }
+
     /// Events on devices, in the order of their beginnings; of those that begin together, in
     /// the order of the trace.
     pub fn device(&self) -> &[u32] {

@@ -57,6 +57,7 @@ async function summary(context) {
       }))));
   shown.push(roles(overview, rank, (row) => text(overview, 'step', row) === 'average', 'What the mean step was spent on', 'rank'));
   return [...shown, ...await tables(context, [
+    ['overview', {title: 'The mean step', keep: (row) => text(overview, 'step', row) === 'average'}],
     ['gpu_utilization', {title: 'How well devices are used'}],
     ['temporal_breakdown', {title: 'Where device time goes'}],
     ['kernel_types', {title: 'Which work it is', sort: '-sum'}],

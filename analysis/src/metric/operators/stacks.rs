@@ -21,7 +21,12 @@ impl Stacks {
     pub(in crate::metric) fn of(model: &Model<'_>, tree: &Tree) -> Stacks {
         let mut stacks = Stacks::around(model, tree);
         let number = model.trace.strings.find("Sequence number");
-        let number = |at: usize| model.int(tree.events[at].row, number).unwrap_or(-1);
+        let number = |at: usize| {
+            let row = tree.events[at].row;
+            // Python functions have none, and there are many of them.
+            let is_function = model.events.kinds[row as usize] == Kind::Python;
+            (if is_function { None } else { model.int(row, number) }).unwrap_or(-1)
+        };
         let backward: Vec<Option<usize>> = of_backward(model, tree);
         let mut forward: HashMap<i64, u32> = HashMap::new();
         for at in tree.all().filter(|at| backward[*at].is_none() && !tree.events[*at].on_device) {

@@ -1,5 +1,7 @@
 //! Operators as PyTorch's profiler sees them: what calls what, and whose the device work is.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use kymograph_converters::trace::{ArgsId, StrId, Value};
 
@@ -46,13 +48,20 @@ pub(in crate::metric) struct Tree {
 }
 
 impl Tree {
-    pub(in crate::metric) fn of(model: &Model<'_>, python: bool) -> Result<Tree, Error> {
-        let mut tree =
-            Tree { events: events(model, python), device: Vec::new(), has_memory: false };
+    /// The tree of a model, with Python functions or without. While one metric holds it, others
+    /// get the same one.
+    pub(in crate::metric) fn of(model: &Model<'_>, python: bool) -> Result<Arc<Tree>, Error> {
+        let tree = model.while_held(("operators", python), || Tree::new(model, python));
         if tree.events.is_empty() {
             let rank = model.rank;
             return Err(Error::Nothing(format!("rank {rank} has neither operators nor kernels")));
         }
+        Ok(tree)
+    }
+
+    fn new(model: &Model<'_>, python: bool) -> Tree {
+        let mut tree =
+            Tree { events: events(model, python), device: Vec::new(), has_memory: false };
         tree.count_memory(model);
         let threads = tree.link(model);
         tree.nest(&threads);
@@ -64,7 +73,7 @@ impl Tree {
             let below: f64 = tree.children(at).map(|child| tree.device[child]).sum();
             tree.device[at] = if event.on_device { event.time() } else { event.kernels + below };
         }
-        Ok(tree)
+        tree
     }
 
     /// All events that are left.
