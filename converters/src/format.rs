@@ -5,11 +5,15 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use crate::detect::{Detected, FIRST, detect};
 use crate::foreign::{foreign, has_lines, looks_like_json};
 use crate::packed::{Limits, Packing, Unpacked};
 use crate::perfetto::Written;
+use crate::sqlite::Database;
 use crate::trace::{Trace, Warning};
-use crate::{chrome, json, kineto, perfetto};
+use crate::{
+    chrome, firefox, json, kineto, nsys, perf_script, perfetto, rocpd, rocprof, speedscope, xplane,
+};
 
 /// A format of traces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,11 +24,36 @@ pub enum Format {
     Kineto,
     /// Chrome's JSON.
     Chrome,
+    /// speedscope's JSON.
+    Speedscope,
+    /// The Firefox Profiler's JSON.
+    Firefox,
+    /// XPlane, of JAX and TensorFlow: read only, as are those below.
+    Xplane,
+    /// The text of `perf script`.
+    Perf,
+    /// The JSON of rocprofv3.
+    Rocprofv3,
+    /// The SQLite database of rocprofv3.
+    Rocpd,
+    /// The SQLite export of Nsight Systems.
+    Nsys,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 3] = [Format::Perfetto, Format::Kineto, Format::Chrome];
+    pub const ALL: [Format; 10] = [
+        Format::Perfetto,
+        Format::Kineto,
+        Format::Chrome,
+        Format::Speedscope,
+        Format::Firefox,
+        Format::Xplane,
+        Format::Perf,
+        Format::Rocprofv3,
+        Format::Rocpd,
+        Format::Nsys,
+    ];
 
     /// The name, as in `--to`.
     pub fn name(self) -> &'static str {
@@ -32,7 +61,20 @@ impl Format {
             Format::Perfetto => "perfetto",
             Format::Kineto => "kineto",
             Format::Chrome => "chrome",
+            Format::Speedscope => "speedscope",
+            Format::Firefox => "firefox",
+            Format::Xplane => "xplane",
+            Format::Perf => "perf",
+            Format::Rocprofv3 => "rocprofv3",
+            Format::Rocpd => "rocpd",
+            Format::Nsys => "nsys",
         }
+    }
+
+    /// Whether traces can be written in it; all can be read.
+    pub fn is_written(self) -> bool {
+        use Format::{Chrome, Firefox, Kineto, Perfetto, Speedscope};
+        matches!(self, Perfetto | Kineto | Chrome | Speedscope | Firefox)
     }
 
     /// The format of this name.
@@ -49,6 +91,10 @@ impl Format {
             Some(Format::Perfetto)
         } else if ends(&[".chrome.json"]) {
             Some(Format::Chrome)
+        } else if ends(&[".speedscope.json"]) {
+            Some(Format::Speedscope)
+        } else if ends(&[".firefox.json"]) {
+            Some(Format::Firefox)
         } else if ends(&[".json"]) {
             Some(Format::Kineto)
         } else {
@@ -107,24 +153,78 @@ pub fn read(file: impl Read, format: Option<Format>) -> Result<Trace, Error> {
     {
         return Err(Error::Io(error));
     }
-    if let Some(what) = foreign(&first) {
-        return Err(Error::NotATrace(what));
-    }
-    let looks = if looks_like_json(&first) { Format::Kineto } else { Format::Perfetto };
     let lines = has_lines(&first);
+    let detected = match format {
+        Some(Format::Nsys | Format::Rocpd) => Detected::Database,
+        Some(format) => Detected::Known(format),
+        None => detect(&first).map_err(Error::NotATrace)?,
+    };
     let mut rest = first.as_slice().chain(&mut file);
-    let limits = json::Limits::default();
-    let mut trace = match format.unwrap_or(looks) {
-        Format::Perfetto => perfetto::read(rest, Limits::default()).map_err(Error::Perfetto)?,
-        Format::Kineto | Format::Chrome if lines => {
-            chrome::read_lines(&mut rest, &limits).map_err(Error::Json)?
-        }
-        Format::Kineto | Format::Chrome => chrome::read(&mut rest, &limits).map_err(Error::Json)?,
+    let mut trace = match detected {
+        Detected::Known(format) => read_as(&mut rest, format, lines)?,
+        Detected::Database => database(&mut rest, format)?,
     };
     if file.has_garbage() {
         trace.facts.warn("bytes behind the packed data, ignored", None);
     }
     Ok(trace)
+}
+
+fn read_as(mut rest: impl Read, format: Format, lines: bool) -> Result<Trace, Error> {
+    let limits = json::Limits::default();
+    let json = match format {
+        Format::Perfetto => {
+            return perfetto::read(rest, Limits::default()).map_err(Error::Perfetto);
+        }
+        Format::Kineto | Format::Chrome if lines => chrome::read_lines(&mut rest, &limits),
+        Format::Kineto | Format::Chrome => chrome::read(&mut rest, &limits),
+        Format::Speedscope => speedscope::read(&mut rest),
+        Format::Firefox => firefox::read(&mut rest),
+        Format::Rocprofv3 => rocprof::read(&mut rest),
+        Format::Perf => {
+            let read = perf_script::read(rest).map_err(Error::Io)?;
+            return some(read.ok_or("text without an event of `perf script`")?);
+        }
+        Format::Xplane => {
+            let mut bytes = Vec::new();
+            rest.read_to_end(&mut bytes).map_err(Error::Io)?;
+            return some(xplane::read(&bytes).ok_or("protobuf that is no XSpace")?);
+        }
+        Format::Nsys | Format::Rocpd => return database(rest, Some(format)),
+    };
+    some(json.map_err(Error::Json)?)
+}
+
+/// A database, of which all is read into memory.
+fn database(mut rest: impl Read, format: Option<Format>) -> Result<Trace, Error> {
+    let mut bytes = Vec::new();
+    rest.read_to_end(&mut bytes).map_err(Error::Io)?;
+    let database = Database::open(&bytes)?;
+    if format != Some(Format::Rocpd) && nsys::is_nsys(&database) {
+        some(nsys::read(&database))
+    } else if format != Some(Format::Nsys) && rocpd::is_rocpd(&database) {
+        some(rocpd::read(&database))
+    } else {
+        Err("an SQLite database without the tables of Nsight Systems or rocpd".into())
+    }
+}
+
+/// A trace with nothing in it is said to be one.
+fn some(mut trace: Trace) -> Result<Trace, Error> {
+    let samples = trace.counters.len();
+    if trace.slices.is_empty() && trace.activities.is_empty() && trace.instants.is_empty() {
+        let known = trace.facts.warnings.iter().any(|warning| warning.what.contains("no events"));
+        if !known && samples == 0 {
+            trace.facts.warn("the trace has no events", None);
+        }
+    }
+    Ok(trace)
+}
+
+impl From<&str> for Error {
+    fn from(what: &str) -> Error {
+        Error::NotATrace(what.to_owned())
+    }
 }
 
 /// Whether a file seems to be a trace, plain or packed, by its beginning.
@@ -135,19 +235,20 @@ pub fn is_trace(file: impl Read) -> bool {
     let _ = file.take(FIRST).read_to_end(&mut first);
     if looks_like_json(&first) {
         let says = |word: &[u8]| first.windows(word.len()).any(|text| text == word);
-        return says(b"\"traceEvents\"") || says(b"\"ph\"") || first.trim_ascii() == b"[]";
+        return says(b"\"traceEvents\"")
+            || says(b"www.speedscope.app")
+            || says(b"\"preprocessedProfileVersion\"")
+            || says(b"\"ph\"")
+            || first.trim_ascii() == b"[]";
     }
     foreign(&first).is_none() && matches!(first[..], [0x0a, ..])
 }
-
-/// How much of a file is looked at to tell what it is.
-const FIRST: u64 = 4096;
 
 /// Writes a trace. Gives back what the format cannot hold, or holds in another form.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Those of `out`; and when the format is one that is only read ([`Format::is_written`]).
 pub fn write(
     trace: &Trace,
     out: impl Write,
@@ -218,9 +319,25 @@ fn write_unpacked(
 ) -> io::Result<Vec<Warning>> {
     let mut out = BufWriter::with_capacity(1 << 18, out);
     let written = match format {
+        Format::Speedscope => {
+            return speedscope::write(trace, &mut out).and_then(|lost| {
+                out.flush()?;
+                Ok(lost)
+            });
+        }
+        Format::Firefox => {
+            return firefox::write(trace, &mut out).and_then(|lost| {
+                out.flush()?;
+                Ok(lost)
+            });
+        }
         Format::Perfetto => perfetto::write_packets(trace, &mut out, packets)?,
         Format::Kineto => kineto::write(trace, &mut out).map(|()| Written::default())?,
         Format::Chrome => chrome::write(trace, &mut out).map(|()| Written::default())?,
+        other => {
+            let what = format!("traces are read from {}, but not written in it", other.name());
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
     };
     out.flush()?;
     Ok(written.warnings())

@@ -10,24 +10,37 @@
 //! * [`perfetto`]: Perfetto's trace files.
 //! * [`chrome`]: Chrome's JSON, and what every JSON trace has in common.
 //! * [`kineto`]: Kineto's JSON: what PyTorch writes.
+//! * `speedscope`, `firefox`: formats of sampling profilers, read and written.
+//! * `xplane`, `perf_script`, `rocprof`, `rocpd`, `nsys`: formats that are only read.
 //! * [`json`]: JSON itself.
 //! * [`merge`]: several traces on one timeline.
 //! * `export`: tables for data tools; a feature.
 //! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
 
+mod builder;
 pub mod chrome;
+mod detect;
 #[cfg(feature = "export")]
 pub mod export;
+mod firefox;
 pub mod folder;
 mod foreign;
 pub mod format;
 pub mod json;
 pub mod kineto;
 pub mod merge;
+mod nsys;
 pub mod packed;
+mod perf_script;
 pub mod perfetto;
+mod rocpd;
+mod rocprof;
+mod speedscope;
+mod sqlite;
+mod stacks;
 pub mod trace;
+mod xplane;
 
 /// How many processors there are to share work among.
 pub(crate) fn processors() -> usize {

@@ -15,25 +15,29 @@ EXAMPLES
       kymo convert run.pt.trace.json.gz run.pftrace
   A recording for tools that read Kineto's JSON:
       kymo convert app.pftrace app.json.gz
+  What Nsight Systems recorded, for `kymo analyze` and Perfetto:
+      nsys export --type sqlite run.nsys-rep && kymo convert run.sqlite run.pftrace
   The second second of a trace, through a pipe:
       kymo convert --time-range 1s..2s --to chrome big.pftrace - | gzip > part.json.gz";
 
-/// Converts a trace between Perfetto's format and Kineto's or Chrome's JSON.
+/// Converts a trace between Perfetto's format, the JSON of Kineto and Chrome, speedscope and the
+/// Firefox Profiler; also reads XPlane (JAX), Nsight Systems' SQLite export, rocprofv3's JSON and
+/// database, and the text of `perf script`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Convert {
     /// The trace to read; `-` for standard input. May be packed with gzip or zstd.
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Where to write it; `-` for standard output. The name says the format (.pftrace,
-    /// .json, .chrome.json) and the packing (.gz, .zst).
+    /// Where to write it; `-` for standard output. The name says the format (.pftrace, .json,
+    /// .chrome.json, .speedscope.json, .firefox.json) and the packing (.gz, .zst).
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// The format of IN, if its beginning does not tell.
     #[arg(long, value_name = "FORMAT", value_parser = files::parse_format)]
     from: Option<Format>,
     /// The format of OUT, if its name does not tell.
-    #[arg(long, value_name = "FORMAT", value_parser = files::parse_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = files::parse_written)]
     to: Option<Format>,
     /// Leave the packets of a .pftrace as they are, for tools that cannot unpack them; the
     /// file is some five times larger. What goes to standard output always is as it is.

@@ -123,10 +123,19 @@ pub(super) fn describe(warning: &Warning) -> String {
     }
 }
 
-/// For `--from` and `--to`.
+/// For `--from`.
 pub(super) fn parse_format(text: &str) -> Result<Format, String> {
     Format::from_name(text).ok_or_else(|| {
         let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+/// For `--to`: formats that are only read are left out.
+pub(super) fn parse_written(text: &str) -> Result<Format, String> {
+    Format::from_name(text).filter(|format| format.is_written()).ok_or_else(|| {
+        let written = Format::ALL.iter().filter(|format| format.is_written());
+        let names: Vec<_> = written.map(|format| format.name()).collect();
         format!("one of {}", names.join(", "))
     })
 }

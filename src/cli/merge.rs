@@ -33,7 +33,7 @@ pub(super) struct Merge {
     #[arg(long, value_enum, default_value = "clocks")]
     align: By,
     /// The format of OUT, if its name does not tell.
-    #[arg(long, value_name = "FORMAT", value_parser = files::parse_format)]
+    #[arg(long, value_name = "FORMAT", value_parser = files::parse_written)]
     to: Option<Format>,
     /// Leave the packets of a .pftrace as they are, for tools that cannot unpack them.
     #[arg(long)]

@@ -32,6 +32,7 @@ mod tape;
 mod text;
 mod valid;
 mod value;
+mod whole;
 mod write;
 
 pub use batch::Batch;
@@ -41,4 +42,5 @@ pub use problem::{Error, Limits, Repair, RepairKind, Repairs};
 pub use tape::Tape;
 pub use valid::is_valid;
 pub use value::{Element, Kind, Str, Value};
+pub use whole::whole;
 pub use write::{write_float, write_int, write_micros, write_string, write_uint, write_value};

@@ -3,8 +3,9 @@
 mod kinds;
 mod read;
 mod rows;
-mod wire;
+pub(crate) mod wire;
 mod write;
 
 pub use read::{Error, read};
+pub(crate) use write::deal;
 pub use write::{Packets, Written, write, write_packets};

@@ -22,6 +22,8 @@ mod packer;
 mod rows;
 mod tracks;
 
+pub(crate) use lanes::deal;
+
 use std::io::{self, Write};
 
 use kymograph_protos::packet::{self, Arg, Name, Sequence, Snapshot, Strings, Text, Value as Wire};
