@@ -329,7 +329,9 @@ fn a_place_of_the_trace_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let path = trace(folder.path(), "t.pftrace");
     let at = |range: &str| {
-        let server = open(&path, |command| drop(command.args(["--at", range])));
+        let server = open(&path, |command| {
+            command.args(["--at", range]);
+        });
         shown(&server.link)
     };
     let (start, end) = at("0ns..100ns");
