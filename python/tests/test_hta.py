@@ -106,6 +106,12 @@ def test_summaries_of_series(both):
         pandas.testing.assert_frame_equal(*blocked, check_dtype=False, rtol=1e-3)
 
 
+def test_without_sequences_the_frame_is_empty(both):
+    with pytest.warns(UserWarning, match="call graphs|aten::nothing"):
+        frame = both[1].get_frequent_cuda_kernel_sequences("aten::nothing", "unused")
+    assert len(frame) == 0
+
+
 def test_traces_with_counters(traces, tmp_path):
     import gzip
     import json

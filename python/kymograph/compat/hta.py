@@ -247,13 +247,22 @@ class TraceAnalysis:
         compress_other_kernels: bool = True,
     ) -> pandas.DataFrame:
         """The sequences of kernels that an operator launches most often. The trace in which HTA
-        marks the first `top_k` is not written."""
-        frame = self._frame(
-            "frequent_sequences",
-            operator=operator_name,
-            min_pattern_len=min_pattern_len,
-            ranks=[rank],
-        )
+        marks the first `top_k` is not written. Where there are none the frame is empty, as HTA's
+        is, and a warning says why."""
+        import warnings
+
+        import pandas
+
+        try:
+            frame = self._frame(
+                "frequent_sequences",
+                operator=operator_name,
+                min_pattern_len=min_pattern_len,
+                ranks=[rank],
+            )
+        except NoDataError as error:
+            warnings.warn(str(error), stacklevel=2)
+            return pandas.DataFrame()
         return frame.drop(columns="rank", errors="ignore")
 
     def generate_trace_with_counters(

@@ -34,6 +34,8 @@ static NAMES: AtomicUsize = AtomicUsize::new(0);
 
 /// From a name to its scope: a dictionary, ours for good, like the type.
 static KNOWN: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
+/// Scopes of `KNOWN` by the address of their name, which a literal has for as long as it lives.
+static RECENT: [AtomicPtr<ffi::PyObject>; 256] = [const { AtomicPtr::new(ptr::null_mut()) }; 256];
 static TYPE: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(ptr::null_mut());
 /// The word `category`, which is no argument.
 static CATEGORY: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
@@ -75,10 +77,20 @@ unsafe extern "C" fn scope(_: Object, args: *const Object, count: isize, keys: O
 /// name is no text.
 #[inline]
 unsafe fn find(name: Object) -> Object {
-    // SAFETY: the lock is held, `name` is an object, and `KNOWN` a dictionary.
+    // SAFETY: the lock is held, `name` is an object, and `KNOWN` a dictionary. What is in `RECENT`
+    // is in it, too, and lives as long as the process.
     unsafe {
+        let recent = &RECENT[(name.addr() >> 4) % RECENT.len()];
+        let scope = recent.load(Ordering::Acquire);
+        if !scope.is_null() && (*scope.cast::<Scope>()).name == name {
+            ffi::Py_INCREF(scope);
+            return scope;
+        }
         let known = ffi::PyDict_GetItemWithError(KNOWN.load(Ordering::Relaxed), name);
         if !known.is_null() {
+            if (*known.cast::<Scope>()).name == name {
+                recent.store(known, Ordering::Release);
+            }
             ffi::Py_INCREF(known);
             return known;
         }
