@@ -1,17 +1,17 @@
 // Asks a browser about reports of real traces: `node report/tests/survey.mjs FOLDER`.
 //
-// FOLDER has traces, and folders of the ranks of jobs or of several runs. Each becomes a report by the
-// command; each of its pages must show without complaint, request or accessibility violation, and its
-// tables must be those of `kymo analyze --format json`. Needs what `in_chromium.mjs` needs, and kymo
-// in target/release or target/debug (KYMO names another).
-//
+// FOLDER has traces, and folders of the ranks of jobs or of several runs. Each of them, a trace without
+// events and one without devices becomes a report by the command; each of its pages must show without
+// complaint, request or accessibility violation, and its tables must be those of `kymo analyze --format
+// json`. Needs what `in_chromium.mjs` needs, and kymo in target/release or target/debug (KYMO names
+// another).
 
 import {mkdtempSync, readdirSync, rmSync, statSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 
 import {choicesWork, everyPage, tablesAre, tablesWork, timelineWorks} from './checks.mjs';
-import {documents, must, run} from './kymo.mjs';
+import {documents, must, root, run} from './kymo.mjs';
 import {Page} from './page.mjs';
 
 const folder = process.argv[2];
@@ -38,6 +38,8 @@ const to = mkdtempSync(join(tmpdir(), 'kymo-survey-'));
 const empty = join(to, 'empty.json');
 writeFileSync(empty, '{"schemaVersion": 1, "traceEvents": []}');
 cases.push([empty]);
+// Of the host alone, with allocations.
+cases.push([join(root, 'analysis/tests/data/cpu_with_memory.json.gz')]);
 
 const metrics = must('analyze', '--list').trim().split('\n').map((line) => line.split(' ')[0]);
 const page = new Page();

@@ -30,8 +30,10 @@ async function flameTree(run, rank, [frames, , kinds], [side]) {
   if (table.missing || table.rows === 0) {
     return {none: h('p', {class: 'missing'}, `Nothing here: ${table.missing ?? 'there are no stacks'}.`)};
   }
+  const nothing = 'Nothing of the trace took any of this time.';
   if (frames === 'modules') {
-    return {root: moduleTree(table, `${side}_duration`, rank), kind: () => 'c-annotation'};
+    const root = moduleTree(table, `${side}_duration`, rank);
+    return root.total > 0 ? {root, kind: () => 'c-annotation'} : {none: h('p', {class: 'missing'}, nothing)};
   }
   let keep;
   if (kinds) {
@@ -44,7 +46,7 @@ async function flameTree(run, rank, [frames, , kinds], [side]) {
   const root = tree(table, `${side}_time`, rank, keep);
   if (root.children.size === 0) {
     return {none: h('p', {class: 'missing'}, frames === 'python' ? 'Nothing here: no Python functions were recorded (with_stack=True, '
-      + 'or kymo record --python functions).' : 'No stack has any of this time.')};
+      + 'or kymo record --python functions).' : nothing)};
   }
   return {root, cut: table.cut};
 }
