@@ -117,7 +117,7 @@ impl<'a> Tool<'a> {
         }
         let Some(strings) = tool.get("strings") else { return };
         let kinds = strings.get("buffer_records").into_iter().flat_map(json::Value::items);
-        for (row, kind) in kinds.enumerate() {
+        for (row, kind) in kinds.enumerate().filter(|(_, kind)| kind.kind() == Kind::Object) {
             let operations = kind.get("operations").into_iter().flat_map(json::Value::items);
             let name = |value: json::Value<'a>| value.as_str().map(|text| text.text());
             let operations = operations.map(|value| name(value).unwrap_or_default()).collect();

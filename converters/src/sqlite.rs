@@ -133,6 +133,8 @@ impl<'a> Database<'a> {
         let mut pages = vec![table.root];
         // A page that leads back to one above it would never end.
         let mut left = self.bytes.len() / self.page + 1;
+        // Nor do two rows share what is beyond their pages: all of it is in the file once.
+        let mut room = self.bytes.len();
         while let Some(number) = pages.pop() {
             let Some(page) = self.page(number).filter(|_| left > 0) else {
                 whole = false;
@@ -166,7 +168,8 @@ impl<'a> Database<'a> {
                 continue;
             }
             for at in 0..count {
-                let Some((id, record)) = cell(at).and_then(|cell| self.record(cell)) else {
+                let Some((id, record)) = cell(at).and_then(|cell| self.record(cell, &mut room))
+                else {
                     whole = false;
                     continue;
                 };
@@ -195,7 +198,7 @@ impl<'a> Database<'a> {
     }
 
     /// The row id and the record of a leaf's cell.
-    fn record(&self, mut cell: &'a [u8]) -> Option<(i64, Cow<'a, [u8]>)> {
+    fn record(&self, mut cell: &'a [u8], room: &mut usize) -> Option<(i64, Cow<'a, [u8]>)> {
         let len = usize::try_from(varint(&mut cell)?).ok().filter(|n| *n <= self.bytes.len())?;
         let id = varint(&mut cell)? as i64;
         let most = self.usable - 35;
@@ -206,6 +209,7 @@ impl<'a> Database<'a> {
         let least = (self.usable - 12) * 32 / 255 - 23;
         let here = least + (len - least) % (self.usable - 4);
         let here = if here <= most { here } else { least };
+        *room = room.checked_sub(len)?;
         let mut whole = cell.get(..here)?.to_vec();
         let mut next = number_at(cell.get(here..here + 4)?);
         while whole.len() < len {

@@ -223,6 +223,10 @@ fn foreign_databases_and_formats_that_are_not_written_are_refused() {
     assert!(error.contains("without the tables of Nsight Systems or rocpd"), "{error}");
     let error = format::read(&empty[..50], None).unwrap_err().to_string();
     assert!(error.contains("cut off"), "{error}");
+    // An XSpace whose plane has a name that no profiler gives is no trace of Perfetto's either.
+    let space = b"\x0a\x12\x12\x09/some:CPU\x1a\x05\x08\x01\x12\x01x\x22\x04host";
+    let error = format::read(&space[..], None).unwrap_err().to_string();
+    assert!(error.contains("XPlane"), "{error}");
     let trace = Trace::default();
     for format in Format::ALL.into_iter().filter(|format| !format.is_written()) {
         let error = format::write(&trace, Vec::new(), format, Packing::Plain).unwrap_err();

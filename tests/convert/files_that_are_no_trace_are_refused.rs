@@ -48,13 +48,13 @@ fn with_what_it_seems_to_be() {
         ("page.html", b"<!DOCTYPE html><html></html>", "a page in HTML"),
         ("notes.txt", b"just some words\n", "it seems to be text: `just some words`"),
         ("program", b"\x7fELF\x02\x01\x01", "a program"),
-        // An XSpace with an XPlane of a name and a line, and a host.
+        // An XSpace with an XPlane of a name that no profiler gives and a line, and a host.
         (
             "a.xplane.pb",
-            b"\x0a\x12\x12\x09/host:CPU\x1a\x05\x08\x01\x12\x01x\x22\x04host",
+            b"\x0a\x12\x12\x09/some:CPU\x1a\x05\x08\x01\x12\x01x\x22\x04host",
             "XPlane",
         ),
-        ("table.db", b"SQLite format 3\0 and more", "an SQLite database"),
+        ("table.db", b"SQLite format 3\0 and more", "an SQLite database that is cut off"),
     ];
     for (name, bytes, why) in cases {
         let input = folder.path().join(name);

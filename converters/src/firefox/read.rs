@@ -85,6 +85,9 @@ impl Reader {
     }
 
     fn thread(&mut self, thread: Value<'_>, shared: Option<Value<'_>>, shift: i64, row: i64) {
+        if thread.get("samples").is_none() && thread.get("markers").is_none() {
+            return self.build.trace.facts.warn("thread with nothing in it, left out", None);
+        }
         let build = &mut self.build;
         // Numbers of processes and threads may be texts, such as `12.1`.
         let id = |key: &str| {

@@ -26,15 +26,23 @@ pub(crate) fn read(input: impl Read) -> Result<Trace, Error> {
         let frames: Vec<Frame> =
             frames.items().map(|frame| self::frame(&mut build, frame)).collect();
         for (row, profile) in profiles.items().enumerate() {
+            let events = match profile.text("type").as_deref() {
+                Some("evented") => true,
+                Some("sampled") => false,
+                _ => {
+                    build.trace.facts.warn("profile of an unknown type, left out", None);
+                    continue;
+                }
+            };
             let thread = row as i64 + 1;
             build.name_thread(PROCESS, thread, &profile.text("name").unwrap_or_default());
             let track = build.thread(PROCESS, thread);
             let category = build.text("sample");
             let mut reader = Profile::new(profile, Stack::new(track, category), &frames);
-            match profile.text("type").as_deref() {
-                Some("evented") => reader.events(&mut build, profile),
-                Some("sampled") => reader.samples(&mut build, profile),
-                _ => build.trace.facts.warn("profile of an unknown type, left out", None),
+            if events {
+                reader.events(&mut build, profile);
+            } else {
+                reader.samples(&mut build, profile);
             }
             reader.finish(&mut build);
         }

@@ -7,9 +7,10 @@
 
 mod memory;
 
+use kymograph_converters::format::{self, Format};
 use kymograph_converters::json::{self, Document, Item, write_value};
 use kymograph_converters::merge::{Align, Merger};
-use kymograph_converters::packed::{Limits, Unpacked};
+use kymograph_converters::packed::{Limits, Packing, Unpacked};
 use kymograph_converters::trace::{Filter, Nanos, Summary, Trace};
 use kymograph_converters::{chrome, kineto, perfetto};
 use serde_json::Value;
@@ -28,10 +29,11 @@ const FACTOR: usize = 128;
 pub type Target = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 6] = [
     ("read_json", read_json),
     ("json_values", json_values),
     ("read_perfetto", read_perfetto),
+    ("read_others", read_others),
     ("unpack", unpack),
     ("part_and_merge", part_and_merge),
 ];
@@ -79,6 +81,28 @@ pub fn read_perfetto(bytes: &[u8]) {
     let text = std::str::from_utf8(&out).unwrap();
     serde_json::from_str::<serde::de::IgnoredAny>(text).unwrap();
     let _ = Summary::of(&trace).to_json();
+}
+
+/// Formats of other profilers, whatever the bytes look like: what was read can be written in every
+/// format.
+pub fn read_others(bytes: &[u8]) {
+    // Packed files are for the other targets: their limits are those of users here.
+    if bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5]) {
+        return;
+    }
+    use Format::{Firefox, Nsys, Perf, Rocpd, Rocprofv3, Speedscope, Xplane};
+    for format in [Speedscope, Firefox, Xplane, Perf, Rocprofv3, Rocpd, Nsys] {
+        let read = || format::read(bytes, Some(format)).ok();
+        let Some(trace) = bounded(bytes.len(), read) else { continue };
+        through_perfetto(&trace);
+        for format in [Speedscope, Firefox] {
+            let mut out = Vec::new();
+            format::write(&trace, &mut out, format, Packing::Plain).unwrap();
+            let text = std::str::from_utf8(&out).unwrap();
+            serde_json::from_str::<serde::de::IgnoredAny>(text).unwrap();
+            format::read(&out[..], Some(format)).unwrap();
+        }
+    }
 }
 
 /// gzip and zstd: unpacking ends at the limits.

@@ -2,8 +2,9 @@
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
+use kymograph_converters::packed::{Limits, Unpacked};
 use kymograph_converters::{chrome, json, perfetto};
-use std::io::Write;
+use std::io::{Read, Write};
 
 const FIXTURES: [&[u8]; 9] = [
     include_bytes!("../data/chrome.json"),
@@ -17,9 +18,28 @@ const FIXTURES: [&[u8]; 9] = [
     include_bytes!("../data/kineto_xpu.json"),
 ];
 
+/// Files of other profilers; the last two are packed.
+const OTHERS: [&[u8]; 8] = [
+    include_bytes!("../data/jax.xplane.pb"),
+    include_bytes!("../data/pyspy.speedscope.json"),
+    include_bytes!("../data/perf_script.txt"),
+    include_bytes!("../data/firefox_gecko.json"),
+    include_bytes!("../data/firefox_processed.json"),
+    include_bytes!("../data/rocprofv3.json"),
+    include_bytes!("../data/nsys.sqlite.gz"),
+    include_bytes!("../data/rocpd.db.gz"),
+];
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Unpacked::new(bytes, Limits::default()).unwrap().read_to_end(&mut out).unwrap();
+    out
+}
+
 /// All seeds.
 pub fn all() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = FIXTURES.iter().map(|bytes| bytes.to_vec()).collect();
+    seeds.extend(OTHERS.map(unpacked));
     for fixture in FIXTURES {
         let trace = chrome::read(fixture, &json::Limits::default()).unwrap();
         let mut out = Vec::new();
