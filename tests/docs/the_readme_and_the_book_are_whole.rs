@@ -8,7 +8,8 @@ fn text(path: &Path) -> String {
 
 fn markdown(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
-    let mut paths: Vec<_> = entries.filter(|path| path.extension() == Some("md".as_ref())).collect();
+    let mut paths: Vec<_> =
+        entries.filter(|path| path.extension() == Some("md".as_ref())).collect();
     paths.sort();
     paths
 }
@@ -28,7 +29,8 @@ fn links(text: &str) -> Vec<&str> {
 #[test]
 fn every_link_leads_to_a_file() {
     let mut seen = 0;
-    let others = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "packaging/README.md"];
+    let others =
+        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "packaging/README.md"];
     for page in pages().into_iter().chain(others.map(|name| harness::root().join(name))) {
         for link in links(&text(&page)) {
             let target = page.parent().unwrap().join(link);
@@ -53,7 +55,8 @@ fn the_book_has_every_page() {
 #[test]
 fn numbers_of_the_readme_are_measured() {
     let root = harness::root();
-    let (readme, measured) = (text(&root.join("README.md")), text(&root.join("docs/BENCHMARKS.md")));
+    let (readme, measured) =
+        (text(&root.join("README.md")), text(&root.join("docs/BENCHMARKS.md")));
     let (_, section) = readme.split_once("## Beside other tools").unwrap();
     let section = section.split("\n## ").next().unwrap();
     let is_number = |word: &&str| word.contains('.') && word.parse::<f64>().is_ok();
@@ -78,7 +81,9 @@ fn messages_that_are_explained_are_said() {
         }
     }
     // Strings of the source are broken into lines.
-    let joined = |text: &str| text.split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
+    let joined = |text: &str| {
+        text.split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ")
+    };
     let sources = joined(&sources).replace("{NAME}", "libkymograph.so");
     let page = text(&harness::root().join("docs/TROUBLESHOOTING.md"));
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
