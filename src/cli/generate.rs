@@ -37,7 +37,7 @@ impl Completions {
 fn visible() -> Command {
     let all = Cli::command();
     let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    Command::new("kymo").version("").subcommands(commands.collect::<Vec<_>>())
+    Command::new("kymo").disable_help_subcommand(true).subcommands(commands.collect::<Vec<_>>())
 }
 
 impl Man {

@@ -47,6 +47,11 @@ pub(super) struct Record {
     category: Vec<String>,
     #[arg(long, value_name = "DURATION", help = help("DURATION"))]
     duration: Option<String>,
+    /// Leave the first part of the program out: the trace, and --duration, begin this long after
+    /// the command.
+    #[arg(long, value_name = "DURATION", conflicts_with_all = ["wait", "flight"])]
+    #[arg(value_parser = kymograph::config::duration)]
+    delay: Option<Duration>,
     #[arg(long, value_name = "DURATION", conflicts_with = "wait", help = help("FLIGHT"))]
     flight: Option<String>,
     #[arg(long, value_name = "SIZE", help = help("FLIGHT_MEMORY"))]
@@ -147,8 +152,11 @@ impl Record {
         settings.insert("KYMOGRAPH_CONTROL", rendezvous.control().into());
 
         let environment = self.environment(&program, &library, &settings)?;
+        if let Some(delay) = self.delay {
+            page.set_delay(delay);
+        }
         if let Some(duration) = config.duration {
-            page.set_duration(duration);
+            page.set_duration(duration.saturating_add(self.delay.unwrap_or_default()));
         }
         let running = launch::start(&self.words()?, &environment.into_c())?;
         // Not before: the child of a process with threads could do little before `exec`.
@@ -331,6 +339,9 @@ impl Record {
             page.set_state(State::Closed);
             config.output.metadata().map_or(0, |file| file.len())
         };
+        if page.opens() > clock::system(libc::CLOCK_BOOTTIME) && !self.quiet {
+            say("the command ended before --delay was over: nothing of it is in the trace");
+        }
         if !self.quiet {
             output.summary(&totals, length).iter().for_each(|line| say(line));
             ending::tell(&conditions, page);

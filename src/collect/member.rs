@@ -60,7 +60,7 @@ impl Member {
     pub fn start(subject: Subject, config: &Config, page: &Arc<Page>) -> Result<Member, Error> {
         let sink = sink::open_shared(config, page.clone())?;
         let host = Box::new(Elsewhere::new(subject.arena.clone()));
-        let shared = Shared::new(config.clone(), Window::all(), subject.pid, host);
+        let shared = Shared::new(config.clone(), Window::from(page.opens()), subject.pid, host);
         let shared = Arc::new(shared);
         let process = subject.process.clone();
         let entry = page.register(subject.pid);

@@ -116,6 +116,14 @@ impl Window {
         Window::between(0)
     }
 
+    /// What happens from this time on, in nanoseconds of `CLOCK_BOOTTIME`; 0: all.
+    pub fn from(opens: u64) -> Window {
+        match opens {
+            0 => Window::all(),
+            nanos => Window::with_edges([[NEVER, nanos], [NEVER, NEVER]]),
+        }
+    }
+
     /// Nothing, until it is opened.
     pub fn closed() -> Window {
         Window::between(NEVER)

@@ -58,6 +58,8 @@ pub struct Page {
     state: AtomicU32,
     /// When recording ends, in nanoseconds of `CLOCK_BOOTTIME`; 0: when [`Page::set_state`] says so.
     deadline: AtomicU64,
+    /// When the trace begins, in nanoseconds of `CLOCK_BOOTTIME`; 0: with the recording.
+    opens: AtomicU64,
     committed: AtomicU64,
     /// Of the beginning.
     clocks: Snapshot,
@@ -92,6 +94,7 @@ impl Page {
         Page {
             state: AtomicU32::new(State::Recording as u32),
             deadline: AtomicU64::new(0),
+            opens: AtomicU64::new(0),
             committed: AtomicU64::new(0),
             clocks: clock::snapshot(),
             events: AtomicU64::new(0),
@@ -134,6 +137,17 @@ impl Page {
     pub fn set_duration(&self, duration: Duration) {
         let deadline = clock::system(libc::CLOCK_BOOTTIME) + duration.as_nanos() as u64;
         self.deadline.store(deadline.max(1), Relaxed);
+    }
+
+    /// Leaves out of the trace what happens within `delay` from now.
+    pub fn set_delay(&self, delay: Duration) {
+        let opens = clock::system(libc::CLOCK_BOOTTIME) + delay.as_nanos() as u64;
+        self.opens.store(opens, Relaxed);
+    }
+
+    /// When the trace begins, in nanoseconds of `CLOCK_BOOTTIME`; 0: with the recording.
+    pub fn opens(&self) -> u64 {
+        self.opens.load(Relaxed)
     }
 
     /// Excludes others who append to the file.

@@ -1,6 +1,8 @@
 //! What the commands of `kymo` print and refuse.
 
 #[cfg(feature = "inject")]
+mod a_delay_leaves_the_beginning_out;
+#[cfg(feature = "inject")]
 mod a_pipe_gets_what_the_file_gets;
 #[cfg(feature = "inject")]
 mod a_trace_is_loaded_while_it_is_recorded;
