@@ -8,7 +8,7 @@ use super::super::{Failure, files, report, say};
 use super::audience::Audience;
 use super::perfetto::Perfetto;
 use super::site::{Field, Ui, field, is_this_machine, parse_ui};
-use super::{browse, listen, secret, serve, tunnel};
+use super::{PORT, browse, listen, secret, serve, tunnel};
 use clap::Args;
 use kymograph_report::{Details, Report, Settings};
 use std::borrow::Cow;
@@ -145,6 +145,10 @@ impl View {
         if let Some(connection) = remote {
             let tunnel = tunnel(&connection, std::env::var("USER").ok(), port, port);
             say(&format!("on your own machine run `{tunnel}`, and open the link there"));
+            if self.ui.is_default() {
+                let other = super::tunnel(&connection, std::env::var("USER").ok(), PORT, PORT);
+                say(&format!("to open places in Perfetto's UI, `{other}` as well"));
+            }
         } else if !self.no_browser && !Audience::can_be_told() {
             say("other users could read the link in a browser's arguments; open it yourself");
         } else if !self.no_browser && !browse(link) {
