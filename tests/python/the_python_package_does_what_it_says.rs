@@ -15,7 +15,7 @@ fn with_every_python() {
     let profile = built.file_name().unwrap();
     let output = Command::new(root.join("python/test"))
         .env("CARGO_TARGET_DIR", built.parent().unwrap())
-        .env("KYMOGRAPH_TEST_PROFILE", profile)
+        .env("TEST_PROFILE", profile)
         .output()
         .unwrap();
     let (said, errors) =
