@@ -97,7 +97,12 @@ proptest! {
         let text = std::str::from_utf8(&out).unwrap();
         let valid = serde_json::from_str::<serde::de::IgnoredAny>(text);
         prop_assert!(valid.is_ok(), "{:?}\n{}", valid.err(), text);
-        let again = chrome::read(&out[..], &Limits::default()).unwrap();
+        let Ok(again) = chrome::read(&out[..], &Limits::default()) else {
+            // Its only event lost its phase, say. What is left is no trace.
+            let events = trace.slices.len() + trace.activities.len() + trace.instants.len();
+            prop_assert_eq!(events, 0);
+            return Ok(());
+        };
         prop_assert_eq!(trace.slices.len(), again.slices.len());
         prop_assert_eq!(trace.activities.len(), again.activities.len());
         prop_assert_eq!(trace.instants.len(), again.instants.len());
