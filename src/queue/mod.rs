@@ -49,13 +49,20 @@ thread_local! {
     pub static PRODUCER: Producer = const { Producer::new() };
 }
 
+/// This thread's [`PRODUCER`]. It is not `Sync`, so the reference stays on the thread, whose last
+/// code it outlives.
+#[inline(always)]
+pub fn producer<'a>() -> &'a Producer {
+    let producer = PRODUCER.with(std::ptr::from_ref);
+    // SAFETY: the calling thread's, which has no destructor.
+    unsafe { &*producer }
+}
+
 /// Calls `body` with this thread's [`PRODUCER`]. Only the address is asked for inside of
 /// `LocalKey::with`, which is not inlined with more in it, and then is two calls.
 #[inline(always)]
 pub fn with_producer<R>(body: impl FnOnce(&Producer) -> R) -> R {
-    let producer = PRODUCER.with(std::ptr::from_ref);
-    // SAFETY: the calling thread's, which has no destructor.
-    body(unsafe { &*producer })
+    body(producer())
 }
 
 /// The `pthread` key whose destructor retires a thread's lane; `u32::MAX` before

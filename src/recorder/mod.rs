@@ -15,7 +15,7 @@ use crate::clock;
 use crate::guard::uncancelled;
 use crate::hooks::DECIDE;
 use crate::intern::INTERNER;
-use crate::queue::{self, Arena, POOL, with_producer};
+use crate::queue::{self, Arena, POOL, producer, with_producer};
 use armed::armed;
 
 /// Whether events are compiled in (feature `off` takes them out).
@@ -78,7 +78,9 @@ impl Recorder for Pipeline {
 
     #[inline]
     fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool {
-        with_producer(|producer| match Kind::from_u8(head.kind) {
+        // No closure, which would be a function of its own, with a copy of the head.
+        let producer = producer();
+        match Kind::from_u8(head.kind) {
             Some(Kind::Begin) => producer.begin(&POOL, head, 0, extras, name),
             Some(Kind::Push) => {
                 // A name by value leaves room in `site` for its category.
@@ -93,7 +95,7 @@ impl Recorder for Pipeline {
                 producer.event(&POOL, head, extras, name)
             }
             _ => producer.event(&POOL, head, extras, name),
-        })
+        }
     }
 
     #[inline]
