@@ -31,6 +31,7 @@ pub mod json;
 pub mod kineto;
 pub mod merge;
 mod nsys;
+mod numbered;
 pub mod packed;
 mod perf_script;
 pub mod perfetto;

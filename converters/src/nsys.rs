@@ -19,6 +19,10 @@ use crate::builder::{Builder, Done, Entries};
 use crate::sqlite::{Cell, Database};
 use crate::trace::{Api, ClockReading, Dim3, Nanos, StrId, Trace, Value, Work};
 
+/// The columns that all work of devices begins with.
+const WORK: [&str; 7] =
+    ["start", "end", "deviceId", "streamId", "contextId", "correlationId", "globalPid"];
+
 /// Whether the database is such an export.
 pub(crate) fn is_nsys(database: &Database<'_>) -> bool {
     let has = |name| database.table(name).is_some();
@@ -188,14 +192,7 @@ impl<'a> Reader<'a> {
     }
 
     fn kernels(&mut self) {
-        let columns = [
-            "start",
-            "end",
-            "deviceId",
-            "streamId",
-            "contextId",
-            "correlationId",
-            "globalPid",
+        let more = [
             "gridX",
             "gridY",
             "gridZ",
@@ -209,6 +206,7 @@ impl<'a> Reader<'a> {
             "dynamicSharedMemory",
             "graphNodeId",
         ];
+        let columns = [&WORK[..], &more].concat();
         let [registers, shared, node] = ["registers per thread", "shared memory", "graph node id"]
             .map(|key| self.build.text(key));
         self.each("CUPTI_ACTIVITY_KIND_KERNEL", &columns, |reader, cells| {
@@ -226,20 +224,8 @@ impl<'a> Reader<'a> {
     }
 
     fn copies(&mut self) {
-        let columns = [
-            "start",
-            "end",
-            "deviceId",
-            "streamId",
-            "contextId",
-            "correlationId",
-            "globalPid",
-            "bytes",
-            "copyKind",
-            "srcKind",
-            "dstKind",
-            "value",
-        ];
+        let more = ["bytes", "copyKind", "srcKind", "dstKind", "value"];
+        let columns = [&WORK[..], &more].concat();
         let [bytes, value] = ["bytes", "value"].map(|key| self.build.text(key));
         let set = self.build.text("Memset (Device)");
         self.each("CUPTI_ACTIVITY_KIND_MEMCPY", &columns, |reader, cells| {

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 
 use crate::chrome::write_text;
 use crate::json::write_string;
+use crate::numbered::Numbered;
 use crate::trace::{ArgsId, Nanos, StrId, Trace, TrackId, TrackKind, Value, Warning};
 
 /// The version of the format that is written. The viewer brings it up to date.
@@ -102,7 +103,7 @@ impl Row {
              \"markers\":{{\"length\":{count},\"category\":[{}],",
             vec!["0"; count].join(",")
         )?;
-        let mut names = Names::default();
+        let mut names = Numbered::default();
         let start = |event: &Event| millis(event.start.saturating_sub(first));
         let end = |event: &Event| match event.end {
             Some(end) => millis(end.saturating_sub(first)),
@@ -125,7 +126,7 @@ impl Row {
         list("data", &mut |event| data(trace, event));
         text.pop();
         text.extend_from_slice(b"},\"stringArray\":[");
-        for (number, name) in names.texts.iter().enumerate() {
+        for (number, name) in names.all.iter().enumerate() {
             if number > 0 {
                 text.push(b',');
             }
@@ -160,22 +161,6 @@ fn data(trace: &Trace, event: &Event) -> String {
     }
     text.push(b'}');
     String::from_utf8_lossy(&text).into_owned()
-}
-
-/// Numbers of texts.
-#[derive(Default)]
-struct Names {
-    texts: Vec<StrId>,
-    numbers: HashMap<StrId, usize>,
-}
-
-impl Names {
-    fn number(&mut self, name: StrId) -> usize {
-        *self.numbers.entry(name).or_insert_with(|| {
-            self.texts.push(name);
-            self.texts.len() - 1
-        })
-    }
 }
 
 /// The events of each row, and when the last one ends.

@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use hashbrown::HashMap;
-
 use super::SCHEMA;
 use crate::json::{write_int, write_string};
+use crate::numbered::Numbered;
 use crate::perfetto::deal;
 use crate::trace::{Nanos, QueueId, Slice, SliceId, Slices, StrId, Trace, TrackId, Warning};
 
@@ -17,7 +16,7 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<Vec<Warni
     let mut profiles = host(trace);
     profiles.extend(devices(trace));
     let first = profiles.iter().filter_map(Profile::first).min().unwrap_or(0);
-    let mut frames = Frames::default();
+    let mut frames = Numbered::default();
     let mut text = Vec::new();
     for (number, profile) in profiles.iter().enumerate() {
         if number > 0 {
@@ -27,7 +26,7 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<Vec<Warni
     }
     out.write_all(format!("{{\"$schema\":\"{SCHEMA}\",\"exporter\":\"kymo\",").as_bytes())?;
     out.write_all(b"\"shared\":{\"frames\":[")?;
-    for (number, name) in frames.names.iter().enumerate() {
+    for (number, name) in frames.all.iter().enumerate() {
         let mut frame = if number > 0 { b",".to_vec() } else { Vec::new() };
         frame.extend_from_slice(b"{\"name\":");
         write_string(&mut frame, trace.strings.get(*name));
@@ -56,22 +55,6 @@ fn lost(trace: &Trace) -> Vec<Warning> {
         .collect()
 }
 
-/// Numbers of functions.
-#[derive(Default)]
-struct Frames {
-    names: Vec<StrId>,
-    numbers: HashMap<StrId, i64>,
-}
-
-impl Frames {
-    fn number(&mut self, name: StrId) -> i64 {
-        *self.numbers.entry(name).or_insert_with(|| {
-            self.names.push(name);
-            self.names.len() as i64 - 1
-        })
-    }
-}
-
 /// Slices that nest, in the order of their beginnings.
 struct Profile {
     name: String,
@@ -83,7 +66,7 @@ impl Profile {
         self.slices.first().map(|slice| slice.0)
     }
 
-    fn write(&self, out: &mut Vec<u8>, frames: &mut Frames, first: i64) {
+    fn write(&self, out: &mut Vec<u8>, frames: &mut Numbered, first: i64) {
         let last = self.slices.iter().map(|slice| slice.1).max().unwrap_or(first);
         out.extend_from_slice(b"{\"type\":\"evented\",\"name\":");
         write_string(out, &self.name);
@@ -100,7 +83,7 @@ impl Profile {
             out.extend_from_slice(b"\",\"at\":");
             write_int(out, time.saturating_sub(first));
             out.extend_from_slice(b",\"frame\":");
-            write_int(out, frames.number(name));
+            write_int(out, frames.number(name) as i64);
             out.push(b'}');
         };
         let mut open: Vec<(i64, StrId)> = Vec::new();
