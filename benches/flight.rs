@@ -147,9 +147,10 @@ fn history(what: &str, mut work: impl FnMut(), target: f64) {
     row(
         &format!("history per byte of memory: {what}"),
         &format!(
-            "{times:.2} × ({:.1} MiB of packets in {:.1} MiB)",
+            "{times:.2} × ({:.1} MiB of packets in {:.1} MiB), {:.0} events per KiB",
             dump.bytes as f64 / MIB,
-            dump.held as f64 / MIB
+            dump.held as f64 / MIB,
+            dump.events as f64 / (dump.held as f64 / 1024.0)
         ),
         &target_text,
         times >= target,

@@ -40,6 +40,10 @@ struct Inner {
 
 impl Track {
     /// A track called `name`, under the process. Clones are the same track.
+    ///
+    /// A recording remembers its tracks to its end, at a few hundred bytes each: make one for
+    /// each kind of row, not for each request. Ranges of one track that lie beside each other in
+    /// time are shown beside each other.
     pub fn new(name: &str) -> Track {
         Track::with(name.as_bytes(), None, None)
     }

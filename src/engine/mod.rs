@@ -44,6 +44,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod tracks;
 mod undecided;
 mod watch;
 pub(crate) mod window;

@@ -3,15 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use kymograph_protos::device::Vendor;
 use kymograph_protos::packet::{
-    self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Snapshot, Strings,
-    ThreadTrack, Track,
+    self, CounterValue, Event, EventType, Name, ProcessTrack, Sequence, Snapshot, Strings, Track,
 };
 use kymograph_protos::record::{
     ArgType, CounterUnit, Kind, Record, Slot, StrId, THREAD_TRACK, TYPE_BITS,
 };
-use kymograph_protos::rows::{self, Beside};
+use kymograph_protos::rows;
 
 use super::context::Context;
 use super::counters::GpuCounters;
@@ -23,15 +21,8 @@ use super::ranges::{Ranges, Running};
 use super::record::{Decoded, category};
 use super::spans::Spans;
 use super::steps::{STEP, Steps};
+use super::tracks::{Named, Tracks};
 use crate::process::identity::mix;
-
-/// A named track.
-#[derive(Clone, Debug)]
-struct Named {
-    name: Box<[u8]>,
-    parent: u64,
-    rank: Option<i32>,
-}
 
 /// A counter, and what it was last.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +48,11 @@ pub struct Process {
     pub sequence: Sequence,
     described: bool,
     counters: HashMap<StrId, Sampled>,
-    named: HashMap<u64, Named>,
+    pub tracks: Tracks,
     /// Groups of tracks that were described.
     pub groups: Groups,
-    /// Lanes that were used, by uuid: their track (0: by category) and what it is called.
-    lanes: HashMap<u64, (u64, StrId)>,
+    /// Lanes that were described.
+    lanes: HashSet<u64>,
     pub ranges: Ranges,
     pub steps: Steps,
     /// Ranges that cross the edges of the window.
@@ -102,9 +93,9 @@ impl Process {
             sequence: Sequence::new(sequence),
             described: false,
             counters: HashMap::new(),
-            named: HashMap::new(),
+            tracks: Tracks::default(),
             groups: Groups::default(),
-            lanes: HashMap::new(),
+            lanes: HashSet::new(),
             ranges: Ranges::default(),
             steps: Steps::default(),
             edges: RangeEdges::default(),
@@ -184,12 +175,14 @@ impl Process {
         self.described = false;
         self.counters.values_mut().for_each(|counter| counter.described = false);
         self.lanes.clear();
+        self.tracks.expire();
         self.groups.clear();
         self.spans.expire();
         self.gpu_counters.forget();
     }
 
-    fn track_uuid(&self, id: u64) -> u64 {
+    /// The uuid of a named track, of a thread's or (0) of its own.
+    pub fn track_uuid(&self, id: u64) -> u64 {
         match id {
             0 => self.uuid,
             _ if id & THREAD_TRACK != 0 => self.thread_uuid(id as u32),
@@ -214,6 +207,9 @@ impl Context<'_> {
             Kind::Instant => {
                 self.totals.events += 1;
                 let track = self.process.track_uuid(decoded.track);
+                if self.restarts {
+                    self.state_track(decoded.track, sequence.id());
+                }
                 self.emit(
                     EventType::Instant,
                     self.time(head, head.time),
@@ -300,11 +296,6 @@ impl Context<'_> {
         }
         self.process.metadata = metadata;
         self.restate_devices(sequence.id());
-        let named = std::mem::take(&mut self.process.named);
-        for (id, named) in &named {
-            self.write_track(self.process.track_uuid(*id), named, sequence.id());
-        }
-        self.process.named = named;
         let counters = std::mem::take(&mut self.process.counters);
         for (site, counter) in &counters {
             self.write_counter(*site, counter, sequence.id());
@@ -325,62 +316,6 @@ impl Context<'_> {
         self.process.ranges = ranges;
         self.process.sequence = sequence;
         self.restate_spans();
-    }
-
-    fn track(&mut self, head: &Record, decoded: &Decoded, sequence: &Sequence) {
-        let named = Named {
-            name: decoded.text(head.site, self.strings).into(),
-            parent: head.arg,
-            rank: decoded.rank.map(|rank| rank as i32),
-        };
-        if head.arg & THREAD_TRACK != 0 {
-            self.describe_thread(head.arg as u32, sequence.id());
-        }
-        self.process.named.insert(head.other, named.clone());
-        self.write_track(self.process.track_uuid(head.other), &named, sequence.id());
-        // Lanes whose ranges came before this description.
-        let waiting: Vec<u64> = self
-            .process
-            .lanes
-            .iter()
-            .filter(|(_, (track, _))| *track == head.other)
-            .map(|(uuid, _)| *uuid)
-            .collect();
-        for uuid in waiting {
-            self.write_track(uuid, &named, sequence.id());
-        }
-    }
-
-    /// A thread that may record nothing by itself, but has tracks under its own.
-    fn describe_thread(&mut self, tid: u32, sequence: u32) {
-        if self.process.threads.contains(&tid) {
-            return;
-        }
-        let name = self.origin.thread_name(tid).unwrap_or_default();
-        let (uuid, parent) = (self.process.thread_uuid(tid), self.process.uuid);
-        let pid = self.process.pid;
-        let rank = rows::thread_rank(pid.into(), tid.into(), &name);
-        let track = ThreadTrack { uuid, parent, pid, tid, name: &name, rank };
-        track.write(self.out, sequence);
-    }
-
-    fn write_track(&mut self, uuid: u64, named: &Named, sequence: u32) {
-        let name = std::str::from_utf8(&named.name).ok();
-        if let Some(row) = name.filter(|_| named.parent == 0).and_then(Beside::named) {
-            let Process { uuid: process, groups, devices, .. } = &mut *self.process;
-            // CUDA's backend alone has such rows.
-            let device = devices.inventory.shown(Vendor::Nvidia, row.device);
-            return groups.write(self.out, *process, (uuid, Beside { device, ..row }), sequence);
-        }
-        Track {
-            uuid,
-            parent: self.process.track_uuid(named.parent),
-            name: &named.name,
-            counter: None,
-            rank: named.rank,
-            orders_children: true,
-        }
-        .write(self.out, sequence);
     }
 
     /// The track of a range, and what that is called if it is not a named one.
@@ -426,14 +361,15 @@ impl Context<'_> {
     }
 
     fn describe_lane(&mut self, lane: u64, track: u64, called: StrId, sequence: u32) {
-        if self.process.lanes.contains_key(&lane) {
+        if !self.process.lanes.insert(lane) {
             return;
         }
-        self.process.lanes.insert(lane, (track, called));
-        let named = match self.process.named.get(&track) {
+        self.state_track(track, sequence);
+        let named = match self.process.tracks.get(track) {
+            // Stated just now.
+            Some(_) if lane == self.process.track_uuid(track) => return,
             Some(named) => named.clone(),
-            // Described when the track is.
-            None if track != 0 => return,
+            None if track != 0 => return self.process.tracks.early(track, lane),
             None => {
                 match self.strings.text(called).bytes {
                     // In front of all others.

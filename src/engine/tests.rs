@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use kymograph_protos::StrId;
-use kymograph_protos::record::{ArgType, Kind, Record};
+use kymograph_protos::record::{ArgType, Extra, Kind, Record};
 use oracle::Trace;
 
 use super::control_block::Request;
@@ -253,4 +253,43 @@ fn what_a_flight_recorder_holds_of_a_killed_process_is_written() {
     assert_eq!((summary.events, summary.discarded, summary.lost), (2, 0, 0));
     let expected = ["outer 10 20 0 killed", "inner 20 5 1", "killed 30 0 0"];
     assert_eq!(slices(&other, &open(&sink)), expected);
+}
+
+/// A record of a track, which lies under the track `parent` (0: under the process).
+fn describes(other: &Other, thread: &Producer, (id, parent): (u64, u64), name: &str) {
+    let head = Record { other: id, arg: parent, ..other.at(5, Kind::Track, name) };
+    assert!(thread.event(&other.pool, head, &[], &[]));
+}
+
+/// An instant on a track.
+fn happens(other: &Other, thread: &Producer, millis: u64, track: u64, name: &str) {
+    let on = Extra::new(StrId::NONE, ArgType::Track, track);
+    assert!(thread.event(&other.pool, other.at(millis, Kind::Instant, name), &[on], &[]));
+}
+
+#[test]
+fn tracks_are_stated_again_where_something_lies_on_them() {
+    let (other, asked) = (Other::new(), Asked::default());
+    let config = Config { flight: Some(Duration::from_secs(60)), ..Config::default() };
+    let (mut engine, sink) = other.engine(config, &asked);
+    let thread = Producer::new();
+    for id in 1..=100 {
+        describes(&other, &thread, (2 * id, 0), "outer row");
+        describes(&other, &thread, (2 * id + 1, 2 * id), "inner row");
+        happens(&other, &thread, 10, 2 * id + 1, "once");
+    }
+    engine.tick(Request::Flush(1));
+    let before = std::mem::take(&mut engine.output.packets).len();
+    let preamble = engine.restart();
+    assert!(preamble.len() < before / 10, "{} of {before} bytes", preamble.len());
+
+    happens(&other, &thread, 20, 7, "again");
+    engine.tick(Request::Flush(2));
+    engine.end(Ending::Killed { signal: None }, Some(other.began + 30 * MILLI));
+    let rows = open(&sink).strings(
+        "SELECT slice.name || ' in ' || track.name || ' in ' || above.name FROM slice
+         JOIN track ON slice.track_id = track.id JOIN track above ON track.parent_id = above.id
+         WHERE slice.name != 'killed'",
+    );
+    assert_eq!(rows, ["again in inner row in outer row"]);
 }
