@@ -1,22 +1,26 @@
 //! What metrics say of a trace, written back into it, for viewers: counters of queue lengths and
-//! bandwidths, and the critical path as arrows.
+//! bandwidths, the critical path as arrows, and which events belong to frequent sequences.
 //!
 //! An [`Overlay`] is made of a [`Model`], which borrows the trace, and then put into the trace.
 
+use hashbrown::HashMap;
 use kymograph_converters::trace::{
     ActivityId, Args, ArgsId, EventRef, FlowPoint, Nanos, Number, Phase, Sample, Series,
     SeriesKind, SliceId, StrId, Trace, Unit, Value,
 };
 
-use crate::metric::{critical_path, memory_bandwidth};
+use crate::metric::{critical_path, frequent_sequences, memory_bandwidth};
+use crate::model::NONE;
 use crate::{Error, Model, Options};
 
 /// What is put into a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Overlay {
     counters: Vec<Counter>,
-    /// Events that are marked.
-    marked: Vec<EventRef>,
+    /// Events that are on the critical path.
+    critical: Vec<EventRef>,
+    /// Frequent sequences: the pattern, how often it came, and the events that belong to it.
+    sequences: Vec<(String, usize, Vec<EventRef>)>,
     /// From, to, and when.
     arrows: Vec<[(EventRef, i64); 2]>,
 }
@@ -61,20 +65,47 @@ pub fn counters(model: &Model<'_>) -> Result<Overlay, Error> {
 /// Those of the metric `critical_path`.
 pub fn critical_path(model: &Model<'_>, options: &Options) -> Result<Overlay, Error> {
     let mut overlay = Overlay::default();
+    let event = |row| event(model, row);
     for step in critical_path::steps(model, options)? {
-        let event = |row: u32| match model.events.activity_of(row) {
-            Some(activity) => EventRef::Activity(ActivityId::at(activity)),
-            None => EventRef::Slice(SliceId::at(model.events.rows[row as usize] as usize)),
-        };
-        overlay.marked.extend(step.event.map(event));
+        overlay.critical.extend(step.event.map(event));
         if step.is_arrow {
             let [from, to] = step.ends;
             overlay.arrows.push([(event(from.0), from.1), (event(to.0), to.1)]);
         }
     }
-    overlay.marked.sort_unstable();
-    overlay.marked.dedup();
+    overlay.critical.sort_unstable();
+    overlay.critical.dedup();
     Ok(overlay)
+}
+
+/// The `limit` most frequent sequences of kernels: the events of each have the argument
+/// `Patterns`.
+///
+/// # Errors
+///
+/// Those of the metric `frequent_sequences`.
+pub fn frequent_sequences(
+    model: &Model<'_>,
+    options: &Options,
+    limit: usize,
+) -> Result<Overlay, Error> {
+    let (sequences, operators) = frequent_sequences::sequences(model, options)?;
+    let mut below: HashMap<u32, Vec<EventRef>> = HashMap::new();
+    for (row, operator) in (0..).zip(&operators).filter(|(_, operator)| **operator != NONE) {
+        below.entry(*operator).or_default().push(event(model, row));
+    }
+    let most = sequences.into_iter().take(limit).map(|sequence| {
+        let events = sequence.operators.iter().filter_map(|row| below.remove(row));
+        (sequence.pattern, sequence.operators.len(), events.flatten().collect())
+    });
+    Ok(Overlay { sequences: most.collect(), ..Overlay::default() })
+}
+
+fn event(model: &Model<'_>, row: u32) -> EventRef {
+    match model.events.activity_of(row) {
+        Some(activity) => EventRef::Activity(ActivityId::at(activity)),
+        None => EventRef::Slice(SliceId::at(model.events.rows[row as usize] as usize)),
+    }
 }
 
 impl Overlay {
@@ -84,8 +115,16 @@ impl Overlay {
             put_counter(trace, counter);
         }
         let critical = trace.strings.intern("critical");
-        for event in self.marked {
-            mark(trace, event, critical);
+        for event in self.critical {
+            mark(trace, event, (critical, Value::I64(1)));
+        }
+        let patterns = trace.strings.intern("Patterns");
+        for (pattern, count, events) in self.sequences {
+            let pattern = trace.strings.intern(&pattern);
+            let pattern = trace.args.dict(&[(pattern, Value::I64(count as i64))]);
+            for event in events {
+                mark(trace, event, (patterns, pattern));
+            }
         }
         let name = trace.strings.intern("critical_path");
         let taken = trace.flows.points.iter().map(|point| point.id);
@@ -122,9 +161,10 @@ fn put_counter(trace: &mut Trace, counter: &Counter) {
     }
 }
 
-fn mark(trace: &mut Trace, event: EventRef, critical: StrId) {
+/// Gives an event an argument.
+fn mark(trace: &mut Trace, event: EventRef, argument: (StrId, Value)) {
     let with = |args: &mut Args, own: Option<ArgsId>| {
-        let mark = args.add(&[(critical, Value::I64(1))]);
+        let mark = args.add(&[argument]);
         args.join(own, mark)
     };
     match event {

@@ -206,7 +206,39 @@ fn counters_and_the_critical_path_are_written_into_a_trace() {
     let critical = "select count(distinct arg_set_id) from args where key glob '*critical'";
     assert_eq!(trace.one_i64(critical), events.len() as i64);
     let refused = refused(&["kernels", input, "--overlay", out.to_str().unwrap()]);
-    assert!(refused.contains("--overlay is for counters and critical_path"), "{refused}");
+    assert!(refused.contains("--overlay is for counters, critical_path and"), "{refused}");
+}
+
+#[test]
+fn frequent_sequences_are_marked_in_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = data("traces/ddp_cut_rank0.json.gz");
+    let out = folder.path().join("out.pftrace");
+    let of = ["--operator", "autograd::", "--min-pattern-len", "1"];
+    let words = [&["frequent_sequences", input.to_str().unwrap()][..], &of].concat();
+    let more = |more: &[&str]| printed(&analyze(&[&words[..], more].concat()));
+    let json: serde_json::Value = serde_json::from_str(&more(&["--format", "json"])).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    more(&["--limit", "2", "--overlay", out.to_str().unwrap()]);
+    let trace = oracle::Trace::open(&out);
+    trace.assert_clean();
+    // Each of its operators and kernels is marked; a kernel may come twice in a sequence.
+    for row in &rows[..2] {
+        let (pattern, count) = (row["pattern"].as_str().unwrap(), row["count"].as_i64().unwrap());
+        let (operator, kernels) = pattern.split_once('|').unwrap();
+        // Device work has arguments as text.
+        let marked = |name: &str| {
+            trace.one_i64(&format!(
+                "select count(*) from slice join args using (arg_set_id)
+                 where slice.name = '{name}'
+                   and (args.key = 'debug.Patterns.{pattern}' and args.int_value = {count}
+                        or args.key = 'Patterns'
+                           and args.string_value = '{{\"{pattern}\": {count}}}')"
+            ))
+        };
+        assert_eq!(marked(operator), count, "{pattern}");
+        assert!(kernels.split('|').all(|kernel| marked(kernel) >= count), "{pattern}");
+    }
 }
 
 #[test]

@@ -3,6 +3,11 @@
 //! Operators are those whose name contains `operator`, at the least depth at which any does,
 //! so that nothing counts twice; and that launched at least `min_pattern_len` kernels. A sequence
 //! is the operator and the names of its kernels in the order of time.
+//!
+//! **In a viewer**: `--overlay OUT` writes the trace again, to OUT, where the operators of the
+//! most frequent sequences (`--limit`, 5), and all that they call and launch, have the argument
+//! `Patterns`: the sequence, and how often it came. HTA has it there, too; but HTA takes names and
+//! arguments from all other events unless it is told not to.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +38,22 @@ const COLUMNS: &[Column] = &[
     Column::duration("cpu_op_duration", "how long the operators took").hta("CPU op duration (us)"),
 ];
 
-fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
+/// A sequence, and where it came.
+pub(crate) struct Sequence {
+    /// The operator and its kernels, with `|` between them.
+    pub(crate) pattern: String,
+    /// The operators.
+    pub(crate) operators: Vec<u32>,
+    kernel_duration: i64,
+    operator_duration: i64,
+}
+
+/// All sequences, the most frequent ones first, and each event's operator ([`NONE`] for events
+/// of no sequence): that of the device work and of the calls below it.
+pub(crate) fn sequences(
+    model: &Model<'_>,
+    options: &Options,
+) -> Result<(Vec<Sequence>, Vec<u32>), Error> {
     if options.operator.is_empty() {
         return Err(Error::Option("say which operator: --operator NAME".to_owned()));
     }
@@ -47,39 +67,50 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             && graph.kernels[**row as usize].0 >= options.min_pattern_len
     };
     let roots: Vec<u32> = named.iter().filter(is_root).copied().collect();
-    let below = kernels_below(model, &graph, &roots);
-    let mut patterns: BTreeMap<String, (i64, i64, i64)> = BTreeMap::new();
+    let root_of = roots_of(model, &graph, &roots);
+    let below = kernels_below(model, &root_of);
+    let mut sequences: BTreeMap<String, Sequence> = BTreeMap::new();
     for root in roots {
         let kernels = below.get(&root).map_or(&[][..], Vec::as_slice);
         let mut names = vec![model.name(root)];
         names.extend(kernels.iter().map(|row| model.name(*row)));
-        let sum = patterns.entry(names.join("|")).or_default();
-        sum.0 += 1;
-        sum.1 += graph.kernels[root as usize].1;
-        sum.2 += events.durs[root as usize];
+        let pattern = names.join("|");
+        let sequence = sequences.entry(pattern.clone()).or_insert(Sequence {
+            pattern,
+            operators: Vec::new(),
+            kernel_duration: 0,
+            operator_duration: 0,
+        });
+        sequence.operators.push(root);
+        sequence.kernel_duration += graph.kernels[root as usize].1;
+        sequence.operator_duration += events.durs[root as usize];
     }
-    if patterns.is_empty() {
+    if sequences.is_empty() {
         let (operator, least) = (&options.operator, options.min_pattern_len);
         let what = format!("no operator named *{operator}* launched {least} kernels or more");
         return Err(Error::Nothing(format!("rank {}: {what}", model.rank)));
     }
-    let mut patterns: Vec<_> = patterns.into_iter().collect();
-    patterns.sort_by_key(|(_, (count, ..))| std::cmp::Reverse(*count));
+    let mut sequences: Vec<_> = sequences.into_values().collect();
+    sequences.sort_by_key(|sequence| std::cmp::Reverse(sequence.operators.len()));
+    Ok((sequences, root_of))
+}
+
+fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(COLUMNS);
-    for (pattern, (count, kernels, operators)) in patterns {
+    for sequence in sequences(model, options)?.0 {
         rows.push([
             model.rank.into(),
-            pattern.as_str().into(),
-            count.into(),
-            kernels.into(),
-            operators.into(),
+            sequence.pattern.as_str().into(),
+            sequence.operators.len().into(),
+            sequence.kernel_duration.into(),
+            sequence.operator_duration.into(),
         ]);
     }
     rows.finish()
 }
 
-/// The device work below each of `roots`, in the order of time.
-fn kernels_below(model: &Model<'_>, graph: &Graph, roots: &[u32]) -> HashMap<u32, Vec<u32>> {
+/// Which of `roots` is above each event, or is the event.
+fn roots_of(model: &Model<'_>, graph: &Graph, roots: &[u32]) -> Vec<u32> {
     let mut root_of = vec![NONE; model.events.len()];
     roots.iter().for_each(|root| root_of[*root as usize] = *root);
     for row in &graph.order {
@@ -88,6 +119,11 @@ fn kernels_below(model: &Model<'_>, graph: &Graph, roots: &[u32]) -> HashMap<u32
             root_of[*row as usize] = root_of[parent as usize];
         }
     }
+    root_of
+}
+
+/// The device work below each root, in the order of time.
+fn kernels_below(model: &Model<'_>, root_of: &[u32]) -> HashMap<u32, Vec<u32>> {
     let mut below: HashMap<u32, Vec<u32>> = HashMap::new();
     for row in model.device() {
         let root = root_of[*row as usize];

@@ -61,8 +61,9 @@ pub(super) struct Analyze {
     /// Where to write; standard output without it.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// counters, critical_path: write the trace again, to this file, with the counters in it or the
-    /// path as arrows. Its name says the format (.pftrace, .json) and the packing (.gz, .zst).
+    /// counters, critical_path, frequent_sequences: write the trace again, to this file, with the
+    /// counters in it, the path as arrows, or the argument `Patterns` at the events of the most
+    /// frequent sequences. Its name says the format (.pftrace, .json) and the packing (.gz, .zst).
     #[arg(long, value_name = "OUT", conflicts_with_all = ["output", "format"])]
     overlay: Option<PathBuf>,
     /// The rules and the rounding of another tool, and the names of its columns.
@@ -175,7 +176,8 @@ impl Analyze {
             let [metric] = metrics[..] else {
                 return Err(Failure("--overlay is for one metric".to_owned()));
             };
-            return overlay(metric, &Inputs::find(words)?, &options, &wanted, out);
+            let limit = self.limit.unwrap_or(SEQUENCES);
+            return overlay(metric, &Inputs::find(words)?, (&options, limit), &wanted, out);
         }
         let found = match metrics[..] {
             [metric] if metric.compares() => inputs::sides(words, metric, &options, &wanted)?,
@@ -335,11 +337,14 @@ impl Analyze {
     }
 }
 
+/// Frequent sequences that are marked, unless `--limit` says otherwise.
+const SEQUENCES: usize = 5;
+
 /// Writes a trace again with what a metric says in it.
 fn overlay(
     metric: &Metric,
     inputs: &Inputs,
-    options: &Options,
+    (options, limit): (&Options, usize),
     wanted: &Wanted,
     out: &Path,
 ) -> Result<ExitCode, Failure> {
@@ -356,7 +361,11 @@ fn overlay(
         found.push(match metric.name {
             "counters" => overlay::counters(&model)?,
             "critical_path" => overlay::critical_path(&model, options)?,
-            _ => return Err(Failure("--overlay is for counters and critical_path".to_owned())),
+            "frequent_sequences" => overlay::frequent_sequences(&model, options, limit)?,
+            _ => {
+                let what = "--overlay is for counters, critical_path and frequent_sequences";
+                return Err(Failure(what.to_owned()));
+            }
         });
     }
     if found.is_empty() {
