@@ -23,9 +23,9 @@ impl Id {
     pub(super) fn new(trace: &mut Trace, value: Option<json::Value<'_>>) -> Id {
         let Some(value) = value else { return Id::None };
         match value.kind() {
-            Kind::Int => match value.raw().parse() {
-                Ok(n) => Id::Int(n),
-                Err(_) => Id::Text(trace.strings.intern(value.raw())),
+            Kind::Int => match json::number(value) {
+                Some(json::Number::Int(n)) => Id::Int(n),
+                _ => Id::Text(trace.strings.intern(value.raw())),
             },
             Kind::Null => Id::None,
             Kind::String => {
