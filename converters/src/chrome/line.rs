@@ -1,5 +1,6 @@
 //! One event as text.
 
+use super::quotes::Quotes;
 use super::{FOREIGN, WHOLE_TIMES};
 use crate::json::{write_float, write_int, write_micros, write_string, write_uint};
 use crate::trace::{ArgsId, StrId, Trace, Value};
@@ -12,6 +13,8 @@ pub(super) struct Line<'a> {
     pub(super) shift: i64,
     /// Whether whole microseconds are written without a fraction, in times and in durations.
     pub(super) whole: (bool, bool),
+    /// Where numbers of threads are in quotes.
+    pub(super) quotes: Quotes,
     /// Names of arguments that are members of the event.
     foreign: Vec<(StrId, &'a str)>,
     /// Names of arguments that are lists where a text says one.
@@ -30,6 +33,7 @@ impl<'a> Line<'a> {
             trace,
             shift,
             whole,
+            quotes: Quotes::of(trace),
             foreign: trace.strings.iter().filter_map(foreign).collect(),
             lists: Vec::new(),
         }
@@ -224,7 +228,8 @@ fn micros(out: &mut Vec<u8>, nanos: i64, whole: bool) {
 /// A value as JSON.
 pub(crate) fn write_text(trace: &Trace, value: Value) -> String {
     let mut out = Vec::new();
-    Line { trace, shift: 0, whole: (false, false), foreign: Vec::new(), lists: Vec::new() }
+    let (whole, quotes) = ((false, false), Quotes::default());
+    Line { trace, shift: 0, whole, quotes, foreign: Vec::new(), lists: Vec::new() }
         .value(&mut out, value);
     String::from_utf8_lossy(&out).into_owned()
 }

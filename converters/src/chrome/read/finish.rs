@@ -9,13 +9,14 @@ use crate::trace::{ClockReading, ContextId, EventRef, Nanos, Trace, Value, Warni
 
 impl Reader {
     pub(super) fn finish(mut self) -> Trace {
-        let (api, phases) = (self.api, self.phases);
+        let (api, phases, quotes) = (self.api, self.phases, self.quotes);
         let Reader { trace, rows, flows, metadata, pairs, times, durations, .. } = &mut self;
         let whole = i64::from(times.are_whole()) | i64::from(durations.are_whole()) << 1;
         if whole != 0 {
             let key = trace.strings.intern(WHOLE_TIMES);
             trace.facts.metadata.push((key, Value::I64(whole)));
         }
+        quotes.finish(trace);
         let unmatched = std::mem::take(pairs).finish(trace, rows);
         if unmatched > 0 {
             let what = "end without a beginning".to_owned();

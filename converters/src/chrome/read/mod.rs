@@ -14,6 +14,7 @@ use super::event::{Event, Members, time};
 use super::flows::{Call, FlowRows, Last};
 use super::metadata::MetaRows;
 use super::pairs::{Key, Moment, Pairs, What};
+use super::quotes::Quotes;
 use super::rows::{Id, Place, RowKind, Rows};
 use crate::json::{self, Document, Element, Error, Kind, Limits, RepairKind};
 use crate::trace::{
@@ -99,6 +100,7 @@ struct Reader {
     pairs: Pairs,
     /// Where the event at hand stands in the file.
     position: u32,
+    quotes: Quotes,
     times: Times,
     durations: Times,
     counters: CounterRows,
@@ -167,6 +169,7 @@ impl Reader {
             members: Members::default(),
             pairs: Pairs::default(),
             position: 0,
+            quotes: Quotes::default(),
             times: Times::default(),
             durations: Times::default(),
             counters: CounterRows::default(),
@@ -217,6 +220,9 @@ impl Reader {
         }
         let mut pid = Id::new(&mut self.trace, event.pid());
         let mut tid = Id::new(&mut self.trace, event.tid());
+        let text = event.tid().is_some_and(|tid| tid.kind() == Kind::String);
+        let device = text && matches!(self.category(&event).1, Class::Work(_));
+        self.quotes.note(event.ph, event.tid(), tid, device);
         // A missing id is 0, as viewers have it. Threads are told apart from their process,
         // but what happens on a device is on one of its streams.
         if pid == Id::None {
