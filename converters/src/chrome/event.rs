@@ -33,6 +33,9 @@ impl<'a> Event<'a> {
         event.odd = [Member::Name, Member::Category]
             .into_iter()
             .any(|member| event.value(member).is_some_and(|value| value.kind() != Kind::String));
+        // Of others the hub has no duration.
+        let lasts = matches!(event.ph, b'X' | b'i' | b'I' | b'R');
+        event.odd |= !lasts && event.dur().is_some();
         Some(event)
     }
 

@@ -84,6 +84,9 @@ pub const METADATA_POSITIONS: &str = "chrome.metadataPositions";
 /// The fact that says that whole microseconds have no fraction in the file: 1 in times, 2 in
 /// durations, 3 in both. Some readers tell integers from floats.
 pub const WHOLE_TIMES: &str = "chrome.wholeTimes";
+/// The fact that says that moments have no `s` in the file, unless it is another than their row
+/// suggests.
+pub const BARE_MOMENTS: &str = "chrome.bareMoments";
 /// The fact that says in which events numbers of threads are in quotes: 1 in slices, 2 in
 /// beginnings of arrows, 4 in ends of arrows, 8 in moments, or the sum of some.
 pub const QUOTED_TIDS: &str = "chrome.quotedTids";

@@ -101,6 +101,7 @@ struct Reader {
     /// Where the event at hand stands in the file.
     position: u32,
     quotes: Quotes,
+    scopes: Scopes,
     times: Times,
     durations: Times,
     counters: CounterRows,
@@ -144,6 +145,15 @@ impl Times {
     }
 }
 
+/// How moments state the scope that their row suggests.
+#[derive(Clone, Copy, Default)]
+struct Scopes {
+    /// Some do not.
+    bare: bool,
+    /// Some do.
+    stated: bool,
+}
+
 /// A description of what could not be taken in.
 type Complaint = Option<&'static str>;
 
@@ -170,6 +180,7 @@ impl Reader {
             pairs: Pairs::default(),
             position: 0,
             quotes: Quotes::default(),
+            scopes: Scopes::default(),
             times: Times::default(),
             durations: Times::default(),
             counters: CounterRows::default(),

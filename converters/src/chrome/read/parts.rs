@@ -129,7 +129,12 @@ impl Reader {
         // The scope that the row suggests needs no saying; see the writer.
         let scope = event.scope().map_or("t", |scope| scope.raw());
         let natural = if matches!(pid, Id::Text(_)) { "g" } else { "t" };
-        if scope != natural {
+        if scope == natural {
+            match event.scope() {
+                None => self.scopes.bare = true,
+                Some(_) => self.scopes.stated = true,
+            }
+        } else {
             let scope = intern(&mut self.trace, event.scope());
             let scope = if scope == StrId::NONE { self.trace.strings.intern("t") } else { scope };
             self.entries.push((self.names.scope, Value::Str(scope)));

@@ -194,7 +194,8 @@ impl<W: Write> Writer<'_, W> {
                 };
                 let ph = ph.filter(|ph| matches!(ph, b'I' | b'R')).unwrap_or(b'i');
                 let out = &mut self.out.text;
-                self.line.head(out, ph, cat, Some(given.unwrap_or(scope)), instant.name);
+                let natural = (!self.line.bare_moments).then_some(scope);
+                self.line.head(out, ph, cat, given.or(natural), instant.name);
                 ids
             }
             Row::Async(pid) => {
