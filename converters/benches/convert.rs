@@ -5,7 +5,7 @@
 //! one of 64 MB.
 //!
 //! Every conversion runs in a process of its own, so that its peak of resident memory is its
-//! own, and is timed by the processor time of its one thread, of several runs the least: so
+//! own, and is timed by the processor time of all its threads, of several runs the least: so
 //! others on the machine count little. Output goes to nowhere; what the other direction reads
 //! was written before. Rates are megabytes of JSON, read or written, per second.
 
@@ -167,11 +167,15 @@ fn child(work: &str, file: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Seconds that this thread has run so far.
+/// Seconds of processor time that all threads of this process have taken so far, those that have
+/// ended included; to a hundredth.
 fn processor_time() -> Result<f64, Box<dyn Error>> {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanos: f64 = stat.split(' ').next().ok_or("schedstat")?.parse()?;
-    Ok(nanos / 1e9)
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    // The name of the program may have spaces.
+    let (_, fields) = stat.rsplit_once(')').ok_or("stat")?;
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks = ticks.map(str::parse::<f64>).sum::<Result<f64, _>>()?;
+    Ok(ticks / 100.0)
 }
 
 /// Counts what is written.

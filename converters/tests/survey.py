@@ -21,12 +21,16 @@ COUNTS = """SELECT (SELECT count(*) FROM slice) AS slices,
 def ask(trace, *queries):
     """What trace_processor answers: rows of each query."""
     assets = pathlib.Path(TOOLS, "trace-processor")
-    asked = "".join(json.dumps(query) + "\n" for query in queries)
+    asked = "".join(json.dumps(line) + "\n" for line in ({"load": str(trace)}, *queries))
     done = subprocess.run(
-        ["node", ORACLE, assets, trace], input=asked, capture_output=True, text=True, check=False
+        ["node", ORACLE, assets], input=asked, capture_output=True, text=True, check=False
     )
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return [line.get("rows") for line in lines if "rows" in line or "error" in line]
+    rows = [line["rows"] for line in lines if "rows" in line]
+    if len(rows) != len(queries):
+        errors = [line["error"] for line in lines if "error" in line] or [done.stderr[-200:]]
+        sys.exit(f"survey: trace_processor does not answer about {trace}: {errors[0]}")
+    return rows
 
 
 def events(path):
@@ -61,8 +65,8 @@ def survey(path, folder):
     status, more = convert(through, back)
     if status != 0:
         return ("-", "-", "-", "-", "does not come back"), more
-    stats, counts = (ask(through, STATS, COUNTS) + [None, None])[:2]
-    complaints = [f"trace_processor: {name}: {value}" for name, value in stats or []]
+    stats, counts = ask(through, STATS, COUNTS)
+    complaints = [f"trace_processor: {name}: {value}" for name, value in stats]
     before = after = None
     try:
         before = [plain(event) for event in events(path)]
@@ -81,7 +85,7 @@ def survey(path, folder):
         verdict = "same" if before is not None else "not compared"
     if complaints:
         verdict += f"; {len(complaints)} complaints"
-    slices, nanoseconds, arrows, samples = (counts or [["?"] * 4])[0]
+    slices, _, arrows, _ = counts[0]
     size = through.stat().st_size / max(1, path.stat().st_size)
     return (len(before or []) or "?", slices, arrows, f"{size:.2f}", verdict), found + remarks
 

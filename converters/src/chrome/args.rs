@@ -11,6 +11,8 @@ pub(super) struct Values {
     keys: Keys,
     /// Lists and dictionaries by their text, when it is short: shapes of tensors.
     seen: HashMap<Box<str>, Value>,
+    /// Lists by the numbers that the document has for them.
+    lists: Vec<Option<Value>>,
     /// Items of the lists that are being read.
     items: Vec<Value>,
     entries: Vec<(StrId, Value)>,
@@ -46,6 +48,19 @@ impl Values {
     }
 
     fn known(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
+        let number = value.list_number();
+        if let Some(Some(known)) = number.and_then(|number| self.lists.get(number)) {
+            return *known;
+        }
+        let result = self.remembered(trace, value);
+        if let Some(number) = number {
+            self.lists.resize(self.lists.len().max(number + 1), None);
+            self.lists[number] = Some(result);
+        }
+        result
+    }
+
+    fn remembered(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
         let raw = value.raw();
         if let Some(&seen) = self.seen.get(raw) {
             return seen;

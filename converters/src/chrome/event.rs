@@ -2,24 +2,14 @@
 
 use crate::json::{Element, Kind, Str, Value, nanoseconds};
 
-/// The members of an event. Anything may be missing, and of any type.
-#[derive(Clone, Copy, Debug, Default)]
+/// The members of an event: where each stands. Anything may be missing, and of any type.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'a> {
+    element: Element<'a>,
+    places: [u32; Member::COUNT],
     /// The phase: its first byte, 0 when there is none.
     pub(super) ph: u8,
-    pub(super) name: Option<Str<'a>>,
-    pub(super) cat: Option<Str<'a>>,
-    pub(super) pid: Option<Value<'a>>,
-    pub(super) tid: Option<Value<'a>>,
-    pub(super) ts: Option<Value<'a>>,
-    pub(super) dur: Option<Value<'a>>,
-    pub(super) id: Option<Value<'a>>,
-    /// `s`, the scope of a moment.
-    pub(super) scope: Option<Str<'a>>,
-    /// `bp`, what the end of an arrow binds to.
-    pub(super) bind: Option<Str<'a>>,
-    pub(super) args: Option<Value<'a>>,
-    /// Whether there are members that are none of these.
+    /// Whether there are members that this has no name for.
     pub(super) others: bool,
     /// Whether a member is not of the type that the hub has for it.
     pub(super) odd: bool,
@@ -33,24 +23,84 @@ impl<'a> Event<'a> {
         if root.kind() != Kind::Object {
             return None;
         }
-        let mut event = Event::default();
+        let mut places = [0; Member::COUNT];
         for (key, value) in root.fields() {
-            match members.of(key) {
-                Member::Phase => event.ph = value.as_str().and_then(first_byte).unwrap_or(0),
-                Member::Name => (event.name, event.odd) = text(value, event.odd),
-                Member::Category => (event.cat, event.odd) = text(value, event.odd),
-                Member::Pid => event.pid = Some(value),
-                Member::Tid => event.tid = Some(value),
-                Member::Time => event.ts = Some(value),
-                Member::Duration => event.dur = Some(value),
-                Member::Id => event.id = Some(value),
-                Member::Args => event.args = Some(value),
-                Member::Scope => event.scope = value.as_str(),
-                Member::Bind => event.bind = value.as_str(),
-                Member::Other => event.others = true,
-            }
+            places[members.of(key) as usize] = value.place();
         }
+        let others = places[Member::Other as usize] != 0;
+        let mut event = Event { element, places, ph: 0, others, odd: false };
+        event.ph = event.str(Member::Phase).and_then(first_byte).unwrap_or(0);
+        event.odd = [Member::Name, Member::Category]
+            .into_iter()
+            .any(|member| event.value(member).is_some_and(|value| value.kind() != Kind::String));
+        // Of others the hub has no duration.
+        let lasts = matches!(event.ph, b'X' | b'i' | b'I' | b'R');
+        event.odd |= !lasts && event.dur().is_some();
         Some(event)
+    }
+
+    #[inline]
+    fn value(&self, member: Member) -> Option<Value<'a>> {
+        // The first place is that of the event itself.
+        match self.places[member as usize] {
+            0 => None,
+            place => Some(self.element.at(place)),
+        }
+    }
+
+    #[inline]
+    fn str(&self, member: Member) -> Option<Str<'a>> {
+        self.value(member)?.as_str()
+    }
+
+    #[inline]
+    pub(super) fn name(&self) -> Option<Str<'a>> {
+        text(self.value(Member::Name)?)
+    }
+
+    #[inline]
+    pub(super) fn cat(&self) -> Option<Str<'a>> {
+        text(self.value(Member::Category)?)
+    }
+
+    #[inline]
+    pub(super) fn pid(&self) -> Option<Value<'a>> {
+        self.value(Member::Pid)
+    }
+
+    #[inline]
+    pub(super) fn tid(&self) -> Option<Value<'a>> {
+        self.value(Member::Tid)
+    }
+
+    #[inline]
+    pub(super) fn ts(&self) -> Option<Value<'a>> {
+        self.value(Member::Time)
+    }
+
+    #[inline]
+    pub(super) fn dur(&self) -> Option<Value<'a>> {
+        self.value(Member::Duration)
+    }
+
+    #[inline]
+    pub(super) fn id(&self) -> Option<Value<'a>> {
+        self.value(Member::Id)
+    }
+
+    #[inline]
+    pub(super) fn args(&self) -> Option<Value<'a>> {
+        self.value(Member::Args)
+    }
+
+    /// `s`, the scope of a moment.
+    pub(super) fn scope(&self) -> Option<Str<'a>> {
+        self.str(Member::Scope)
+    }
+
+    /// `bp`, what the end of an arrow binds to.
+    pub(super) fn bind(&self) -> Option<Str<'a>> {
+        self.str(Member::Bind)
     }
 
     /// Members that this has no field for.
@@ -77,6 +127,8 @@ enum Member {
 }
 
 impl Member {
+    const COUNT: usize = Member::Other as usize + 1;
+
     fn named(name: &str) -> Member {
         match name {
             "ph" => Member::Phase,
@@ -120,13 +172,10 @@ impl Members {
     }
 }
 
-/// Text, also of what is a number instead. Says whether it is one, or something else was.
+/// Text, also of what is a number instead.
 #[inline]
-fn text(value: Value<'_>, odd: bool) -> (Option<Str<'_>>, bool) {
-    match value.as_str() {
-        Some(text) => (Some(text), odd),
-        None => (value.is_number().then(|| value.as_text()), true),
-    }
+fn text(value: Value<'_>) -> Option<Str<'_>> {
+    value.as_str().or_else(|| value.is_number().then(|| value.as_text()))
 }
 
 fn first_byte(text: Str<'_>) -> Option<u8> {
@@ -138,7 +187,7 @@ fn first_byte(text: Str<'_>) -> Option<u8> {
 pub(super) fn time(value: Option<Value<'_>>) -> Option<i64> {
     let value = value?;
     match value.kind() {
-        Kind::Int | Kind::Float | Kind::String => nanoseconds(value.raw()),
+        Kind::Int | Kind::Float | Kind::String => nanoseconds(value.bytes()),
         _ => None,
     }
 }

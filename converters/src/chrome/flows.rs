@@ -114,36 +114,45 @@ impl FlowRows {
 
     /// Makes arrows from calls to what has their correlation number.
     fn launches(&mut self, trace: &mut Trace) {
-        let correlations = || trace.activities.iter().map(|activity| activity.correlation);
-        let launched: HashSet<u64> = correlations().filter(|number| *number != 0).collect();
-        let waits: HashSet<u64> = self.waits.iter().map(|wait| wait.1).collect();
-        let mut calls: HashMap<u64, Call> = HashMap::new();
-        for call in &self.calls {
-            if launched.contains(&call.correlation) || waits.contains(&call.correlation) {
-                let known = calls.entry(call.correlation).or_insert(*call);
-                if known.driver && !call.driver {
-                    *known = *call;
-                }
+        // Sorted lists: numbers mostly ascend already, and tables of them would be the largest
+        // thing in memory.
+        let sorted = |mut numbers: Vec<u64>| {
+            numbers.sort_unstable();
+            numbers
+        };
+        let correlations = trace.activities.iter().map(|activity| activity.correlation);
+        let launched = sorted(correlations.filter(|number| *number != 0).collect());
+        let waits = sorted(self.waits.iter().map(|wait| wait.1).collect());
+        let (mut launched, mut waits) = (Ascending::new(&launched), Ascending::new(&waits));
+        // Of several calls with a number the first, and none of the driver if there are others.
+        let mut calls: Vec<u32> = (0..self.calls.len() as u32).collect();
+        let call = |row: u32| &self.calls[row as usize];
+        calls.sort_unstable_by_key(|row| (call(*row).correlation, call(*row).driver, *row));
+        calls.dedup_by_key(|row| call(*row).correlation);
+        let mut launches = Vec::new();
+        calls.retain(|row| {
+            let launched = launched.contains(call(*row).correlation);
+            if launched {
+                launches.push(*row);
             }
-        }
+            waits.contains(call(*row).correlation)
+        });
         // In the order of the file, so that equal files give equal traces.
-        for call in &self.calls {
-            let first = calls.get(&call.correlation).is_some_and(|known| known.slice == call.slice);
-            if first && launched.contains(&call.correlation) {
-                trace.flows.links.push(LaunchLink {
-                    event: EventRef::Slice(call.slice),
-                    correlation: call.correlation,
-                    kind: LaunchKind::Submit,
-                    api: call.api,
-                });
-            }
-        }
+        launches.sort_unstable();
+        trace.flows.links.extend(launches.iter().map(|row| LaunchLink {
+            event: EventRef::Slice(call(*row).slice),
+            correlation: call(*row).correlation,
+            kind: LaunchKind::Submit,
+            api: call(*row).api,
+        }));
         let name = trace.strings.intern(WAITS);
         for &(wait, id, time) in &self.waits {
-            let Some(call) = calls.get(&id) else { continue };
-            let start = trace.slices.get(call.slice).start;
+            let found = calls.binary_search_by_key(&id, |row| call(*row).correlation);
+            let Ok(found) = found else { continue };
+            let slice = call(calls[found]).slice;
+            let start = trace.slices.get(slice).start;
             let ends_of = [
-                (Phase::Start, EventRef::Slice(call.slice), start),
+                (Phase::Start, EventRef::Slice(slice), start),
                 (Phase::End, EventRef::Slice(wait), Nanos(time)),
             ];
             for (phase, event, time) in ends_of {
@@ -209,6 +218,20 @@ fn has_events(trace: &Trace, place: Place) -> bool {
     match place {
         Place::Track(track) => trace.tracks.get(track).is_some(),
         Place::Queue(queue) => trace.queues.get(queue).is_some(),
+    }
+}
+
+/// Sorted numbers, asked about in ascending order.
+struct Ascending<'a>(std::iter::Peekable<std::slice::Iter<'a, u64>>);
+
+impl<'a> Ascending<'a> {
+    fn new(numbers: &'a [u64]) -> Ascending<'a> {
+        Ascending(numbers.iter().peekable())
+    }
+
+    fn contains(&mut self, number: u64) -> bool {
+        while self.0.next_if(|next| **next < number).is_some() {}
+        self.0.peek() == Some(&&number)
     }
 }
 

@@ -1,6 +1,7 @@
 //! One event as text.
 
-use super::{FOREIGN, WHOLE_TIMES};
+use super::quotes::Quotes;
+use super::{BARE_MOMENTS, FOREIGN, WHOLE_TIMES};
 use crate::json::{write_float, write_int, write_micros, write_string, write_uint};
 use crate::trace::{ArgsId, StrId, Trace, Value};
 
@@ -12,6 +13,10 @@ pub(super) struct Line<'a> {
     pub(super) shift: i64,
     /// Whether whole microseconds are written without a fraction, in times and in durations.
     pub(super) whole: (bool, bool),
+    /// Where numbers of threads are in quotes.
+    pub(super) quotes: Quotes,
+    /// Whether moments state no scope that their row suggests.
+    pub(super) bare_moments: bool,
     /// Names of arguments that are members of the event.
     foreign: Vec<(StrId, &'a str)>,
     /// Names of arguments that are lists where a text says one.
@@ -30,6 +35,11 @@ impl<'a> Line<'a> {
             trace,
             shift,
             whole,
+            quotes: Quotes::of(trace),
+            bare_moments: trace
+                .strings
+                .find(BARE_MOMENTS)
+                .is_some_and(|key| trace.facts.get(key).is_some()),
             foreign: trace.strings.iter().filter_map(foreign).collect(),
             lists: Vec::new(),
         }
@@ -224,7 +234,8 @@ fn micros(out: &mut Vec<u8>, nanos: i64, whole: bool) {
 /// A value as JSON.
 pub(crate) fn write_text(trace: &Trace, value: Value) -> String {
     let mut out = Vec::new();
-    Line { trace, shift: 0, whole: (false, false), foreign: Vec::new(), lists: Vec::new() }
-        .value(&mut out, value);
+    let (whole, quotes) = ((false, false), Quotes::default());
+    let (bare_moments, foreign, lists) = (false, Vec::new(), Vec::new());
+    Line { trace, shift: 0, whole, quotes, bare_moments, foreign, lists }.value(&mut out, value);
     String::from_utf8_lossy(&out).into_owned()
 }

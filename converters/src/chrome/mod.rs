@@ -31,8 +31,8 @@
 //!
 //! Events have positions ([`crate::trace::Slices::position`]), and are written in that order.
 //! Some things come back in another form. They are: the arguments of an end with those of its
-//! beginning; ids in quotes as numbers; a `tid` that reads `stream 7` as 7; times finer than a
-//! nanosecond rounded; what [`crate::json`] repaired.
+//! beginning; ids in quotes as numbers, where not all events of a kind have them; times finer than
+//! a nanosecond rounded; what [`crate::json`] repaired.
 
 mod args;
 mod arrows;
@@ -46,6 +46,7 @@ mod operators;
 mod own;
 mod pairs;
 mod places;
+mod quotes;
 mod read;
 mod rows;
 mod samples;
@@ -83,5 +84,11 @@ pub const METADATA_POSITIONS: &str = "chrome.metadataPositions";
 /// The fact that says that whole microseconds have no fraction in the file: 1 in times, 2 in
 /// durations, 3 in both. Some readers tell integers from floats.
 pub const WHOLE_TIMES: &str = "chrome.wholeTimes";
+/// The fact that says that moments have no `s` in the file, unless it is another than their row
+/// suggests.
+pub const BARE_MOMENTS: &str = "chrome.bareMoments";
+/// The fact that says in which events numbers of threads are in quotes: 1 in slices, 2 in
+/// beginnings of arrows, 4 in ends of arrows, 8 in moments, or the sum of some.
+pub const QUOTED_TIDS: &str = "chrome.quotedTids";
 /// The fact that holds the time, in nanoseconds of the hub's clock, that metadata events bear.
 pub const METADATA_TIME: &str = "chrome.metadataTime";

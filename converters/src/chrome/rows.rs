@@ -9,6 +9,9 @@ use super::{ASYNC, ROW};
 use crate::json::{self, Kind};
 use crate::trace::{Device, DeviceId, ProcessId, Queue, QueueId, StrId, Trace, Track, TrackId};
 
+/// What comes before the number of a stream in old files.
+pub(super) const STREAM: &str = "stream ";
+
 /// A `pid` or a `tid`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Id {
@@ -23,16 +26,16 @@ impl Id {
     pub(super) fn new(trace: &mut Trace, value: Option<json::Value<'_>>) -> Id {
         let Some(value) = value else { return Id::None };
         match value.kind() {
-            Kind::Int => match value.raw().parse() {
-                Ok(n) => Id::Int(n),
-                Err(_) => Id::Text(trace.strings.intern(value.raw())),
+            Kind::Int => match json::number(value) {
+                Some(json::Number::Int(n)) => Id::Int(n),
+                _ => Id::Text(trace.strings.intern(value.raw())),
             },
             Kind::Null => Id::None,
             Kind::String => {
                 let text = value.raw();
                 // Only what is written the way numbers are: `007` is a name.
                 // Kineto's streams were called so until 2022.
-                if let Some(stream) = text.strip_prefix("stream ").and_then(|n| n.parse().ok()) {
+                if let Some(stream) = text.strip_prefix(STREAM).and_then(|n| n.parse().ok()) {
                     return Id::Int(stream);
                 }
                 match text.parse::<i64>() {

@@ -12,9 +12,12 @@
 
 use hashbrown::HashMap;
 
+use super::lists::Lists;
+
 /// How long a gap may be.
 const LONGEST: usize = 48;
-type Words = [u64; LONGEST / 8];
+const WORDS: usize = LONGEST / 16;
+type Words = [u128; WORDS];
 
 /// How many gaps are kept. Files with more are read without the others.
 const MAX_GAPS: usize = 1024;
@@ -25,37 +28,41 @@ const FOLLOWERS: usize = 8;
 /// What stands between two values of an object, or before the first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
+    /// What stands there, and which bits of that count.
     text: Words,
     mask: Words,
     pub(super) len: u8,
     /// Where the key begins in it, after its quote.
     pub(super) key: u8,
     pub(super) key_len: u8,
+    /// Whether it begins with a comma: not before the first value.
+    comma: bool,
     /// The number of the key; 0 is none.
     pub(super) number: u16,
-    /// Gaps that followed it, the latest first; 0 is none.
-    next: [u16; FOLLOWERS],
 }
 
 impl Gap {
     const NONE: Gap = Gap {
-        text: [0; 6],
-        mask: [0; 6],
+        text: [0; WORDS],
+        mask: [0; WORDS],
         len: 0,
         key: 0,
         key_len: 0,
+        comma: false,
         number: 0,
-        next: [0; FOLLOWERS],
     };
 
+    /// Most gaps are short, and most that are not this one differ at once.
     #[inline]
-    fn is(&self, words: &Words) -> bool {
-        let differ = |at: usize| (words[at] ^ self.text[at]) & self.mask[at];
-        // Most gaps are short, and most that are not this one differ at once.
-        differ(0) | differ(1) == 0
-            && (self.len <= 16 || differ(2) | differ(3) == 0)
-            && (self.len <= 32 || differ(4) | differ(5) == 0)
+    fn is(&self, ahead: &[u8; LONGEST]) -> bool {
+        let same = |at: usize| (word(ahead, at) ^ self.text[at]) & self.mask[at] == 0;
+        same(0) && (self.len <= 16 || same(1) && (self.len <= 32 || same(2)))
     }
+}
+
+#[inline]
+fn word(text: &[u8; LONGEST], at: usize) -> u128 {
+    u128::from_le_bytes(text.as_chunks::<16>().0[at])
 }
 
 /// See the module.
@@ -63,16 +70,20 @@ impl Gap {
 pub(super) struct Keys {
     /// The first is none.
     gaps: Vec<Gap>,
+    /// Gaps that followed each, the latest first; 0 is none.
+    next: Vec<[u16; FOLLOWERS]>,
     /// By their text.
     places: HashMap<Box<[u8]>, u16>,
     numbers: HashMap<Box<[u8]>, u16>,
     last: u16,
+    pub(super) lists: Lists,
 }
 
 impl Default for Keys {
     fn default() -> Keys {
         let (places, numbers) = (HashMap::new(), HashMap::new());
-        Keys { gaps: vec![Gap::NONE], places, numbers, last: 0 }
+        let (gaps, next) = (vec![Gap::NONE], vec![[0; FOLLOWERS]]);
+        Keys { gaps, next, places, numbers, last: 0, lists: Lists::default() }
     }
 }
 
@@ -83,18 +94,19 @@ impl Keys {
         self.last = 0;
     }
 
-    /// The gap that stands at `at`, if it followed the last one before.
-    #[inline]
-    pub(super) fn find(&mut self, bytes: &[u8], at: usize) -> Option<&Gap> {
-        let (words, _) = bytes.get(at..)?.first_chunk::<LONGEST>()?.as_chunks::<8>();
-        let words: Words = std::array::from_fn(|at| u64::from_le_bytes(words[at]));
-        for next in self.gaps[usize::from(self.last)].next {
-            if next == 0 {
-                return None;
-            }
-            if self.gaps[usize::from(next)].is(&words) {
-                self.last = next;
-                return Some(&self.gaps[usize::from(next)]);
+    /// The gap that stands at `at`, if it followed the last one before. `first` when no value
+    /// comes before it.
+    #[inline(always)]
+    pub(super) fn find(&mut self, bytes: &[u8], at: usize, first: bool) -> Option<&Gap> {
+        let ahead = bytes.get(at..)?.first_chunk::<LONGEST>()?;
+        for next in self.next.get(usize::from(self.last))? {
+            let gap = self.gaps.get(usize::from(*next))?;
+            if gap.is(ahead) {
+                if *next == 0 || gap.comma == first {
+                    return None;
+                }
+                self.last = *next;
+                return Some(gap);
             }
         }
         None
@@ -115,7 +127,7 @@ impl Keys {
             }
             None => self.add(gap, key),
         };
-        let next = &mut self.gaps[usize::from(self.last)].next;
+        let next = &mut self.next[usize::from(self.last)];
         let known = next.iter().position(|known| *known == place).unwrap_or(next.len() - 1);
         next[..=known].rotate_right(1);
         next[0] = place;
@@ -127,17 +139,16 @@ impl Keys {
         let (mut text, mut mask) = ([0; LONGEST], [0; LONGEST]);
         text[..gap.len()].copy_from_slice(gap);
         mask[..gap.len()].fill(0xff);
-        let words = |bytes: [u8; LONGEST]| -> Words {
-            let (words, _) = bytes.as_chunks::<8>();
-            std::array::from_fn(|at| u64::from_le_bytes(words[at]))
-        };
+        let words = |bytes| std::array::from_fn(|at| word(&bytes, at));
         let new = self.numbers.len() as u16 + 1;
         let number = *self.numbers.entry(gap[key.clone()].into()).or_insert(new);
         // All three are at most `LONGEST`.
         let (len, at, key_len) = (gap.len() as u8, key.start as u8, key.len() as u8);
-        let (text, mask) = (words(text), words(mask));
+        let comma = gap.trim_ascii_start().first() == Some(&b',');
         let place = self.gaps.len() as u16;
-        self.gaps.push(Gap { text, mask, len, key: at, key_len, number, next: [0; FOLLOWERS] });
+        let (text, mask) = (words(text), words(mask));
+        self.gaps.push(Gap { text, mask, len, key: at, key_len, comma, number });
+        self.next.push([0; FOLLOWERS]);
         self.places.insert(gap.into(), place);
         place
     }
@@ -151,14 +162,14 @@ mod tests {
     fn a_gap_is_found_where_it_followed_before() {
         let text = [&b", \"ts\": 12"[..], &[b'x'; LONGEST]].concat();
         let mut keys = Keys::default();
-        assert!(keys.find(&text, 0).is_none());
+        assert!(keys.find(&text, 0, false).is_none());
         let number = keys.learn(&text[..8], 3..5);
         keys.restart();
-        let gap = keys.find(&text, 0).unwrap();
+        let gap = keys.find(&text, 0, false).unwrap();
         assert_eq!((gap.len, gap.key, gap.key_len, gap.number), (8, 3, 2, number));
-        assert!(keys.find(&text, 0).is_none(), "it did not follow itself");
+        assert!(keys.find(&text, 0, false).is_none(), "it did not follow itself");
         keys.restart();
-        assert!(keys.find(&text[..20], 0).is_none(), "the input may go on otherwise");
+        assert!(keys.find(&text[..20], 0, false).is_none(), "the input may go on otherwise");
         let other = keys.learn(b",\"ts\":", 2..4);
         assert_eq!(other, number, "one key in two gaps");
     }

@@ -24,9 +24,11 @@
 mod batch;
 mod document;
 mod keys;
+mod lists;
 mod number;
 mod problem;
 mod repair;
+mod scan;
 mod source;
 mod tape;
 mod text;

@@ -1,6 +1,6 @@
 //! Numbers, read from their digits: never through a float where nanoseconds are at stake.
 
-use super::tape::digits;
+use super::scan::digits;
 use super::value::{Kind, Value};
 
 /// A number of the input.
@@ -20,14 +20,23 @@ pub enum Number {
 #[inline]
 pub fn number(value: Value<'_>) -> Option<Number> {
     match value.kind() {
-        Kind::Int => Some(integer(value.raw())),
+        Kind::Int => Some(integer(value)),
         // "-nan" is what C writes and Rust does not read.
         Kind::Float => Some(Number::Float(value.raw().parse().unwrap_or(f64::NAN))),
         _ => None,
     }
 }
 
-fn integer(raw: &str) -> Number {
+#[inline]
+fn integer(value: Value<'_>) -> Number {
+    match value.bytes() {
+        // Eighteen digits cannot overflow, and nearly every number has fewer.
+        digits @ [b'0'..=b'9', ..] if digits.len() <= 18 => Number::Int(decimal(digits) as i64),
+        _ => other_integer(value.raw()),
+    }
+}
+
+fn other_integer(raw: &str) -> Number {
     let (negative, digits) = match raw.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, raw),
@@ -45,23 +54,22 @@ fn integer(raw: &str) -> Number {
 }
 
 /// Reads decimal microseconds, such as `4311694680926.841`, as nanoseconds. What is finer than
-/// a nanosecond is rounded to the nearest. `None` when `raw` is no decimal number or the result
+/// a nanosecond is rounded to the nearest. `None` when they are no decimal number or the result
 /// does not fit.
 #[inline]
-pub fn nanoseconds(raw: &str) -> Option<i64> {
-    let bytes = raw.as_bytes();
+pub fn nanoseconds(bytes: &[u8]) -> Option<i64> {
     let mut at = usize::from(bytes.first() == Some(&b'-'));
     let first = at;
     let digits = digits(&bytes[first..]);
     at += digits;
     // Sixteen digits are microseconds since 1970; more take the careful way.
     if digits == 0 || digits > 16 {
-        return carefully(raw);
+        return carefully(bytes);
     }
     let whole = decimal(&bytes[first..at]) as i64;
     const MOST: i64 = i64::MAX / 1000 - 1;
     if whole > MOST {
-        return carefully(raw);
+        return carefully(bytes);
     }
     let mut nanos = whole * 1000;
     match *bytes.get(at..).unwrap_or_default() {
@@ -69,7 +77,7 @@ pub fn nanoseconds(raw: &str) -> Option<i64> {
         [b'.', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
             nanos += i64::from(a & 15) * 100 + i64::from(b & 15) * 10 + i64::from(c & 15);
         }
-        _ => return carefully(raw),
+        _ => return carefully(bytes),
     }
     Some(if first == 1 { -nanos } else { nanos })
 }
@@ -91,8 +99,8 @@ fn decimal(digits: &[u8]) -> u64 {
 
 /// The general case: any number of digits, an exponent.
 #[cold]
-fn carefully(raw: &str) -> Option<i64> {
-    let raw = raw.trim();
+fn carefully(bytes: &[u8]) -> Option<i64> {
+    let raw = std::str::from_utf8(bytes).ok()?.trim();
     let (negative, rest) = match raw.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, raw.strip_prefix('+').unwrap_or(raw)),
@@ -168,7 +176,7 @@ mod tests {
             ("nan", None),
             ("12x", None),
         ] {
-            assert_eq!(nanoseconds(raw), nanos, "{raw}");
+            assert_eq!(nanoseconds(raw.as_bytes()), nanos, "{raw}");
         }
     }
 
@@ -185,7 +193,7 @@ mod tests {
             ("18446744073709551616", Number::Huge),
             ("-9223372036854775809", Number::Huge),
         ] {
-            assert_eq!(integer(raw), value, "{raw}");
+            assert_eq!(other_integer(raw), value, "{raw}");
         }
     }
 }

@@ -10,7 +10,9 @@
 //! in one step. Numbers and escapes are not decoded here: most are never looked at.
 
 use super::keys::Keys;
+use super::lists::Lists;
 use super::problem::{Limits, RepairKind};
+use super::scan::{is_float, ordinary, plain_number, short_or_plain};
 use super::text::escapes_are_valid;
 use super::value::Kind;
 
@@ -26,7 +28,7 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     /// A string that has escapes in it.
     pub(super) escaped: bool,
-    /// Of a key, its number among those that [`Keys`] knows; else 0.
+    /// Of a key or a list, its number among those that [`Keys`] knows; else 0.
     pub(super) key: u16,
 }
 
@@ -75,6 +77,38 @@ impl Tape {
         parser.element()?;
         Ok(parser.pos)
     }
+
+    /// Adds the list at `pos`, if it came before, and moves there behind it; says whether it did.
+    #[inline]
+    fn known_list(
+        &mut self,
+        lists: &Lists,
+        bytes: &[u8],
+        pos: &mut usize,
+        limits: &Limits,
+    ) -> bool {
+        let Some(list) = lists.find(&bytes[*pos..]) else { return false };
+        let fits = self.nodes.len() + list.nodes.len() <= limits.nodes;
+        if !fits || self.open.len() + list.depth > limits.depth {
+            return false;
+        }
+        let (start, base) = (*pos as u32, self.nodes.len() as u32);
+        let moved = |node: &Node| Node { start: node.start + start, end: node.end + base, ..*node };
+        self.nodes.extend(list.nodes.iter().map(moved));
+        *pos += list.len();
+        true
+    }
+}
+
+/// What comes after some members of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ahead {
+    /// The value of the last key.
+    Value,
+    /// The end of the object, or another key.
+    End,
+    /// The first key, or the end.
+    Unknown,
 }
 
 struct Parser<'a> {
@@ -92,34 +126,36 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn element(&mut self) -> Result<(), Stop> {
         loop {
-            let byte = self.token()?;
-            let mut closed = false;
-            match byte {
+            match self.token()? {
                 b'"' => self.string()?,
                 b'-' | b'0'..=b'9' => self.number()?,
                 b'{' => {
                     self.open(Kind::Object)?;
-                    if self.known_key()? || !self.key(false, self.pos)? {
-                        continue;
+                    match self.members(true) {
+                        Ahead::Value => continue,
+                        Ahead::Unknown if !self.key(false, self.pos)? => continue,
+                        Ahead::Unknown => {}
+                        Ahead::End if self.after_value()? => return Ok(()),
+                        Ahead::End => continue,
                     }
-                    closed = true;
                 }
                 b'[' => {
-                    self.open(Kind::Array)?;
-                    if self.token()? != b']' {
-                        continue;
+                    let Parser { tape, keys, bytes, pos, limits, .. } = self;
+                    if !tape.known_list(&keys.lists, bytes, pos, limits) {
+                        self.open(Kind::Array)?;
+                        if self.token()? != b']' {
+                            continue;
+                        }
+                        self.close();
                     }
-                    self.close();
-                    closed = true;
                 }
                 b']' if self.inside(Kind::Array) => {
                     self.tape.notes.push((RepairKind::TrailingComma, self.pos));
                     self.close();
-                    closed = true;
                 }
                 _ => self.word()?,
             }
-            if !closed && self.object && self.known_key()? {
+            if self.object && self.members(false) == Ahead::Value {
                 continue;
             }
             if self.after_value()? {
@@ -136,30 +172,80 @@ impl Parser<'_> {
                 return Ok(true);
             }
             let from = self.pos;
-            match self.token()? {
+            let byte = self.token()?;
+            match byte {
                 b',' => {
                     self.pos += 1;
                     if !self.object || !self.key(true, from)? {
                         return Ok(false);
                     }
                 }
-                b'}' if self.object => self.close(),
-                b']' if !self.object => self.close(),
+                b'}' | b']' if self.object == (byte == b'}') => {
+                    self.close();
+                    if self.object && self.members(false) == Ahead::Value {
+                        return Ok(false);
+                    }
+                }
                 _ if self.object => return self.bad("`,` or `}`"),
                 _ => return self.bad("`,` or `]`"),
             }
         }
     }
 
-    /// A key with all that stands around it, if that came here before; says whether it did.
-    #[inline]
-    fn known_key(&mut self) -> Result<bool, Stop> {
-        let Some(gap) = self.keys.find(self.bytes, self.pos) else { return Ok(false) };
-        let start = self.pos + usize::from(gap.key);
-        let (len, number, end) = (gap.key_len, gap.number, self.pos + usize::from(gap.len));
-        self.push(Kind::String, start, len.into(), false, number)?;
-        self.pos = end;
-        Ok(true)
+    /// Members of an object whose keys came here before, with all that stands around them; `first`
+    /// at its beginning. Takes what most of a trace is: numbers, strings without escapes, lists
+    /// that came before.
+    fn members(&mut self, mut first: bool) -> Ahead {
+        let Parser { bytes, limits, .. } = *self;
+        let (tape, keys) = (&mut *self.tape, &mut *self.keys);
+        let mut pos = self.pos;
+        let ahead = loop {
+            let gap = match tape.nodes.len() + 2 <= limits.nodes {
+                true => keys.find(bytes, pos, first),
+                false => None,
+            };
+            let Some(gap) = gap else { break if first { Ahead::Unknown } else { Ahead::End } };
+            first = false;
+            let start = pos + usize::from(gap.key);
+            let end = tape.nodes.len() as u32 + 1;
+            let (len, key) = (gap.key_len.into(), gap.number);
+            let node =
+                Node { start: start as u32, len, end, kind: Kind::String, escaped: false, key };
+            pos += usize::from(gap.len);
+            let (kind, start, len, next) = match bytes.get(pos) {
+                Some(b'0'..=b'9' | b'-') => match short_or_plain(bytes, pos) {
+                    Some((kind, next)) => (kind, pos, next - pos, next),
+                    None => {
+                        tape.nodes.push(node);
+                        break Ahead::Value;
+                    }
+                },
+                Some(b'"') => {
+                    let start = pos + 1;
+                    let next = start + ordinary(&bytes[start..]);
+                    if bytes.get(next) != Some(&b'"') {
+                        tape.nodes.push(node);
+                        break Ahead::Value;
+                    }
+                    (Kind::String, start, next - start, next + 1)
+                }
+                byte => {
+                    tape.nodes.push(node);
+                    match byte {
+                        Some(b'[') if tape.known_list(&keys.lists, bytes, &mut pos, limits) => {
+                            continue;
+                        }
+                        _ => break Ahead::Value,
+                    }
+                }
+            };
+            let (start, len) = (start as u32, len as u32);
+            let value = Node { start, len, end: end + 1, kind, escaped: false, key: 0 };
+            tape.nodes.extend([node, value]);
+            pos = next;
+        };
+        self.pos = pos;
+        ahead
     }
 
     /// A key and its colon, or the end of the object; says whether it was the end. What comes
@@ -215,6 +301,13 @@ impl Parser<'_> {
             let node = &mut self.tape.nodes[top as usize];
             node.end = end;
             node.len = self.pos as u32 - node.start;
+            if node.kind == Kind::Array && self.tape.notes.is_empty() {
+                let Node { start, len, .. } = *node;
+                let nodes = &self.tape.nodes[top as usize..];
+                let ahead = &self.bytes[start as usize..];
+                let number = self.keys.lists.learn(ahead, len as usize, nodes, top);
+                self.tape.nodes[top as usize].key = number;
+            }
         }
         self.object = self.inside(Kind::Object);
     }
@@ -305,21 +398,9 @@ impl Parser<'_> {
     #[inline]
     fn number(&mut self) -> Result<(), Stop> {
         let start = self.pos;
-        let first = start + usize::from(self.bytes[start] == b'-');
-        let whole = digits(&self.bytes[first..]);
-        let mut at = first + whole;
-        let mut kind = Kind::Int;
-        if whole > 0 && self.bytes.get(at) == Some(&b'.') {
-            kind = Kind::Float;
-            at += 1 + digits(&self.bytes[at + 1..]);
-        }
-        match self.bytes.get(at) {
-            Some(b'.' | b'e' | b'E' | b'+' | b'-') => return self.other_number(),
-            Some(_) if whole > 0 => {}
-            _ => return self.other_number(),
-        }
-        self.pos = at;
-        self.push(kind, start, at - start, false, 0)
+        let Some((kind, end)) = plain_number(self.bytes, start) else { return self.other_number() };
+        self.pos = end;
+        self.push(kind, start, end - start, false, 0)
     }
 
     /// A number with an exponent or without digits, at the end of the text, or none.
@@ -390,93 +471,6 @@ impl Parser<'_> {
     }
 }
 
-/// Whether these are the digits of a number with a fraction or an exponent; digits on both
-/// sides of the point are not insisted on. What it amounts to, most readers never ask.
-fn is_float(text: &[u8]) -> bool {
-    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let text = text.strip_prefix(b"-").unwrap_or(text);
-    let whole = digits(text);
-    let (fraction, rest) = match &text[whole..] {
-        [b'.', rest @ ..] => (digits(rest), &rest[digits(rest)..]),
-        rest => (0, rest),
-    };
-    let exponent = match rest {
-        [] => true,
-        [b'e' | b'E', b'+' | b'-', rest @ ..] | [b'e' | b'E', rest @ ..] => {
-            !rest.is_empty() && digits(rest) == rest.len()
-        }
-        _ => false,
-    };
-    whole + fraction > 0 && exponent
-}
-
-/// How many digits `bytes` begin with, eight at a time.
-#[inline]
-pub(super) fn digits(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*chunk);
-        // A digit has 3 in its upper half, and still has when 6 is added.
-        let others = (word & word.wrapping_add(LOW * 6) & (LOW * 0xf0)) ^ (LOW * 0x30);
-        if others != 0 {
-            return at + others.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    at + bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count()
-}
-
-const LOW: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
-
-/// How many bytes at the start of `bytes` are neither a quote, a backslash nor a control
-/// character. Eight at a time: most strings of a trace are short. The long ones, names of kernels
-/// and stacks, go in steps that compilers make of vectors.
-#[inline]
-pub(super) fn ordinary(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let found = special(u64::from_le_bytes(*chunk));
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-        if at == 16 {
-            at += ordinary_vectors(&bytes[at..]);
-        }
-    }
-    while let Some(&byte) = bytes.get(at) {
-        if byte == b'"' || byte == b'\\' || byte < 0x20 {
-            break;
-        }
-        at += 1;
-    }
-    at
-}
-
-/// Marks in a word of eight bytes those that are not ordinary; the lowest mark is exact.
-#[inline]
-fn special(word: u64) -> u64 {
-    let quote = word ^ (LOW * b'"' as u64);
-    let slash = word ^ (LOW * b'\\' as u64);
-    // A byte is zero, or below 0x20, where subtracting borrows.
-    let found = (quote.wrapping_sub(LOW) & !quote)
-        | (slash.wrapping_sub(LOW) & !slash)
-        | (word.wrapping_sub(LOW * 0x20) & !word);
-    found & HIGH
-}
-
-/// How many whole steps of 32 bytes at the start of `bytes` are ordinary.
-fn ordinary_vectors(bytes: &[u8]) -> usize {
-    let (chunks, _) = bytes.as_chunks::<32>();
-    let is_ordinary = |chunk: &&[u8; 32]| {
-        let special =
-            |byte: u8| u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20);
-        chunk.iter().fold(0, |any, byte| any | special(*byte)) == 0
-    };
-    chunks.iter().take_while(is_ordinary).count() * 32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -527,30 +521,8 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_what_the_standard_library_takes_for_floats() {
-        for text in [
-            "1.5", "-1.5", "1.", ".5", "-.5", "1e5", "1E-5", "1.5e+5", "1.e5", ".", "-", "e5",
-            "1e", "1e+", "1.2.3", "1-2", "1e5.0", "--1.0", "-e", ".e1", "1e5e5", "00.5",
-        ] {
-            assert_eq!(is_float(text.as_bytes()), text.parse::<f64>().is_ok(), "{text}");
-        }
-    }
-
-    #[test]
     fn depth_is_limited_and_needs_no_stack() {
         let text = "[".repeat(100_000);
         assert!(matches!(parse(&text), Err(Stop::Limit { at: 128, .. })));
-    }
-
-    #[test]
-    fn the_search_finds_what_a_plain_loop_finds() {
-        for special in [b'"', b'\\', 0, 0x1f, b'\n'] {
-            for at in 0..40 {
-                let mut bytes = [0xc3, b' ', 0x7f, 0x80, 0xff, b'!', b'#', b'['].repeat(5);
-                bytes[at] = special;
-                assert_eq!(ordinary(&bytes), at);
-            }
-        }
-        assert_eq!(ordinary(&[b'a'; 19]), 19);
     }
 }

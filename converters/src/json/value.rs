@@ -39,6 +39,12 @@ impl<'a> Element<'a> {
         Value { element: self, index: 0 }
     }
 
+    /// The value at a [`Value::place`] of this element.
+    #[inline]
+    pub(crate) fn at(self, place: u32) -> Value<'a> {
+        Value { element: self, index: place }
+    }
+
     /// Whether a string in it has a NUL, which other formats do not allow.
     pub fn has_nul(self) -> bool {
         self.tape.nul
@@ -73,6 +79,20 @@ impl<'a> Value<'a> {
         &self.element.text[start..start + node.len as usize]
     }
 
+    /// [`Value::raw`], as bytes.
+    #[inline]
+    pub fn bytes(self) -> &'a [u8] {
+        let node = self.node();
+        let start = node.start as usize;
+        &self.element.text.as_bytes()[start..start + node.len as usize]
+    }
+
+    /// Where it stands in its element, 0 for the element itself.
+    #[inline]
+    pub(crate) fn place(self) -> u32 {
+        self.index
+    }
+
     /// Whether it is a number.
     #[inline]
     pub fn is_number(self) -> bool {
@@ -82,6 +102,13 @@ impl<'a> Value<'a> {
     /// What stands there as if it were a string.
     pub fn as_text(self) -> Str<'a> {
         Str { raw: self.raw(), escaped: false, key: 0 }
+    }
+
+    /// Of a list, a number that only this text has in this document, if it came before.
+    #[inline]
+    pub fn list_number(self) -> Option<usize> {
+        let node = self.node();
+        (node.kind == Kind::Array && node.key != 0).then_some(usize::from(node.key))
     }
 
     /// The string, when it is one.

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::tape::ordinary;
+use super::scan::ordinary;
 use super::value::{Kind, Value};
 
 /// Writes a value of the input again, on one line and valid: what was repaired in reading stays

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io;
 
 use crate::chrome::{
-    Frame, GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_POSITIONS, METADATA_TIME,
-    WHOLE_TIMES, first_time, property, write_in, write_text,
+    BARE_MOMENTS, Frame, GPU_ROWS, LAUNCH_ARROWS, METADATA_EVENTS, METADATA_POSITIONS,
+    METADATA_TIME, QUOTED_TIDS, WHOLE_TIMES, first_time, property, write_in, write_text,
 };
 use crate::trace::{Job, StrId, Trace, Value};
 
@@ -22,7 +22,7 @@ pub fn write(trace: &Trace, out: impl io::Write) -> io::Result<()> {
 const PERIOD: i64 = 7_889_238 * 1_000_000_000;
 
 /// Members that this writer makes, or that are not for the file.
-const OWN: [&str; 10] = [
+const OWN: [&str; 12] = [
     "schemaVersion",
     "displayTimeUnit",
     "baseTimeNanoseconds",
@@ -31,6 +31,8 @@ const OWN: [&str; 10] = [
     METADATA_TIME,
     METADATA_POSITIONS,
     WHOLE_TIMES,
+    QUOTED_TIDS,
+    BARE_MOMENTS,
     LAUNCH_ARROWS,
     GPU_ROWS,
 ];

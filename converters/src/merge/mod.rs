@@ -288,11 +288,13 @@ impl Merger {
 }
 
 /// Facts about a file of events that are written anew.
-const OF_THE_FILE: [&str; 5] = [
+const OF_THE_FILE: [&str; 7] = [
     chrome::METADATA_EVENTS,
     chrome::METADATA_POSITIONS,
     chrome::METADATA_TIME,
     chrome::WHOLE_TIMES,
+    chrome::QUOTED_TIDS,
+    chrome::BARE_MOMENTS,
     chrome::GPU_ROWS,
 ];
 /// Facts that hold for the clock of the first trace, and the form of its file.

@@ -82,6 +82,8 @@ type Shape = Box<[(StrId, Type)]>;
 pub struct Args {
     shapes: Vec<Shape>,
     shape_numbers: HashTable<u32>,
+    /// Shapes that are likely, by their length, first and last name.
+    likely: [u32; LIKELY],
     sets: Vec<u8>,
     /// Offset and length of recent sets, by hash.
     recent: Vec<(u32, u32)>,
@@ -93,6 +95,9 @@ pub struct Args {
     hasher: DefaultHashBuilder,
     unstored: u64,
 }
+
+/// How many shapes are likely.
+const LIKELY: usize = 32;
 
 /// Sets that a new one is compared with.
 const RECENT: usize = 1 << 12;
@@ -219,7 +224,29 @@ impl Args {
         self.sets.capacity() + self.recent.capacity() * 8 + shapes + lists
     }
 
+    /// The number of a shape. Most are one of those that came before with the same first and last
+    /// name, which is faster to find out than a hash of all of it.
+    #[inline]
     fn shape(&mut self, entries: &[(StrId, Value)]) -> u32 {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return 0 };
+        let place =
+            (first.0.0.wrapping_mul(31) ^ last.0.0.wrapping_mul(7)) as usize + entries.len();
+        let place = place % LIKELY;
+        if let Some(shape) = self.shapes.get(self.likely[place] as usize)
+            && shape.len() == entries.len()
+            && shape
+                .iter()
+                .zip(entries)
+                .all(|(known, (name, value))| *known == (*name, type_of(*value)))
+        {
+            return self.likely[place];
+        }
+        let number = self.find_shape(entries);
+        self.likely[place] = number;
+        number
+    }
+
+    fn find_shape(&mut self, entries: &[(StrId, Value)]) -> u32 {
         let key = || entries.iter().map(|(name, value)| (*name, type_of(*value)));
         let hash = self.hash_shape(key());
         let same = |&n: &u32| self.shapes[n as usize].iter().copied().eq(key());
@@ -347,6 +374,7 @@ fn hash_with(hasher: &DefaultHashBuilder, shape: impl Iterator<Item = (StrId, Ty
     state.finish()
 }
 
+#[inline]
 fn type_of(value: Value) -> Type {
     match value {
         Value::Null => Type::Null,
@@ -362,6 +390,7 @@ fn type_of(value: Value) -> Type {
     }
 }
 
+#[inline]
 fn put_value(out: &mut Vec<u8>, value: Value) {
     match value {
         Value::Null => {}
@@ -407,6 +436,7 @@ fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
     Some(*byte)
 }
 
+#[inline]
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -417,6 +447,14 @@ fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 
 #[inline]
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    if let Some((&byte @ ..0x80, rest)) = bytes.split_first() {
+        *bytes = rest;
+        return Some(byte.into());
+    }
+    take_long_varint(bytes)
+}
+
+fn take_long_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..70).step_by(7) {
         let byte = take_byte(bytes)?;

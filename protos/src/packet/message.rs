@@ -18,9 +18,14 @@ impl<'a> Message<'a> {
     }
 
     /// An unsigned integer, enum or bool.
+    #[inline]
     pub fn uint(&mut self, field: u32, value: u64) -> &mut Self {
-        varint(self.out, u64::from(field << 3 | VARINT));
-        varint(self.out, value);
+        let key = field << 3 | VARINT;
+        if key < 0x80 && value < 0x80 {
+            self.out.extend_from_slice(&[key as u8, value as u8]);
+        } else {
+            varints(self.out, key, value);
+        }
         self
     }
 
@@ -67,6 +72,7 @@ impl<'a> Message<'a> {
     }
 
     /// A message within this one.
+    #[inline]
     pub fn message(&mut self, field: u32, fill: impl FnOnce(&mut Message<'_>)) -> &mut Self {
         varint(self.out, u64::from(field << 3 | LENGTH));
         let start = self.out.len();
@@ -78,12 +84,48 @@ impl<'a> Message<'a> {
 }
 
 /// Appends a varint.
-pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
+#[inline]
+pub(super) fn varint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else {
+        long_varint(out, value);
+    }
+}
+
+fn long_varint(out: &mut Vec<u8>, value: u64) {
+    let mut bytes = [0; 16];
+    let len = put_varint(&mut bytes, 0, value);
+    append(out, bytes, len);
+}
+
+/// Appends the key of a field, and its value.
+fn varints(out: &mut Vec<u8>, key: u32, value: u64) {
+    let mut bytes = [0; 16];
+    let len = put_varint(&mut bytes, 0, key.into());
+    let len = put_varint(&mut bytes, len, value);
+    append(out, bytes, len);
+}
+
+/// Puts a varint at `at`; gives where it ends.
+#[inline]
+pub(super) fn put_varint(bytes: &mut [u8; 16], mut at: usize, mut value: u64) -> usize {
     while value >= 0x80 {
-        out.push(value as u8 | 0x80);
+        bytes[at & 15] = value as u8 | 0x80;
+        at += 1;
         value >>= 7;
     }
-    out.push(value as u8);
+    bytes[at & 15] = value as u8;
+    at + 1
+}
+
+/// Appends so many of these bytes. All of them are copied, which takes two instructions, where
+/// copying only those would take a call.
+#[inline]
+fn append(out: &mut Vec<u8>, bytes: [u8; 16], len: usize) {
+    let end = out.len() + len;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 /// Bytes that a varint takes.
@@ -93,12 +135,17 @@ pub(super) fn varint_len(value: u64) -> usize {
 
 /// Fills in the length of what follows the one byte reserved for it at `start`; makes
 /// room when one byte is not enough.
+#[inline]
 pub(super) fn close(out: &mut Vec<u8>, start: usize) {
     let len = out.len() - start - 1;
     if len < 0x80 {
         out[start] = len as u8;
-        return;
+    } else {
+        close_long(out, start, len);
     }
+}
+
+fn close_long(out: &mut Vec<u8>, start: usize, len: usize) {
     let end = out.len();
     varint(out, len as u64);
     let more = out.len() - end - 1;

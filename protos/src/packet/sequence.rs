@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::event::{Arg, Correlation, CounterValue, Event, Name, Value};
 use super::gpu::GpuTables;
 use super::keys;
-use super::message::{Message, close};
+use super::message::{Message, VARINT, close, put_varint};
 use super::text::Strings;
 use super::tree::Trees;
 use crate::StrId;
@@ -67,6 +67,8 @@ pub struct Sequence {
     id: u32,
     /// `68 02 50 <id>`: flags and sequence id of every event packet.
     prefix: Prefix,
+    /// Fields that the next event packet has besides.
+    besides: Prefix,
     started: bool,
     last_time: u64,
     cleared_at: u64,
@@ -81,7 +83,7 @@ pub struct Sequence {
     pub(super) trees: Trees,
 }
 
-/// Up to 16 bytes that start every event packet of a sequence after its timestamp.
+/// Up to 16 bytes of an event packet, such as what stands in each of a sequence after its timestamp.
 #[derive(Debug, Clone, Copy)]
 struct Prefix {
     bytes: [u8; 16],
@@ -94,9 +96,9 @@ pub(super) use interned_data::{
 };
 
 /// Bytes that an event may take apart from its arguments, flows and strings by value:
-/// packet and event headers 2 × 11, timestamp 11, prefix 16, type 2, track 11, category
-/// and name 2 × 6, counter 12.
-const FIXED_PART: usize = 96;
+/// packet and event headers 2 × 11, timestamp 11, prefix and fields besides 2 × 16, type 2, track
+/// 11, category and name 2 × 6, counter 12.
+const FIXED_PART: usize = 112;
 /// Bytes of an argument at most, without strings by value.
 const ARG_PART: usize = 24;
 const FLOW_PART: usize = 10;
@@ -114,6 +116,7 @@ impl Sequence {
         Sequence {
             id,
             prefix: Prefix { bytes, len: start.len() },
+            besides: Prefix { bytes: [0; 16], len: 0 },
             started: false,
             last_time: 0,
             cleared_at: 0,
@@ -204,6 +207,20 @@ impl Sequence {
         self.bytes += bytes;
     }
 
+    /// Has the packet of the next event or activity say so in this field, which must be below 2048.
+    #[inline]
+    pub fn beside(&mut self, field: u32, value: u64) {
+        debug_assert!(field < 2048);
+        let mut bytes = [0; 16];
+        let len = put_varint(&mut bytes, 0, u64::from(field << 3 | VARINT));
+        self.besides = Prefix { len: put_varint(&mut bytes, len, value), bytes };
+    }
+
+    /// Fields for the packet being made.
+    pub(super) fn take_besides(&mut self) -> ([u8; 16], usize) {
+        (self.besides.bytes, std::mem::take(&mut self.besides.len))
+    }
+
     /// Appends a track event. The sequence must have been started.
     #[inline]
     pub fn event(&mut self, out: &mut Vec<u8>, strings: &impl Strings, event: &Event<'_>) {
@@ -219,6 +236,8 @@ impl Sequence {
         to.byte(keys::TIMESTAMP);
         to.varint(delta);
         to.copy16(self.prefix.bytes, self.prefix.len);
+        to.copy16(self.besides.bytes, self.besides.len);
+        self.besides.len = 0;
         to.pair(keys::TRACK_EVENT, 0);
         let body = to.position();
         to.pair(keys::TYPE, event.ty as u8);

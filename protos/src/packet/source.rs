@@ -1,7 +1,7 @@
 //! What a converted trace states of the file that it was made from, so that it can be converted
 //! back: in fields of `TracePacket` that Perfetto does not use, and that its readers pass over.
 
-use super::message::{Message, varint};
+use super::message::{Message, varint, varint_len};
 use super::packet;
 use super::sequence::Sequence;
 use crate::fields::{trace_packet, track_event, track_event::legacy_event};
@@ -57,14 +57,18 @@ pub fn amend(out: &mut Vec<u8>, start: usize, fill: impl FnOnce(&mut Message<'_>
         return;
     }
     let body = start + 1 + size;
-    let length = (out.len() - body) as u64;
-    let mut bytes = Vec::with_capacity(10);
-    varint(&mut bytes, length);
-    if bytes.len() == size {
-        out[start + 1..body].copy_from_slice(&bytes);
-    } else {
+    let mut length = (out.len() - body) as u64;
+    if varint_len(length) != size {
+        let mut bytes = Vec::with_capacity(10);
+        varint(&mut bytes, length);
         out.splice(start + 1..body, bytes);
+        return;
     }
+    for byte in &mut out[start + 1..body] {
+        *byte = length as u8 | 0x80;
+        length >>= 7;
+    }
+    out[body - 1] &= 0x7f;
 }
 
 /// An end of an arrow as an event of its own, as Chrome wrote them: it binds to a slice by its

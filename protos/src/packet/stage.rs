@@ -144,10 +144,12 @@ impl Sequence {
         stage.new_contexts.iter().for_each(|entry| entry.write(&mut self.fresh));
         stage.new_kernels.iter().for_each(|entry| self.introduce_kernel(strings, entry));
         let mut fresh = std::mem::take(&mut self.fresh);
+        let (besides, len) = self.take_besides();
         packet(out, |p| {
             p.uint(trace_packet::TIMESTAMP, delta)
                 .uint(trace_packet::SEQUENCE_FLAGS, 2)
-                .uint(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.id().into());
+                .uint(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.id().into())
+                .raw(&besides[..len]);
             p.message(trace_packet::GPU_RENDER_STAGE_EVENT, |event| {
                 self.render_stage_event(event, &mut fresh, strings, stage)
             });

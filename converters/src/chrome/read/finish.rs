@@ -3,18 +3,23 @@
 use std::collections::HashMap;
 
 use super::Reader;
-use crate::chrome::WHOLE_TIMES;
 use crate::chrome::metadata::main_process;
+use crate::chrome::{BARE_MOMENTS, WHOLE_TIMES};
 use crate::trace::{ClockReading, ContextId, EventRef, Nanos, Trace, Value, Warning};
 
 impl Reader {
     pub(super) fn finish(mut self) -> Trace {
-        let (api, phases) = (self.api, self.phases);
+        let (api, phases, quotes, scopes) = (self.api, self.phases, self.quotes, self.scopes);
         let Reader { trace, rows, flows, metadata, pairs, times, durations, .. } = &mut self;
         let whole = i64::from(times.are_whole()) | i64::from(durations.are_whole()) << 1;
         if whole != 0 {
             let key = trace.strings.intern(WHOLE_TIMES);
             trace.facts.metadata.push((key, Value::I64(whole)));
+        }
+        quotes.finish(trace);
+        if scopes.bare && !scopes.stated {
+            let key = trace.strings.intern(BARE_MOMENTS);
+            trace.facts.metadata.push((key, Value::I64(1)));
         }
         let unmatched = std::mem::take(pairs).finish(trace, rows);
         if unmatched > 0 {

@@ -14,11 +14,12 @@ use super::event::{Event, Members, time};
 use super::flows::{Call, FlowRows, Last};
 use super::metadata::MetaRows;
 use super::pairs::{Key, Moment, Pairs, What};
+use super::quotes::Quotes;
 use super::rows::{Id, Place, RowKind, Rows};
 use crate::json::{self, Document, Element, Error, Kind, Limits, RepairKind};
 use crate::trace::{
-    Api, Class, ContextId, EventRef, Joint, Kernel, KernelId, Launch, LaunchId, Leftover, Nanos,
-    Position, Slice, SliceId, StageId, StrId, Trace, Value, Work, class,
+    Api, Class, ContextId, Dim3, EventRef, Joint, Kernel, KernelId, Launch, LaunchId, Leftover,
+    ListId, Nanos, Position, Slice, SliceId, StageId, StrId, Trace, Value, Work, class,
 };
 use intake::Intake;
 
@@ -99,6 +100,8 @@ struct Reader {
     pairs: Pairs,
     /// Where the event at hand stands in the file.
     position: u32,
+    quotes: Quotes,
+    scopes: Scopes,
     times: Times,
     durations: Times,
     counters: CounterRows,
@@ -111,6 +114,8 @@ struct Reader {
     kernels: hashbrown::HashMap<Kernel, KernelId>,
     launches: hashbrown::HashMap<Launch, LaunchId>,
     contexts: Vec<((Id, u64), ContextId)>,
+    /// Lists that are sizes of kernels.
+    sizes: Vec<(ListId, Dim3)>,
     api: Api,
     phases: [u64; 128],
     entries: Vec<(StrId, Value)>,
@@ -140,6 +145,15 @@ impl Times {
     }
 }
 
+/// How moments state the scope that their row suggests.
+#[derive(Clone, Copy, Default)]
+struct Scopes {
+    /// Some do not.
+    bare: bool,
+    /// Some do.
+    stated: bool,
+}
+
 /// A description of what could not be taken in.
 type Complaint = Option<&'static str>;
 
@@ -165,6 +179,8 @@ impl Reader {
             members: Members::default(),
             pairs: Pairs::default(),
             position: 0,
+            quotes: Quotes::default(),
+            scopes: Scopes::default(),
             times: Times::default(),
             durations: Times::default(),
             counters: CounterRows::default(),
@@ -176,6 +192,7 @@ impl Reader {
             kernels: hashbrown::HashMap::default(),
             launches: hashbrown::HashMap::default(),
             contexts: Vec::new(),
+            sizes: Vec::new(),
             api: Api::Unknown,
             phases: [0; 128],
             entries: Vec::new(),
@@ -204,16 +221,19 @@ impl Reader {
                 _ => "event of a phase that is not known, kept for JSON only",
             });
         }
-        let Some(start) = time(event.ts) else {
+        let Some(start) = time(event.ts()) else {
             self.keep(element);
             return Some("event without a time, kept for JSON only");
         };
-        self.times.note(event.ts, start);
+        self.times.note(event.ts(), start);
         if event.odd || element.has_nul() {
             self.keep(element);
         }
-        let mut pid = Id::new(&mut self.trace, event.pid);
-        let mut tid = Id::new(&mut self.trace, event.tid);
+        let mut pid = Id::new(&mut self.trace, event.pid());
+        let mut tid = Id::new(&mut self.trace, event.tid());
+        let text = event.tid().is_some_and(|tid| tid.kind() == Kind::String);
+        let device = text && matches!(self.category(&event).1, Class::Work(_));
+        self.quotes.note(event.ph, event.tid(), tid, device);
         // A missing id is 0, as viewers have it. Threads are told apart from their process,
         // but what happens on a device is on one of its streams.
         if pid == Id::None {
@@ -252,11 +272,11 @@ impl Reader {
     }
 
     fn meta(&mut self, element: Element<'_>, event: &Event<'_>) -> Complaint {
-        let pid = Id::new(&mut self.trace, event.pid);
-        let tid = Id::new(&mut self.trace, event.tid);
-        let name = event.name.map(|name| name.text()).unwrap_or_default();
-        let about = (&*name, event.args);
-        let when = (time(event.ts), self.position);
+        let pid = Id::new(&mut self.trace, event.pid());
+        let tid = Id::new(&mut self.trace, event.tid());
+        let name = event.name().map(|name| name.text()).unwrap_or_default();
+        let about = (&*name, event.args());
+        let when = (time(event.ts()), self.position);
         self.metadata.add(&mut self.trace, element, (pid, tid), when, about);
         None
     }
@@ -268,8 +288,8 @@ impl Reader {
         (pid, tid): (Id, Id),
         start: i64,
     ) -> Complaint {
-        let dur = time(event.dur).filter(|dur| *dur >= 0);
-        self.durations.note(event.dur, dur.unwrap_or(1));
+        let dur = time(event.dur()).filter(|dur| *dur >= 0);
+        self.durations.note(event.dur(), dur.unwrap_or(1));
         let length = Nanos(dur.unwrap_or(Nanos::UNFINISHED.0));
         if dur.is_none() {
             self.keep(element);
@@ -309,7 +329,7 @@ impl Reader {
             Place::Track(track) => track,
             Place::Queue(_) => self.rows.track(trace, pid, tid),
         };
-        let name = intern(trace, event.name);
+        let name = intern(trace, event.name());
         let correlation = self.gather(element, event);
         let args = self.trace.args.add(&self.entries);
         let slice = Slice { name, category, args, ..Slice::new(track, Nanos(start), dur) };
@@ -361,7 +381,7 @@ impl Reader {
     fn gather(&mut self, element: Element<'_>, event: &Event<'_>) -> u64 {
         self.entries.clear();
         let mut correlation = 0;
-        if let Some(args) = event.args {
+        if let Some(args) = event.args() {
             if args.kind() != Kind::Object && args.kind() != Kind::Null {
                 let value = self.values.value(&mut self.trace, args);
                 self.entries.push((self.names.args, value));
@@ -380,7 +400,8 @@ impl Reader {
             }
         }
         // What the event at hand makes of its id is its own affair; slices and moments keep it.
-        if let Some(id) = event.id.filter(|_| matches!(event.ph, b'X' | b'B' | b'i' | b'I' | b'R'))
+        if let Some(id) =
+            event.id().filter(|_| matches!(event.ph, b'X' | b'B' | b'i' | b'I' | b'R'))
         {
             let id = text_of(&mut self.trace, id);
             self.entries.push((self.names.id, id));
@@ -396,7 +417,7 @@ impl Reader {
     }
 
     fn category(&mut self, event: &Event<'_>) -> (StrId, Class) {
-        let Some(cat) = event.cat else { return (StrId::NONE, Class::Host) };
+        let Some(cat) = event.cat() else { return (StrId::NONE, Class::Host) };
         if let Some((_, id, class)) = self.classes.iter().find(|(text, ..)| **text == *cat.raw()) {
             return (*id, *class);
         }

@@ -21,16 +21,16 @@ impl Reader {
         time: i64,
     ) -> Complaint {
         let (category, _) = self.category(event);
-        let name = intern(&mut self.trace, event.name);
+        let name = intern(&mut self.trace, event.name());
         self.gather(element, event);
         // The slice has these of its beginning.
         let foreign = &self.trace.strings;
         self.entries.retain(|(key, _)| !foreign.get(*key).starts_with(FOREIGN));
         let args = self.trace.args.add(&self.entries);
-        let bare = event.name.is_none() && event.cat.is_none();
+        let bare = event.name().is_none() && event.cat().is_none();
         let position = Position { number: self.position, marks: u8::from(bare) };
         let what = What::End(args, position);
-        let half = event.name.is_none() && event.cat.is_some();
+        let half = event.name().is_none() && event.cat().is_some();
         if (event.others || half) && !event.odd && !element.has_nul() {
             self.keep(element);
         }
@@ -54,9 +54,9 @@ impl Reader {
             return self.end(element, event, (key, (pid, tid)), time);
         }
         let (category, _) = self.category(event);
-        let name = intern(&mut self.trace, event.name);
+        let name = intern(&mut self.trace, event.name());
         self.gather(element, event);
-        if event.id.is_some() {
+        if event.id().is_some() {
             self.entries.push((self.names.id, id));
         }
         if tid != Id::None {
@@ -97,7 +97,7 @@ impl Reader {
         pid: Id,
     ) -> Option<(Key, Value)> {
         let root = element.root();
-        let given = event.id.or_else(|| root.get("id2"))?;
+        let given = event.id().or_else(|| root.get("id2"))?;
         let value = text_of(&mut self.trace, given);
         let Value::Json(id) = value else { return None };
         let scope = intern(&mut self.trace, root.get("scope").and_then(json::Value::as_str));
@@ -106,7 +106,7 @@ impl Reader {
         let process = if local { pid } else { Id::None };
         // `S` and `F` of a name are apart from those of others, and from `b` and `e`.
         let apart = matches!(event.ph, b'S' | b'F');
-        let scope = if apart { intern(&mut self.trace, event.name) } else { scope };
+        let scope = if apart { intern(&mut self.trace, event.name()) } else { scope };
         Some((Key::Async(process, category, scope, id), value))
     }
 
@@ -119,18 +119,23 @@ impl Reader {
     ) -> Complaint {
         let (category, _) = self.category(event);
         let track = self.rows.track(&mut self.trace, pid, tid);
-        let name = intern(&mut self.trace, event.name);
+        let name = intern(&mut self.trace, event.name());
         self.gather(element, event);
-        if let Some(dur) = event.dur {
+        if let Some(dur) = event.dur() {
             let dur = text_of(&mut self.trace, dur);
             self.entries.push((self.trace.strings.intern("chrome.dur"), dur));
         }
         self.phase(event.ph, b'i');
         // The scope that the row suggests needs no saying; see the writer.
-        let scope = event.scope.map_or("t", |scope| scope.raw());
+        let scope = event.scope().map_or("t", |scope| scope.raw());
         let natural = if matches!(pid, Id::Text(_)) { "g" } else { "t" };
-        if scope != natural {
-            let scope = intern(&mut self.trace, event.scope);
+        if scope == natural {
+            match event.scope() {
+                None => self.scopes.bare = true,
+                Some(_) => self.scopes.stated = true,
+            }
+        } else {
+            let scope = intern(&mut self.trace, event.scope());
             let scope = if scope == StrId::NONE { self.trace.strings.intern("t") } else { scope };
             self.entries.push((self.names.scope, Value::Str(scope)));
         }
@@ -160,14 +165,14 @@ impl Reader {
         (pid, tid): (Id, Id),
         time: i64,
     ) -> Complaint {
-        let Some(args) = event.args else {
+        let Some(args) = event.args() else {
             self.keep(element);
             return Some("counter without values, kept for JSON only");
         };
         let (cat, _) = self.category(event);
-        let mut name = intern(&mut self.trace, event.name);
+        let mut name = intern(&mut self.trace, event.name());
         let mut odd = event.others || args.kind() != Kind::Object;
-        if let Some(id) = event.id {
+        if let Some(id) = event.id() {
             // Counters of one name and several ids are several counters, called as
             // trace_processor calls them.
             let name_and_id = format!("{} id: {}", self.trace.strings.get(name), id.raw());
@@ -204,12 +209,12 @@ impl Reader {
         (pid, tid): (Id, Id),
         time: i64,
     ) -> Complaint {
-        let Some(id) = event.id.and_then(|id| self.flow_id(id)) else {
+        let Some(id) = event.id().and_then(|id| self.flow_id(id)) else {
             self.keep(element);
             return Some("arrow without an id, kept for JSON only");
         };
         let (category, _) = self.category(event);
-        let mut name = intern(&mut self.trace, event.name);
+        let mut name = intern(&mut self.trace, event.name());
         if category != name {
             // The hub has one name for a flow; Kineto's two are the same.
             let strings = &mut self.trace.strings;
@@ -221,17 +226,17 @@ impl Reader {
             b't' => Phase::Step,
             _ => Phase::End,
         };
-        let enclosing = phase != Phase::End || event.bind.is_some_and(|bind| bind.is("e"));
-        let launch = event.cat.is_some_and(|cat| cat.is("ac2g"));
+        let enclosing = phase != Phase::End || event.bind().is_some_and(|bind| bind.is("e"));
+        let launch = event.cat().is_some_and(|cat| cat.is("ac2g"));
         let position = self.position;
         // What is written in another way than the writer's, or says more.
-        let plain = event.id.is_some_and(|id| id.kind() == Kind::Int)
-            && (phase == Phase::End) == event.bind.is_some()
+        let plain = event.id().is_some_and(|id| id.kind() == Kind::Int)
+            && (phase == Phase::End) == event.bind().is_some()
             && (phase != Phase::End || enclosing)
-            && event.args.is_none()
-            && event.cat.is_some()
-            && event.name.is_some()
-            && event.tid.is_some();
+            && event.args().is_none()
+            && event.cat().is_some()
+            && event.name().is_some()
+            && event.tid().is_some();
         let odd = !plain || event.others || event.odd || element.has_nul();
         if odd && !event.odd && !element.has_nul() {
             self.keep(element);

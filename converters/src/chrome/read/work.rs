@@ -7,9 +7,12 @@ use crate::chrome::flows::Last;
 use crate::chrome::rows::{Id, Place, RowKind};
 use crate::json::Element;
 use crate::trace::{
-    Activity, Api, Context, ContextId, Dim3, EventRef, Kernel, KernelId, Launch, LaunchId, Nanos,
-    Position, Stage, StageId, StrId, Trace, Value, Work,
+    Activity, Api, Context, ContextId, Dim3, EventRef, Kernel, KernelId, Launch, LaunchId, ListId,
+    Nanos, Position, Stage, StageId, StrId, Trace, Value, Work,
 };
+
+/// Sizes that are remembered, the latest first.
+const SIZES: usize = 16;
 
 impl Reader {
     pub(super) fn activity(
@@ -22,7 +25,7 @@ impl Reader {
     ) {
         let place = self.rows.place(&mut self.trace, RowKind::Queue, pid, tid);
         let Place::Queue(queue) = place else { return };
-        let name = intern(&mut self.trace, event.name);
+        let name = intern(&mut self.trace, event.name());
         let correlation = self.gather(element, event);
         let context = self.context(pid);
         let (mut launch, mut kernel) = (None, None);
@@ -53,14 +56,32 @@ impl Reader {
     }
 
     fn launch(&mut self) -> Option<LaunchId> {
-        let is_dim = |trace: &Trace, value| dim(trace, value).is_some();
-        let grid = self.take(self.names.grid, is_dim).and_then(|value| dim(&self.trace, value));
-        let block = self.take(self.names.block, is_dim).and_then(|value| dim(&self.trace, value));
+        let grid = self.size(self.names.grid);
+        let block = self.size(self.names.block);
         let launch = Launch { grid, block };
         if launch == Launch::default() {
             return None;
         }
         Some(*self.launches.entry(launch).or_insert_with(|| self.trace.launches.push(launch)))
+    }
+
+    /// Takes a size out of the arguments, if it is one.
+    fn size(&mut self, key: StrId) -> Option<Dim3> {
+        let at = self.entries.iter().position(|(name, _)| *name == key)?;
+        let Value::List(list) = self.entries[at].1 else { return None };
+        let size = match self.sizes.iter().find(|(known, _)| *known == list) {
+            Some((_, size)) => *size,
+            None => {
+                let size = dim(&self.trace, list)?;
+                if self.sizes.len() == SIZES {
+                    self.sizes.pop();
+                }
+                self.sizes.insert(0, (list, size));
+                size
+            }
+        };
+        self.entries.remove(at);
+        Some(size)
     }
 
     fn kernel(&mut self, name: StrId) -> KernelId {
@@ -105,8 +126,7 @@ impl Reader {
 }
 
 /// Three dimensions, when a list holds them.
-fn dim(trace: &Trace, value: Value) -> Option<Dim3> {
-    let Value::List(list) = value else { return None };
+fn dim(trace: &Trace, list: ListId) -> Option<Dim3> {
     let mut items = trace.args.items(list).map(|item| match item {
         Value::I64(n) => u32::try_from(n).ok(),
         _ => None,

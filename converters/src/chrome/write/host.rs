@@ -65,7 +65,7 @@ impl<W: Write> Writer<'_, W> {
         let apart = self.line.trace.slices.end_position(id).is_some();
         let complete = slice.dur.is_finished() && !apart;
         self.line.head(out, if complete { b'X' } else { b'B' }, cat, None, slice.name);
-        out.extend_from_slice(ids.as_bytes());
+        self.line.quotes.write(out, if complete { b'X' } else { b'B' }, ids, false);
         self.line.time(out, slice.start.0);
         if complete {
             out.extend_from_slice(b", \"dur\": ");
@@ -194,7 +194,8 @@ impl<W: Write> Writer<'_, W> {
                 };
                 let ph = ph.filter(|ph| matches!(ph, b'I' | b'R')).unwrap_or(b'i');
                 let out = &mut self.out.text;
-                self.line.head(out, ph, cat, Some(given.unwrap_or(scope)), instant.name);
+                let natural = (!self.line.bare_moments).then_some(scope);
+                self.line.head(out, ph, cat, given.or(natural), instant.name);
                 ids
             }
             Row::Async(pid) => {
@@ -204,7 +205,7 @@ impl<W: Write> Writer<'_, W> {
             }
         };
         let out = &mut self.out.text;
-        out.extend_from_slice(ids.as_bytes());
+        self.line.quotes.write(out, if is_async { b'n' } else { b'i' }, &ids, false);
         self.line.time(out, instant.time.0);
         self.line.members(out, instant.args, if is_async { &["s", "id"] } else { &["s"] });
         self.line.args(out, instant.args, |_, _| {});

@@ -258,7 +258,8 @@ impl<W: Write> Writer<'_, W> {
         out.extend_from_slice(b"\", \"id\": ");
         write_uint(out, end.id);
         out.extend_from_slice(b", ");
-        out.extend_from_slice(ids.as_bytes());
+        let device = matches!(end.event, EventRef::Activity(_));
+        self.line.quotes.write(out, ph, ids, device);
         if !ids.contains("\"tid\"") {
             out.extend_from_slice(b", \"tid\": 0");
         }

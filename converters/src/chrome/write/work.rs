@@ -43,7 +43,7 @@ impl<W: Write> Writer<'_, W> {
         let ids = self.places.queue(activity.queue);
         let out = &mut self.out.text;
         self.line.head(out, b'X', work_category(trace, stage), None, name);
-        out.extend_from_slice(ids.as_bytes());
+        self.line.quotes.write(out, b'X', ids, true);
         self.line.time(out, activity.start.0);
         out.extend_from_slice(b", \"dur\": ");
         self.line.duration(out, activity.dur.0.max(0));

@@ -218,6 +218,7 @@ impl<W: Write> Writer<'_, W> {
             kernel_args.retain(|arg| !matches!(arg.value, Wire::Null | Wire::Tree(_)));
             about.kernel_args(&mut kernel_args, variant);
         }
+        self.stands(sequence, EventRef::Activity(id), EventType::Instant);
         let stages = new_stages(trace, numbers, activity);
         let contexts = new_context(trace, numbers, activity.context);
         let kernels = new.map(|(number, variant)| new_kernel(trace, number, variant, &kernel_args));
@@ -246,7 +247,7 @@ impl<W: Write> Writer<'_, W> {
         let start = self.packets.len();
         sequence.render_stage(&mut self.packets, &self.texts, &stage);
         self.args = args;
-        self.origin(start, EventRef::Activity(id), EventType::Instant);
+        self.arrow_ends(start, EventRef::Activity(id), activity.start);
     }
 }
 

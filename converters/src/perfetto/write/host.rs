@@ -10,7 +10,7 @@ use super::flows::drawn_time;
 use super::rows::TrackRow;
 use super::{FULL, Writer};
 use crate::trace::{
-    EventRef, FlowPoint, Instant, InstantId, Phase, Position, Slice, SliceId, StrId, Trace,
+    EventRef, FlowPoint, Instant, InstantId, Nanos, Phase, Position, Slice, SliceId, StrId, Trace,
     TrackId, TrackKind, mix,
 };
 
@@ -216,6 +216,7 @@ impl<W: Write> Writer<'_, W> {
         let launched = ty != EventType::End && self.arrows.launches(of, &mut self.launches);
         let track = if lane.default == 0 { lane.uuid } else { 0 };
         self.ready(lane.sequence, lane.default, time);
+        self.stands(lane.sequence, of, ty);
         let event = Event {
             ty,
             time,
@@ -236,7 +237,9 @@ impl<W: Write> Writer<'_, W> {
         let start = self.packets.len();
         lane.sequence.event(&mut self.packets, &self.texts, &event);
         self.args = args;
-        self.origin(start, of, ty);
+        if ty != EventType::End {
+            self.arrow_ends(start, of, Nanos(said.start));
+        }
         self.flush(FULL)
     }
 }

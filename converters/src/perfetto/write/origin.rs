@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use hashbrown::{HashMap, HashSet};
-use kymograph_protos::packet::EventType;
 use kymograph_protos::packet::source::{self, amend, zigzag};
+use kymograph_protos::packet::{EventType, Sequence};
 
 use super::{FULL, Writer, counters};
-use crate::trace::{EventRef, Phase, Position, Thread, Trace, TrackId, TrackKind};
+use crate::trace::{EventRef, Nanos, Phase, Position, Thread, Trace, TrackId, TrackKind};
 
 /// What has to be added to times so that none is before zero, which the format cannot say.
 pub fn shift(trace: &Trace) -> i64 {
@@ -85,32 +85,42 @@ impl<W: Write> Writer<'_, W> {
 
     /// Notes on the packet at `start`, the last one, where its event stood.
     pub(super) fn stood(&mut self, start: usize, position: Option<Position>) {
-        let Some(position) = position else { return };
-        let number = i64::from(position.number);
-        let said = zigzag(number - self.position) << 2 | u64::from(position.marks);
-        self.position = number;
-        amend(&mut self.packets, start, |packet| {
-            packet.uint(source::POSITION, said);
-        });
+        if let Some(place) = self.place(position) {
+            amend(&mut self.packets, start, |packet| {
+                packet.uint(source::POSITION, place);
+            });
+        }
     }
 
-    /// Notes where an event stood, and the ends of arrows that the packet itself does not say.
-    pub(super) fn origin(&mut self, start: usize, of: EventRef, ty: EventType) {
+    /// What is said of where an event stood.
+    fn place(&mut self, position: Option<Position>) -> Option<u64> {
+        let position = position?;
+        let number = i64::from(position.number);
+        let place = zigzag(number - self.position) << 2 | u64::from(position.marks);
+        self.position = number;
+        Some(place)
+    }
+
+    /// Has the next packet of a sequence say where its event stood.
+    #[inline]
+    pub(super) fn stands(&mut self, sequence: &mut Sequence, of: EventRef, ty: EventType) {
         let trace = self.trace;
-        let (position, time) = match (of, ty) {
-            (EventRef::Slice(id), EventType::End) => (trace.slices.end_position(id), None),
-            (EventRef::Slice(id), _) => {
-                (trace.slices.position(id), Some(trace.slices.get(id).start))
-            }
-            (EventRef::Instant(id), _) => {
-                (trace.instants.position(id), Some(trace.instants.get(id).time))
-            }
-            (EventRef::Activity(id), _) => {
-                (trace.activities.position(id), Some(trace.activities.get(id).start))
-            }
+        let position = match (of, ty) {
+            (EventRef::Slice(id), EventType::End) => trace.slices.end_position(id),
+            (EventRef::Slice(id), _) => trace.slices.position(id),
+            (EventRef::Instant(id), _) => trace.instants.position(id),
+            (EventRef::Activity(id), _) => trace.activities.position(id),
         };
-        self.stood(start, position);
-        let Some(time) = time else { return };
+        if let Some(place) = self.place(position) {
+            sequence.beside(source::POSITION, place);
+        }
+    }
+
+    /// Notes on the packet at `start`, the last one, the ends of arrows at its event that it does
+    /// not say itself.
+    #[inline]
+    pub(super) fn arrow_ends(&mut self, start: usize, of: EventRef, time: Nanos) {
+        let trace = self.trace;
         for point in self.arrows.besides(trace, of) {
             let near = self.position;
             amend(&mut self.packets, start, |packet| {
