@@ -295,11 +295,17 @@ impl Source<'_> {
 
 /// Removes what tasks of this rank left that were killed: no other task holds its lock.
 fn forget_partial(root: &Path, rank: i64) {
-    let folder = root.join(layout::partial(rank));
-    let Some(Ok(entries)) = folder.parent().map(Path::read_dir) else { return };
-    let own = format!("{}-", rank_name(rank));
-    for entry in entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(&own)) {
-        let _ = std::fs::remove_dir_all(entry.path());
+    let own = |folder: &Path, start: String| {
+        let entries = folder.read_dir().into_iter().flatten().flatten();
+        let own = move |e: &std::fs::DirEntry| e.file_name().to_string_lossy().starts_with(&start);
+        entries.filter(own).map(|entry| entry.path()).collect::<Vec<PathBuf>>()
+    };
+    let partial = root.join(layout::partial(rank));
+    for folder in own(partial.parent().unwrap_or(root), format!("{}-", rank_name(rank))) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    for file in own(&root.join(layout::RANKS), format!("{}.json.", rank_name(rank))) {
+        let _ = std::fs::remove_file(file);
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 const HELP: &str = "\
 benches/scale/generate RANKS STEPS SEED --output FOLDER [OPTIONS]
 
-Writes rank0.json.gz, rank1.json.gz, … as PyTorch's profiler writes them, labels.csv with the host
-and the switch of each rank, and truth.json with the faults that are planted in them.
+Writes traces/rank0.json.gz, traces/rank1.json.gz, … as PyTorch's profiler writes them, labels.csv
+with the host and the switch of each rank, and truth.json with the faults that are planted in them.
 
   --output FOLDER        where; it is made if it is not there
   --template TRACE       a trace of PyTorch's profiler (.json or .json.gz) whose step is repeated;
@@ -91,7 +91,8 @@ fn run() -> Result<String, String> {
         let path = output.join(name);
         std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))
     };
-    std::fs::create_dir_all(&output).map_err(|error| format!("{}: {error}", output.display()))?;
+    let traces = output.join("traces");
+    std::fs::create_dir_all(&traces).map_err(|error| format!("{}: {error}", traces.display()))?;
     put("truth.json", format!("{:#}\n", job.truth()).as_bytes())?;
     put("labels.csv", job.labels().as_bytes())?;
     let ends = simulate::ends(&template, &job);
@@ -109,7 +110,7 @@ fn run() -> Result<String, String> {
             let mut packed = vec![0; deflate.gzip_compress_bound(text.len())];
             let length = deflate.gzip_compress(&text, &mut packed);
             packed.truncate(length.map_err(|error| error.to_string())?);
-            put(&format!("rank{rank}.json.gz"), &packed)?;
+            put(&format!("traces/rank{rank}.json.gz"), &packed)?;
             entries.fetch_add(count, Ordering::Relaxed);
             size.fetch_add(packed.len() as u64, Ordering::Relaxed);
         }

@@ -245,7 +245,7 @@ type Same = ((u32, Option<i64>), usize, usize);
 fn links(collectives: &Collectives, labels: &Labels) -> Vec<Line> {
     let mut hosts: HashMap<u32, usize> = HashMap::new();
     let mut same: HashMap<Same, BTreeMap<u32, Vec<(i64, i64)>>> = HashMap::new();
-    for one in &collectives.all {
+    for one in collectives.all.iter().filter(|one| one.step >= 0) {
         let hosts = *hosts.entry(one.group).or_insert_with(|| {
             let of = one.shares.iter().filter_map(|share| labels.get("host", share.rank));
             of.collect::<BTreeSet<_>>().len()

@@ -12,7 +12,9 @@ use crate::labels::Labels;
 use arrow_array::RecordBatch;
 use kymograph_analysis::Column;
 use kymograph_analysis::table::Rows;
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// See the module.
 pub const CLOCKS: super::Question = super::Question {
@@ -96,7 +98,8 @@ fn table(dataset: &Dataset, labels: &Labels) -> Result<RecordBatch, Failure> {
     Ok(rows.finish()?)
 }
 
-/// From the first rank over groups to all that they join.
+/// From the first rank over groups to all that they join, over those first that have the most
+/// collectives.
 fn spread_out(
     groups: &[BTreeMap<i64, Apart>],
     of_rank: &BTreeMap<i64, Vec<usize>>,
@@ -104,27 +107,50 @@ fn spread_out(
     let mut found: BTreeMap<i64, Apart> = BTreeMap::new();
     let Some(first) = of_rank.keys().next().copied() else { return found };
     found.insert(first, Apart { offset: 0, spread: 0.0, count: 0 });
-    let mut next = VecDeque::from([first]);
-    let mut used = vec![false; groups.len()];
-    while let Some(rank) = next.pop_front() {
-        let known = found[&rank];
-        for at in of_rank.get(&rank).into_iter().flatten().copied() {
-            if std::mem::replace(&mut used[at], true) {
-                continue;
-            }
-            let group = &groups[at];
-            let own = group[&rank];
-            for (other, apart) in group {
-                if let std::collections::btree_map::Entry::Vacant(entry) = found.entry(*other) {
-                    entry.insert(Apart {
-                        offset: known.offset + apart.offset - own.offset,
-                        spread: known.spread.max(apart.spread),
-                        count: apart.count,
-                    });
-                    next.push_back(*other);
-                }
+    // Groups that a rank is in whose offset is known: how many collectives, which, the rank.
+    let mut next: BinaryHeap<(usize, Reverse<usize>, Reverse<i64>)> = BinaryHeap::new();
+    let reach = |rank: i64, next: &mut BinaryHeap<_>| {
+        let of = of_rank.get(&rank).into_iter().flatten();
+        next.extend(of.map(|at| (groups[*at][&rank].count, Reverse(*at), Reverse(rank))));
+    };
+    reach(first, &mut next);
+    while let Some((_, Reverse(at), Reverse(rank))) = next.pop() {
+        let (known, own) = (found[&rank], groups[at][&rank]);
+        for (other, apart) in &groups[at] {
+            if let Entry::Vacant(entry) = found.entry(*other) {
+                entry.insert(Apart {
+                    offset: known.offset + apart.offset - own.offset,
+                    spread: known.spread.max(apart.spread),
+                    count: apart.count,
+                });
+                reach(*other, &mut next);
             }
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_joined_over_the_groups_with_the_most_collectives() {
+        let apart = |offset, count| Apart { offset, spread: 0.0, count };
+        let groups = [
+            BTreeMap::from([(0, apart(5, 1)), (1, apart(900, 1)), (2, apart(0, 1))]),
+            BTreeMap::from([(0, apart(10, 50)), (1, apart(30, 50))]),
+            BTreeMap::from([(3, apart(0, 9)), (4, apart(1, 9))]),
+        ];
+        let of_rank = BTreeMap::from([
+            (0, vec![0, 1]),
+            (1, vec![0, 1]),
+            (2, vec![0]),
+            (3, vec![2]),
+            (4, vec![2]),
+        ]);
+        let found = spread_out(&groups, &of_rank);
+        let offset = |rank| found.get(&rank).map(|apart| apart.offset);
+        assert_eq!([0, 1, 2, 3].map(offset), [Some(0), Some(20), Some(-5), None]);
+    }
 }
