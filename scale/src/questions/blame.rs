@@ -241,6 +241,10 @@ fn lines(found: &Found, labels: &Labels) -> Vec<Line> {
 /// Collectives that do the same: what, how much, over how many ranks and hosts.
 type Same = ((u32, Option<i64>), usize, usize);
 
+/// How a process group moves data: its ranks, how many thousandths of what others take each
+/// collective takes, and how much longer those of each step take.
+type Moving = (usize, Vec<i64>, BTreeMap<i64, i64>);
+
 /// Process groups that are slow at moving data.
 fn links(collectives: &Collectives, labels: &Labels) -> Vec<Line> {
     let mut hosts: HashMap<u32, usize> = HashMap::new();
@@ -253,8 +257,7 @@ fn links(collectives: &Collectives, labels: &Labels) -> Vec<Line> {
         let of = same.entry((one.what, one.shares.len(), hosts)).or_default();
         of.entry(one.group).or_default().push((one.step, one.transfer()));
     }
-    // Of each group: ranks, factors, excess by step.
-    let mut slow: BTreeMap<u32, (usize, Vec<i64>, BTreeMap<i64, i64>)> = BTreeMap::new();
+    let mut slow: BTreeMap<u32, Moving> = BTreeMap::new();
     for ((_, ranks, _), groups) in same.into_iter().filter(|(_, groups)| groups.len() >= GROUPS) {
         let typical = |all: &[(i64, i64)]| {
             median(&mut all.iter().map(|(_, transfer)| *transfer).collect::<Vec<i64>>())
