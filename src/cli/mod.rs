@@ -8,6 +8,7 @@ mod ask;
 mod carried;
 mod command;
 mod convert;
+mod dataset;
 mod demo;
 mod destination;
 mod doctor;
@@ -100,6 +101,7 @@ enum Subcommands {
     Export(export::Export),
     Info(info::Info),
     Analyze(Box<analyze::Analyze>),
+    Dataset(dataset::Dataset),
     Report(report::Report),
     View(open::View),
     Open(open::Open),
@@ -127,6 +129,9 @@ impl<E: fmt::Display> From<E> for Failure {
 }
 
 pub(crate) fn main() -> ExitCode {
+    if let Some(words) = dataset::analysed() {
+        return ended(dataset::hand_over(&words));
+    }
     let parsed = match Cli::try_parse() {
         Ok(Cli { command: Subcommands::Help(help) }) => Cli::try_parse_from(help.words()),
         parsed => parsed,
@@ -159,6 +164,7 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Export(export) => export.run(),
         Subcommands::Info(info) => info.run(),
         Subcommands::Analyze(analyze) => analyze.run(),
+        Subcommands::Dataset(dataset) => dataset.run(),
         Subcommands::Report(report) => report.run(),
         Subcommands::View(view) => view.run(),
         Subcommands::Open(open) => open.run(),
@@ -171,6 +177,10 @@ pub(crate) fn main() -> ExitCode {
         Subcommands::Probe(probe) => probe.run(),
         Subcommands::Selftest(work) => work.run(),
     };
+    ended(result)
+}
+
+fn ended(result: Result<ExitCode, Failure>) -> ExitCode {
     result.unwrap_or_else(|Failure(why)| {
         say(&why);
         ExitCode::from(2)

@@ -9,6 +9,7 @@ mod a_trace_is_loaded_while_it_is_recorded;
 mod a_trace_opens_in_the_ui_and_nowhere_else;
 mod analyze_reports_what_it_can;
 mod converting_shows_progress_on_a_terminal;
+mod data_sets_are_for_a_program_beside_kymo;
 mod doctor_checks_the_daemon;
 mod doctor_suggests_remedies;
 mod missing_data_has_a_reason;

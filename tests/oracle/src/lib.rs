@@ -48,5 +48,5 @@ mod tools;
 mod trace;
 
 pub use server::Server;
-pub use tools::{nvtx_headers, readers_python, tools, venv_python};
+pub use tools::{dataset_modules, nvtx_headers, readers_python, tools, venv_python};
 pub use trace::Trace;

@@ -40,6 +40,20 @@ pub fn readers_python() -> PathBuf {
     directory().join("readers/bin/python")
 }
 
+/// The folder with the modules of `tests/oracle/requirements-dataset.txt`, engines that read data
+/// sets, for [`readers_python`].
+///
+/// # Panics
+///
+/// When it is missing and cannot be made, with setup's one line about it.
+#[track_caller]
+pub fn dataset_modules() -> PathBuf {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let ready = DONE.get_or_init(|| setup("dataset")).clone();
+    ready.unwrap_or_else(|error| panic!("{error}"));
+    directory().join("dataset")
+}
+
 /// The include directory with NVTX's C and C++ headers (`nvtx3/nvToolsExt.h`).
 ///
 /// # Panics

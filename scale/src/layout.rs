@@ -1,0 +1,163 @@
+//! Which files a data set has. docs/DATASET.md is the documentation of this.
+
+use crate::{Failure, named};
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The version of the schema that is written, and the newest that is read.
+pub const VERSION: i64 = 1;
+/// The file that makes a folder a data set.
+pub const HEADER: &str = "kymograph-dataset.json";
+/// Ranks of one partition.
+pub const RANKS_PER_PARTITION: i64 = 64;
+/// What the header calls itself.
+const FORMAT: &str = "kymograph-dataset";
+
+/// The folder of the ranks' manifests.
+pub const RANKS: &str = "ranks";
+/// The folder of metrics' tables.
+pub const METRICS: &str = "metrics";
+/// The folder of what is not whole yet. Engines pass over names that begin with a dot.
+const PARTIAL: &str = ".partial";
+
+/// Makes a folder a data set if it is none yet.
+///
+/// # Errors
+///
+/// When it cannot be made, has other files, or is a data set that this version cannot write.
+pub fn create(root: &Path) -> Result<(), Failure> {
+    if root.join(HEADER).exists() {
+        return check(root);
+    }
+    let full = root.read_dir().is_ok_and(|mut entries| {
+        entries.any(|e| e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with('.')))
+    });
+    // Another task may just have made it.
+    if full && !root.join(HEADER).exists() {
+        let what = "is a folder with other files, and no data set: say a new one";
+        return Err(Failure(format!("{} {what}", root.display())));
+    }
+    let header = json!({"format": FORMAT, "version": VERSION, "made_by": made_by()});
+    std::fs::create_dir_all(root).map_err(|error| named(root, &error))?;
+    whole(&root.join(HEADER), format!("{header:#}\n").as_bytes())?;
+    check(root)
+}
+
+/// What wrote a file.
+pub(crate) fn made_by() -> String {
+    concat!("kymograph ", env!("CARGO_PKG_VERSION")).to_owned()
+}
+
+/// Tells whether a folder is a data set that this version can read.
+///
+/// # Errors
+///
+/// When it is none, or one of a newer schema.
+pub fn check(root: &Path) -> Result<(), Failure> {
+    let path = root.join(HEADER);
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let what = "is no data set: `kymo dataset add` makes one";
+            return Err(Failure(format!("{} {what}", root.display())));
+        }
+        Err(error) => return Err(named(&path, &error)),
+    };
+    let header: Value = serde_json::from_slice(&text).map_err(|error| named(&path, &error))?;
+    let version = header.get("version").and_then(Value::as_i64);
+    match (header.get("format").and_then(Value::as_str), version) {
+        (Some(FORMAT), Some(version)) if version > VERSION => Err(Failure(format!(
+            "{} has schema {version}, and this kymo knows schemas up to {VERSION}: use a newer kymo",
+            root.display()
+        ))),
+        (Some(FORMAT), Some(_)) => Ok(()),
+        _ => Err(named(&path, &"this is not the header of a data set")),
+    }
+}
+
+/// The name of a rank's files, without what tells their kind.
+pub fn rank_name(rank: i64) -> String {
+    format!("rank-{rank:06}")
+}
+
+/// The partition of a rank: `ranks=000000-000063`, which engines read as a column.
+fn partition(rank: i64) -> String {
+    let from = rank.div_euclid(RANKS_PER_PARTITION) * RANKS_PER_PARTITION;
+    format!("ranks={from:06}-{:06}", from + RANKS_PER_PARTITION - 1)
+}
+
+/// A rank's file of a table, from the root.
+pub fn table(table: &str, rank: i64) -> PathBuf {
+    [table, &partition(rank), &format!("{}.parquet", rank_name(rank))].iter().collect()
+}
+
+/// A rank's file of a metric, from the root.
+pub fn metric(metric: &str, rank: i64) -> PathBuf {
+    Path::new(METRICS).join(table(metric, rank))
+}
+
+/// A rank's manifest, from the root.
+pub fn manifest(rank: i64) -> PathBuf {
+    Path::new(RANKS).join(format!("{}.json", rank_name(rank)))
+}
+
+/// What tasks that add the same rank hold in turn, from the root.
+pub(crate) fn lock(rank: i64) -> PathBuf {
+    Path::new(RANKS).join(format!(".{}.lock", rank_name(rank)))
+}
+
+/// Where a task puts what is not whole yet, from the root. No two tasks have the same.
+pub(crate) fn partial(rank: i64) -> PathBuf {
+    let process = std::process::id();
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let time = time.map_or(0, |time| time.as_nanos());
+    Path::new(PARTIAL).join(format!("{}-{process}-{time}", rank_name(rank)))
+}
+
+/// Writes a small file, which has its name when it is whole.
+pub(crate) fn whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&partial);
+        named(path, &error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_have_partitions() {
+        let path = |rank| table("kernels", rank).to_string_lossy().into_owned();
+        assert_eq!(path(0), "kernels/ranks=000000-000063/rank-000000.parquet");
+        assert_eq!(path(63), "kernels/ranks=000000-000063/rank-000063.parquet");
+        assert_eq!(path(4095), "kernels/ranks=004032-004095/rank-004095.parquet");
+    }
+
+    #[test]
+    fn only_data_sets_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let why = |root: &Path| check(root).unwrap_err().0;
+        assert!(why(root.path()).ends_with("is no data set: `kymo dataset add` makes one"));
+        create(root.path()).unwrap();
+        create(root.path()).unwrap();
+        let newer = r#"{"format": "kymograph-dataset", "version": 2}"#;
+        std::fs::write(root.path().join(HEADER), newer).unwrap();
+        assert!(why(root.path()).contains("has schema 2"), "{}", why(root.path()));
+        std::fs::write(root.path().join(HEADER), "{").unwrap();
+        assert!(why(root.path()).contains(HEADER));
+    }
+
+    #[test]
+    fn a_folder_of_something_else_stays_as_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("thesis.tex"), "").unwrap();
+        assert!(create(root.path()).unwrap_err().0.contains("other files"));
+        assert!(!root.path().join(HEADER).exists());
+    }
+}

@@ -1,0 +1,371 @@
+//! `kymo-scale`: what `kymo dataset`, and `kymo analyze` of a data set, are carried out by.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use kymograph_analysis::{Metric, render, table};
+use kymograph_converters::folder;
+use kymograph_scale::add::{self, Done, METRICS, Wish};
+use kymograph_scale::dataset::Dataset;
+use kymograph_scale::labels::Labels;
+use kymograph_scale::questions::{self, outliers};
+use kymograph_scale::{Failure, over_ranks};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Data sets of many ranks.
+#[derive(Parser)]
+#[command(name = "kymo", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    #[command(subcommand)]
+    Dataset(DatasetCommand),
+    Analyze(Analyze),
+}
+
+/// Data sets: the traces of all ranks of a job as Parquet. docs/DATASET.md describes the files.
+#[derive(Subcommand)]
+enum DatasetCommand {
+    Add(Add),
+    Check(Check),
+}
+
+/// Adds ranks. What is there already stays, so that it can be repeated, or run once per rank on
+/// many machines.
+#[derive(Args)]
+struct Add {
+    /// The folder of the data set; it is made if it is not there.
+    dataset: PathBuf,
+    /// Traces of any format: files, folders, or patterns such as 'rank*.json.gz'.
+    #[arg(required = true)]
+    traces: Vec<String>,
+    /// How many traces are read at the same time; as many as there are processors without it.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// The metrics whose tables are stored, beside those that are by default; `all` for all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    metrics: Vec<String>,
+    /// The rank of a trace that does not say.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    rank: Option<i64>,
+    /// Replace ranks that are there from another trace.
+    #[arg(long)]
+    replace: bool,
+    /// Take what is there of traces whose end is missing.
+    #[arg(long)]
+    damaged: bool,
+}
+
+/// Says what a data set has and what is wrong with it: ranks that are missing, half written, or
+/// of another job. Exit status 3 if anything is.
+#[derive(Args)]
+struct Check {
+    /// The folder of the data set.
+    dataset: PathBuf,
+}
+
+/// A metric, or a question that only all ranks together can answer, over all ranks.
+#[derive(Args)]
+#[command(after_help = questions_help())]
+struct Analyze {
+    /// The metric or the question.
+    metric: String,
+    /// The folder of the data set.
+    dataset: PathBuf,
+    /// The format of the table.
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Where to write; standard output without it.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Order rows by this column: numbers from the largest down, texts from A to Z.
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<String>,
+    /// How many rows to show.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Hosts and switches of ranks: a CSV file with a column `rank` and one for each label.
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// Which ranks differ from the others in this column of the metric.
+    #[arg(long, value_name = "COLUMN")]
+    outliers: Option<String>,
+    /// With --outliers: compare ranks, hosts, or any other label.
+    #[arg(long, value_name = "LABEL", default_value = "rank", requires = "outliers")]
+    by: String,
+    /// Go on although ranks are missing, half written or damaged: the table is one of the others.
+    #[arg(long)]
+    partial: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Csv,
+    Parquet,
+    Arrow,
+}
+
+fn questions_help() -> String {
+    let line =
+        |question: &questions::Question| format!("  {:<16}{}\n", question.name, question.answers);
+    let all: String = questions::ALL.iter().map(line).collect();
+    format!("QUESTIONS\n{all}\nThe metrics that a data set has are those of `kymo dataset add`.")
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let result = match cli.command {
+        Command::Dataset(DatasetCommand::Add(add)) => add.run(),
+        Command::Dataset(DatasetCommand::Check(check)) => check.run(),
+        Command::Analyze(analyze) => analyze.run(),
+    };
+    result.unwrap_or_else(|why| {
+        say(&why.0);
+        ExitCode::from(2)
+    })
+}
+
+/// One line on stderr. A closed stderr is no reason to fail.
+fn say(line: &str) {
+    let printable: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let _ = writeln!(std::io::stderr(), "kymo: {printable}");
+}
+
+fn metric(name: &str) -> Result<&'static Metric, Failure> {
+    let found = Metric::find(name).filter(|metric| !metric.compares());
+    found.ok_or_else(|| {
+        let questions: Vec<&str> = questions::ALL.iter().map(|question| question.name).collect();
+        Failure(format!(
+            "`{name}` is no metric of ranks; `kymo analyze --list` has all metrics, and data sets \
+             have {}, too",
+            questions.join(", ")
+        ))
+    })
+}
+
+impl Add {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let mut metrics: Vec<&'static Metric> =
+            METRICS.iter().map(|name| metric(name)).collect::<Result<_, _>>()?;
+        for name in &self.metrics {
+            let wanted = match name.as_str() {
+                "all" => {
+                    kymograph_analysis::registry::ALL.iter().filter(|m| !m.compares()).collect()
+                }
+                name => vec![metric(name)?],
+            };
+            for metric in wanted {
+                if !metrics.iter().any(|known| known.name == metric.name) {
+                    metrics.push(metric);
+                }
+            }
+        }
+        let root = local(&self.dataset)?;
+        let mut traces = Vec::new();
+        for word in &self.traces {
+            traces.extend(folder::traces(word).map_err(Failure)?);
+        }
+        if self.rank.is_some() && traces.len() != 1 {
+            return Err(Failure("--rank is for one trace".to_owned()));
+        }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let wish = Wish {
+            root,
+            metrics,
+            jobs: self.jobs.unwrap_or(processors).max(1),
+            rank: self.rank,
+            replace: self.replace,
+            damaged: self.damaged,
+        };
+        let progress = Progress::new(traces.len());
+        add::add(&wish, &traces, |path, done| progress.told(path, done))?;
+        Ok(progress.end())
+    }
+}
+
+/// Only folders of this machine.
+fn local(path: &Path) -> Result<PathBuf, Failure> {
+    let text = path.to_string_lossy();
+    if text.contains("://") {
+        return Err(Failure(format!("{text}: data sets are folders that are mounted here")));
+    }
+    Ok(path.to_owned())
+}
+
+/// What was done so far.
+struct Progress {
+    of: usize,
+    began: Instant,
+    terminal: bool,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    traces: usize,
+    added: usize,
+    there: usize,
+    failed: usize,
+    events: u64,
+}
+
+impl Progress {
+    fn new(of: usize) -> Progress {
+        let terminal = std::io::stderr().is_terminal();
+        Progress { of, began: Instant::now(), terminal, counts: Mutex::default() }
+    }
+
+    fn told(&self, path: &Path, done: &Result<Vec<Done>, Failure>) {
+        let mut counts = self.counts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        counts.traces += 1;
+        match done {
+            Ok(ranks) => {
+                for done in ranks {
+                    match done {
+                        Done::Added(_, events) => {
+                            counts.added += 1;
+                            counts.events += events;
+                        }
+                        Done::There(_) => counts.there += 1,
+                    }
+                }
+            }
+            Err(why) => {
+                counts.failed += 1;
+                if self.terminal {
+                    let _ = write!(std::io::stderr(), "\r\x1b[K");
+                }
+                say(&why.0);
+            }
+        }
+        let _ = path;
+        if self.terminal {
+            let (traces, of, events) = (counts.traces, self.of, counts.events);
+            let _ = write!(std::io::stderr(), "\r\x1b[K{traces} of {of} traces, {events} events");
+        }
+    }
+
+    fn end(self) -> ExitCode {
+        let counts = self.counts.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if self.terminal {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+        let seconds = self.began.elapsed().as_secs_f64();
+        let Counts { added, there, failed, events, .. } = counts;
+        let failed_text = match failed {
+            0 => String::new(),
+            1 => "; 1 trace could not be added".to_owned(),
+            n => format!("; {n} traces could not be added"),
+        };
+        say(&format!(
+            "{added} ranks added, {there} were there; {events} events in {seconds:.1} s{failed_text}"
+        ));
+        ExitCode::from(if failed > 0 { 2 } else { 0 })
+    }
+}
+
+/// What `kymo dataset check` ends with if something is wrong.
+const WRONG: u8 = 3;
+
+impl Check {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let dataset = Dataset::open(&local(&self.dataset)?)?;
+        let events: u64 = dataset.ranks.iter().map(|manifest| manifest.events).sum();
+        let files = dataset.ranks.iter().flat_map(|manifest| &manifest.files);
+        let size: u64 = files.map(|file| file.size).sum();
+        let text = format!("{} ranks, {events} events, {size} bytes\n", dataset.ranks.len());
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        let wrong = dataset.problems().sentences();
+        wrong.iter().for_each(|sentence| say(sentence));
+        Ok(ExitCode::from(if wrong.is_empty() { 0 } else { WRONG }))
+    }
+}
+
+impl Analyze {
+    fn run(self) -> Result<ExitCode, Failure> {
+        let dataset = Dataset::open(&local(&self.dataset)?)?;
+        let wrong = dataset.problems().sentences();
+        if !wrong.is_empty() && !self.partial {
+            let wrong = wrong.join("; ");
+            return Err(Failure(format!(
+                "{wrong}; --partial goes on with the ranks that are there"
+            )));
+        }
+        wrong.iter().for_each(|sentence| say(sentence));
+        let labels = Labels::of(&dataset, self.labels.as_deref())?;
+        let question = questions::ALL.iter().find(|question| question.name == self.metric);
+        let mut batch = match question {
+            Some(question) => (question.table)(&dataset, &labels)?,
+            None => {
+                let (batch, mut left_out) = over_ranks::table(&dataset, metric(&self.metric)?)?;
+                left_out.dedup();
+                left_out.iter().for_each(|why| say(&format!("left out: {why}")));
+                batch
+            }
+        };
+        if let Some(column) = &self.outliers {
+            batch = outliers::table(&batch, column, &self.by, &labels)?;
+        }
+        if let Some(column) = &self.sort {
+            batch = table::sort(&batch, column)?;
+        }
+        if batch.num_rows() == 0 {
+            say(&format!("{}: nothing to tell of these ranks", self.metric));
+        }
+        self.put(batch)
+    }
+
+    fn put(&self, batch: table::RecordBatch) -> Result<ExitCode, Failure> {
+        let batch = match self.limit.filter(|_| self.format != Format::Table) {
+            Some(limit) if limit < batch.num_rows() => batch.slice(0, limit),
+            _ => batch,
+        };
+        let mut bytes = Vec::new();
+        let packed = match self.format {
+            Format::Table => {
+                let limit = self.limit.or(self.output.is_none().then_some(50));
+                bytes = render::text(&batch, limit).into_bytes();
+                Ok(())
+            }
+            Format::Json => {
+                bytes = render::json(&self.metric, &batch).into_bytes();
+                Ok(())
+            }
+            Format::Csv => {
+                bytes = render::csv(&batch).into_bytes();
+                Ok(())
+            }
+            Format::Parquet => render::parquet(&batch, &mut bytes),
+            Format::Arrow => render::arrow(&batch, &mut bytes),
+        };
+        packed.map_err(|error| Failure(error.to_string()))?;
+        match &self.output {
+            Some(path) => {
+                let mut partial = path.as_os_str().to_owned();
+                partial.push(".partial");
+                let partial = PathBuf::from(partial);
+                let written = std::fs::write(&partial, &bytes);
+                written.and_then(|()| std::fs::rename(&partial, path)).map_err(|error| {
+                    let _ = std::fs::remove_file(&partial);
+                    Failure(format!("{}: {error}", path.display()))
+                })?;
+            }
+            None => drop(std::io::stdout().write_all(&bytes)),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,212 @@
+//! What is known about a rank that is there: written last, so that what has one is whole.
+
+use crate::layout::{self, VERSION};
+use crate::{Failure, named};
+use serde_json::{Map, Value, json};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What tells a trace file from others: its size and the checksum of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Fingerprint {
+    /// Bytes.
+    pub size: u64,
+    /// CRC-32.
+    pub crc: u32,
+}
+
+impl Fingerprint {
+    /// That of a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn of(path: &Path) -> Result<Fingerprint, Failure> {
+        let mut file = std::fs::File::open(path).map_err(|error| named(path, &error))?;
+        let mut hasher = crc32fast::Hasher::new();
+        let (mut size, mut buffer) = (0, vec![0; 1 << 18]);
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(Fingerprint { size, crc: hasher.finalize() }),
+                Ok(n) => {
+                    hasher.update(&buffer[..n]);
+                    size += n as u64;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(named(path, &error)),
+            }
+        }
+    }
+}
+
+/// A file of a rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// Its path from the root of the data set.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// See the module.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Manifest {
+    /// The rank.
+    pub rank: i64,
+    /// How many ranks the job has, if the trace says so.
+    pub world_size: Option<i64>,
+    /// The machine; empty if the trace does not say.
+    pub host: String,
+    /// The file that it was made of.
+    pub source: String,
+    /// That file.
+    pub fingerprint: Fingerprint,
+    /// How many events there are in all tables of events.
+    pub events: u64,
+    /// When the first event begins, in nanoseconds of the trace's clock.
+    pub origin: i64,
+    /// When the last one ends.
+    pub end: i64,
+    /// What makes nanoseconds since 1970 of the trace's times; none if the trace does not say.
+    pub realtime_offset: Option<i64>,
+    /// What is wrong with the trace: that its end is missing.
+    pub damage: Option<String>,
+    /// Metrics that gave nothing, and why.
+    pub nothing: Vec<(String, String)>,
+    /// All other files of the rank.
+    pub files: Vec<File>,
+}
+
+impl Manifest {
+    /// As it is written.
+    pub fn to_json(&self) -> Value {
+        let file = |file: &File| json!({"path": file.path, "size": file.size, "rows": file.rows});
+        let nothing: Map<String, Value> =
+            self.nothing.iter().map(|(metric, why)| (metric.clone(), json!(why))).collect();
+        json!({
+            "version": VERSION,
+            "made_by": layout::made_by(),
+            "rank": self.rank,
+            "world_size": self.world_size,
+            "host": self.host,
+            "source": self.source,
+            "source_size": self.fingerprint.size,
+            "source_crc32": self.fingerprint.crc,
+            "events": self.events,
+            "origin_ns": self.origin,
+            "end_ns": self.end,
+            "realtime_offset_ns": self.realtime_offset,
+            "damage": self.damage,
+            "no_table": nothing,
+            "files": self.files.iter().map(file).collect::<Vec<_>>(),
+        })
+    }
+
+    fn from_json(json: &Value) -> Option<Manifest> {
+        let int = |key: &str| json.get(key)?.as_i64();
+        let text = |key: &str| json.get(key)?.as_str().map(str::to_owned);
+        let file = |file: &Value| {
+            Some(File {
+                path: file.get("path")?.as_str()?.to_owned(),
+                size: file.get("size")?.as_u64()?,
+                rows: file.get("rows")?.as_u64()?,
+            })
+        };
+        let nothing = json.get("no_table")?.as_object()?;
+        Some(Manifest {
+            rank: int("rank")?,
+            world_size: int("world_size"),
+            host: text("host")?,
+            source: text("source")?,
+            fingerprint: Fingerprint {
+                size: json.get("source_size")?.as_u64()?,
+                crc: u32::try_from(json.get("source_crc32")?.as_u64()?).ok()?,
+            },
+            events: json.get("events")?.as_u64()?,
+            origin: int("origin_ns")?,
+            end: int("end_ns")?,
+            realtime_offset: int("realtime_offset_ns"),
+            damage: text("damage"),
+            nothing: nothing
+                .iter()
+                .map(|(metric, why)| (metric.clone(), why.as_str().unwrap_or_default().to_owned()))
+                .collect(),
+            files: json.get("files")?.as_array()?.iter().map(file).collect::<Option<_>>()?,
+        })
+    }
+
+    /// Reads one; `None` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is of a newer schema.
+    pub fn read(root: &Path, rank: i64) -> Result<Option<Manifest>, Failure> {
+        let path = root.join(layout::manifest(rank));
+        match std::fs::read(&path) {
+            Ok(text) => Manifest::parse(&path, &text).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(named(&path, &error)),
+        }
+    }
+
+    fn parse(path: &Path, text: &[u8]) -> Result<Manifest, Failure> {
+        let json: Value = serde_json::from_slice(text).map_err(|error| named(path, &error))?;
+        let version = json.get("version").and_then(Value::as_i64).unwrap_or(0);
+        if version > VERSION {
+            let why = format!("schema {version} is newer than {VERSION}: use a newer kymo");
+            return Err(named(path, &why));
+        }
+        Manifest::from_json(&json).ok_or_else(|| named(path, &"this is no manifest of a rank"))
+    }
+
+    /// All of a data set, by rank.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be read, or is of a newer schema.
+    pub fn all(root: &Path) -> Result<Vec<Manifest>, Failure> {
+        let folder = root.join(layout::RANKS);
+        let entries = match folder.read_dir() {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(named(&folder, &error)),
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let path: PathBuf = entry.map_err(|error| named(&folder, &error))?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let name = name.unwrap_or_default();
+            if name.starts_with('.') || !name.ends_with(".json") {
+                continue;
+            }
+            let text = match std::fs::read(&path) {
+                Ok(text) => text,
+                // A task that replaces the rank has just taken it away.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(named(&path, &error)),
+            };
+            all.push(Manifest::parse(&path, &text)?);
+        }
+        all.sort_by_key(|manifest| manifest.rank);
+        Ok(all)
+    }
+
+    /// What of the rank's files is not as it was written; `None` if all are.
+    pub fn lacks(&self, root: &Path) -> Option<String> {
+        self.files.iter().find_map(|file| {
+            let path = root.join(&file.path);
+            match path.metadata() {
+                Ok(about) if about.len() == file.size => None,
+                Ok(_) => Some(format!("{} is not as it was written", path.display())),
+                Err(error) => Some(format!("{}: {error}", path.display())),
+            }
+        })
+    }
+
+    /// Whether the rank has a file.
+    pub fn has(&self, path: &Path) -> bool {
+        self.files.iter().any(|file| Path::new(&file.path) == path)
+    }
+}

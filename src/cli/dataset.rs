@@ -1,0 +1,53 @@
+//! `kymo dataset`, and `kymo analyze` of a data set: what `kymo-scale` does, a program beside `kymo`.
+//! Parquet and what else it needs would make `kymo` twice as large, and few need it.
+
+use super::Failure;
+use clap::Args;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// The program.
+const PROGRAM: &str = "kymo-scale";
+/// The file that makes a folder a data set.
+const HEADER: &str = "kymograph-dataset.json";
+
+/// Data sets: the ranks of a large job as Parquet, for questions over all of them.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct Dataset {
+    /// What is to be done: add, check. `kymo dataset --help` has more.
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+impl Dataset {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        hand_over(&[vec![OsString::from("dataset")], self.words].concat())
+    }
+}
+
+/// The words of `kymo analyze` if one of them is a data set; none if it is about traces.
+pub(super) fn analysed() -> Option<Vec<OsString>> {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let (command, rest) = words.split_first()?;
+    let is_dataset = |word: &OsString| Path::new(word).join(HEADER).is_file();
+    (command == "analyze" && rest.iter().any(is_dataset)).then_some(words)
+}
+
+/// Becomes the program; comes back only if that cannot be.
+pub(super) fn hand_over(words: &[OsString]) -> Result<ExitCode, Failure> {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize());
+    let beside = own.map_err(|error| Failure(format!("where kymo lies is not known: {error}")))?;
+    let beside = beside.with_file_name(PROGRAM);
+    if !beside.is_file() {
+        return Err(Failure(format!(
+            "data sets need {PROGRAM} beside kymo, and {} is not there: `cargo build --release -p \
+             kymograph-scale` makes it",
+            beside.display()
+        )));
+    }
+    let error = Command::new(&beside).args(words).exec();
+    Err(Failure(format!("{}: {error}", beside.display())))
+}
