@@ -3,6 +3,8 @@
 mod api;
 mod capi;
 #[doc(hidden)]
+pub mod capture;
+#[doc(hidden)]
 pub mod clock;
 #[doc(hidden)]
 pub mod collect;

@@ -11,7 +11,7 @@ from . import _command
 # Options of `kymo record` that take a word of their own; a test compares it with `--help`.
 _VALUED = (
     "-o --output --category --domain --duration --flight --memory --dump-on --rotate --keep --also"
-    " --buffer --delay --flush-interval --policy --mode --gpu-counters --pytorch --python --pid --set"
+    " --buffer --capture-range --capture-range-end --delay --flush-interval --policy --mode --gpu-counters --pytorch --python --pid --set"
 ).split()
 
 

@@ -130,8 +130,20 @@ impl Carried {
         if !file.metadata().is_ok_and(right) {
             return false;
         }
-        let mut library = Vec::with_capacity(self.length as usize);
-        file.read_to_end(&mut library).is_ok() && self.is(&library)
+        // Piece by piece: fresh memory for all of it would take longer than reading it.
+        let (mut crc, mut length) = (crc32fast::Hasher::new(), 0);
+        let mut piece = [0; 64 << 10];
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return length == self.length && crc.finalize() == self.crc,
+                Ok(read) => {
+                    crc.update(&piece[..read]);
+                    length += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
     }
 
     fn is(&self, library: &[u8]) -> bool {

@@ -12,11 +12,17 @@ pub(super) struct Help {
     /// The command.
     #[arg(value_name = "COMMAND")]
     command: Vec<OsString>,
+    /// Show all settings of a recording, also those that Kymograph makes itself.
+    #[arg(long, conflicts_with = "command")]
+    all: bool,
 }
 
 impl Help {
     /// The command line that shows it.
     pub(super) fn words(self) -> Vec<OsString> {
+        if self.all {
+            return ["kymo", "record", "--help-all"].map(OsString::from).into();
+        }
         let help = OsString::from("--help");
         std::iter::once("kymo".into()).chain(self.command).chain([help]).collect()
     }

@@ -15,6 +15,7 @@ use super::status::{self, Line};
 use super::witness::Witness;
 use super::{Failure, ask, elf, ending, library, print, say, suffix, trigger};
 use clap::Args;
+use kymograph::capture::Rule;
 use kymograph::clock;
 use kymograph::collect::{Collector, Keeper, Outcome};
 use kymograph::config::{Compress, Config, OPTIONS};
@@ -52,6 +53,20 @@ pub(super) struct Record {
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["wait", "flight"])]
     #[arg(value_parser = kymograph::config::duration)]
     delay: Option<Duration>,
+    /// Keep only what happens in ranges of the program: between calls of cudaProfilerStart and
+    /// cudaProfilerStop, or in an NVTX range of this name (and domain; * stands for anything).
+    #[arg(long, value_name = "cudaProfilerApi|nvtx:NAME[@DOMAIN]")]
+    #[arg(conflicts_with_all = ["wait", "flight", "rotate", "duration", "delay"])]
+    capture_range: Option<String>,
+    /// When such a range has ended: keep no other one, each, or each of the first N. They all
+    /// are in the one trace.
+    #[arg(
+        long,
+        value_name = "stop|repeat[:N]",
+        default_value = "stop",
+        requires = "capture_range"
+    )]
+    capture_range_end: String,
     #[arg(long, value_name = "DURATION", conflicts_with = "wait", help = help("FLIGHT"))]
     flight: Option<String>,
     #[arg(long, value_name = "SIZE", help = help("FLIGHT_MEMORY"))]
@@ -127,6 +142,10 @@ impl Record {
         if let Some(pid) = self.pid {
             return Err(attach(pid)?);
         }
+        let capture = self.capture_range.as_ref();
+        let capture = capture.map(|range| Rule::parse(range, &self.capture_range_end));
+        let capture =
+            capture.transpose().map_err(|why| Failure(format!("--capture-range {why}")))?;
         let (mut config, mut settings) = self.settings()?;
         if std::env::var_os("KYMOGRAPH_WAIT").is_some() && !self.wait {
             // Of a `kymo record --wait` around this one.
@@ -155,6 +174,7 @@ impl Record {
         if let Some(delay) = self.delay {
             page.set_delay(delay);
         }
+        capture.into_iter().for_each(|rule| page.set_capture(rule));
         if let Some(duration) = config.duration {
             page.set_duration(duration.saturating_add(self.delay.unwrap_or_default()));
         }
@@ -342,6 +362,9 @@ impl Record {
         if page.opens() > clock::system(libc::CLOCK_BOOTTIME) && !self.quiet {
             say("the command ended before --delay was over: nothing of it is in the trace");
         }
+        if let Some(range) = self.capture_range.as_ref().filter(|_| page.windows() == 0) {
+            say(&no_range(range));
+        }
         if !self.quiet {
             output.summary(&totals, length).iter().for_each(|line| say(line));
             ending::tell(&conditions, page);
@@ -366,6 +389,25 @@ impl Record {
             }
         }
     }
+}
+
+/// Why nothing is in the trace of what is kept in ranges only.
+fn no_range(range: &str) -> String {
+    let why = match range.strip_prefix("nvtx:") {
+        Some(name) if name.contains('@') => {
+            "no range of that name began in that domain; `kymo info` shows names, and \
+             --capture-range 'nvtx:NAME@*' takes all domains"
+        }
+        Some(_) => {
+            "no range of that name began in NVTX's default domain; \
+             --capture-range 'nvtx:NAME@*' takes all domains"
+        }
+        None => {
+            "the command did not call cudaProfilerStart, or CUDA's calls are not recorded here \
+                 (see `kymo doctor`)"
+        }
+    };
+    format!("nothing is kept of the command: {why}")
 }
 
 /// Where the trace is to be sent while it is written.

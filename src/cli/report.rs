@@ -1,7 +1,7 @@
 //! `kymo report`: one HTML file that shows where the time went.
 
 use super::room::Room;
-use super::{Failure, files, say, status};
+use super::{Failure, files, say, status, suffix};
 use clap::{Args, ValueEnum};
 use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_converters::folder;
@@ -66,6 +66,7 @@ enum Compat {
 
 impl Report {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        suffix::refuse_any_packed(&self.output)?;
         if !self.force {
             may_replace(&self.output)?;
         }

@@ -25,6 +25,18 @@ pub(super) fn refuse_packed(path: &Path) -> Result<(), Failure> {
     )))
 }
 
+/// Refuses a compressed name for what is written as it is: tables and pages.
+pub(super) fn refuse_any_packed(path: &Path) -> Result<(), Failure> {
+    let is_packed = |suffix: &str| PACKED.contains(&suffix) || ["gz", "zst"].contains(&suffix);
+    match last(path).filter(|suffix| is_packed(suffix)) {
+        Some(suffix) => Err(Failure(format!(
+            "{}: this is written as it is, not packed; leave .{suffix} out",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses an output of a recording that its name does not fit: `-`, which is the command's, and
 /// names of other formats.
 pub(super) fn refuse_for_recordings(path: &Path) -> Result<(), Failure> {

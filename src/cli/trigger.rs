@@ -22,6 +22,8 @@ EXAMPLES
       kymo trigger --pid 4711 --duration 500ms -o app.pftrace
   Ten iterations of a training (it calls kymo_step(), or PyTorch does), in all its processes:
       kymo trigger --all --iterations 10 -o train.pftrace
+  Ten iterations of any program that puts them into NVTX ranges step1, step2 and so on:
+      kymo trigger --iterations 10 --iteration-of 'step*' -o server.pftrace
   The same window on many hosts, from a script that runs this on each of them:
       kymo trigger --all --duration 2s --at 1767225600.0 -o /shared/%p.pftrace
   What a flight recorder holds, which was started with `kymo record --flight 30s`:
@@ -60,6 +62,11 @@ pub(super) struct Trigger {
     /// does not say where iterations begin.
     #[arg(long, value_name = "NUMBER")]
     iterations: Option<u64>,
+    /// What an iteration is: a range of this name, in which * stands for anything; unset: what
+    /// lies between two calls of kymo_step(), or of PyTorch's step().
+    #[arg(long, value_name = "NAME", requires = "iterations")]
+    #[arg(conflicts_with_all = ["duration", "first_iteration", "warmup"])]
+    iteration_of: Option<String>,
     /// The first iteration; unset: the next.
     #[arg(long, value_name = "NUMBER", requires = "iterations")]
     first_iteration: Option<u64>,
@@ -178,6 +185,12 @@ impl Trigger {
         }
         if let Some(iterations) = self.iterations {
             add("ITERATIONS", &iterations.to_string())?;
+        }
+        if let Some(name) = &self.iteration_of {
+            if name.trim().is_empty() {
+                return Err(Failure("--iteration-of: expected a name such as 'step*'".to_owned()));
+            }
+            add("ITERATION_OF", name)?;
         }
         if let Some(first) = self.first_iteration {
             add("FIRST_ITERATION", &first.to_string())?;

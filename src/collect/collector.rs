@@ -2,7 +2,7 @@
 //! that has recorded something.
 
 use std::fs;
-use std::io;
+use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -49,6 +49,8 @@ pub struct Collector {
 struct Shared {
     listener: OwnedFd,
     finish: AtomicBool,
+    /// Ends the wait for processes.
+    wake: (PipeReader, PipeWriter),
     /// Whether a process that joined runs.
     alive: AtomicBool,
     /// The command's pid in the upper half, and, once it is over, what `wait` said of it.
@@ -80,6 +82,7 @@ impl Collector {
         let shared = Shared {
             listener,
             finish: AtomicBool::new(false),
+            wake: io::pipe()?,
             alive: AtomicBool::new(false),
             command: AtomicI64::new(0),
             state: Mutex::default(),
@@ -120,6 +123,8 @@ impl Collector {
     /// Ends all engines, each when it has encoded what its process recorded so far.
     pub fn finish(mut self) -> Outcome {
         self.shared.finish.store(true, Ordering::Release);
+        // At the worst it looks a moment later by itself.
+        let _ = (&self.shared.wake.1).write_all(&[0]);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -201,8 +206,8 @@ impl Work {
         let running = residents.filter(|resident| !resident.process.was_seen_dead());
         let descriptors = running.filter_map(|resident| resident.process.descriptor());
         let poll = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut polled: Vec<_> =
-            [self.shared.listener.as_raw_fd()].into_iter().chain(descriptors).map(poll).collect();
+        let ours = [self.shared.listener.as_raw_fd(), self.shared.wake.0.as_raw_fd()];
+        let mut polled: Vec<_> = ours.into_iter().chain(descriptors).map(poll).collect();
         let time = LOOK.as_millis() as libc::c_int;
         // SAFETY: as many pollfds as are said.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, time) };

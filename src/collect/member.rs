@@ -60,8 +60,12 @@ impl Member {
     pub fn start(subject: Subject, config: &Config, page: &Arc<Page>) -> Result<Member, Error> {
         let sink = sink::open_shared(config, page.clone())?;
         let host = Box::new(Elsewhere::new(subject.arena.clone()));
-        let shared = Shared::new(config.clone(), Window::from(page.opens()), subject.pid, host);
-        let shared = Arc::new(shared);
+        let window = match page.capture() {
+            Some(_) => Window::closed(),
+            None => Window::from(page.opens()),
+        };
+        let shared = Arc::new(Shared::new(config.clone(), window, subject.pid, host));
+        page.capture().into_iter().for_each(|rule| shared.captures.by(rule.clone()));
         let process = subject.process.clone();
         let entry = page.register(subject.pid);
         let theirs = shared.clone();

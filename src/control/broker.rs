@@ -540,6 +540,12 @@ impl Broker {
 
 impl State {
     fn tick(&mut self, answers: &mut Answers) {
+        if let Some(recording) = self.recording.clone()
+            && self.machine.ranges(now(), recording.captures.progress()).is_some()
+        {
+            // Its window is closed already, by the end of the last range.
+            recording.end();
+        }
         while let Some(action) = self.machine.tick(now()) {
             self.act(action, answers);
         }

@@ -83,6 +83,7 @@ impl Trigger for Signal {
         let request = Request {
             origin: Origin::Signal,
             window: Window::Time { start: Start::Now, warmup: Duration::ZERO, duration },
+            iteration_of: String::new(),
             config,
             trace_id: String::new(),
             group_trace_id: String::new(),

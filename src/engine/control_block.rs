@@ -1,12 +1,13 @@
 //! The control block of a recording: what its engine and everything else share.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::host::Host;
 use super::stats::{Stats, Summary, ThreadStats};
 use super::window::Window;
+use crate::capture::Rule;
 use crate::clock;
 use crate::config::Config;
 use crate::error::Error;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) paused: AtomicBool,
     /// What belongs to the trace.
     pub(crate) window: Window,
+    /// How that is opened and closed by ranges of the program, if it is.
+    pub(crate) captures: Captures,
     pub(crate) inbox: Mutex<Inbox>,
     /// Wakes the engine.
     pub(crate) wake: Condvar,
@@ -72,6 +75,40 @@ pub(crate) enum Request {
     Stop,
 }
 
+/// Windows that ranges of the program open and close.
+#[derive(Debug, Default)]
+pub(crate) struct Captures {
+    rule: OnceLock<Rule>,
+    windows: AtomicU64,
+    ranges: AtomicU64,
+    done: AtomicBool,
+}
+
+impl Captures {
+    /// Before the engine is made: the window is one of these.
+    pub(crate) fn by(&self, rule: Rule) {
+        let _ = self.rule.set(rule);
+    }
+
+    pub(crate) fn rule(&self) -> Option<Rule> {
+        self.rule.get().cloned()
+    }
+
+    /// Engine: how many windows there were, how many ranges of the last one are over, and
+    /// whether there will be no more.
+    pub(crate) fn say(&self, windows: u64, ranges: u64, done: bool) {
+        self.ranges.store(ranges, Ordering::Relaxed);
+        self.windows.store(windows, Ordering::Relaxed);
+        self.done.store(done, Ordering::Release);
+    }
+
+    /// Whether a window has opened, how many of its ranges are over, and whether it is closed.
+    pub(crate) fn progress(&self) -> (bool, u64, bool) {
+        let done = self.done.load(Ordering::Acquire);
+        (self.windows.load(Ordering::Relaxed) > 0, self.ranges.load(Ordering::Relaxed), done)
+    }
+}
+
 impl Inbox {
     fn request(&self) -> Request {
         match self {
@@ -92,6 +129,7 @@ impl Shared {
             ending: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             window,
+            captures: Captures::default(),
             inbox: Mutex::default(),
             wake: Condvar::new(),
             answer: Condvar::new(),

@@ -45,11 +45,17 @@ impl Engine {
         self.attach_all(&pool, 0);
         // What devices did comes first: the calls that asked for it were recorded sooner, so
         // whatever was written when the process is killed has them.
-        for devices in [true, false] {
-            for index in 0..pool.lanes_used() {
-                if self.tells_of_devices(index) == devices {
-                    self.lane(&pool, index, pass, &mut scratch);
+        self.gather(&pool, pass);
+        loop {
+            for devices in [true, false] {
+                for index in 0..pool.lanes_used() {
+                    if self.tells_of_devices(index) == devices {
+                        self.lane(&pool, index, pass, &mut scratch);
+                    }
                 }
+            }
+            if !self.next_window() {
+                break;
             }
         }
         self.lanes.scratch = scratch;
@@ -98,7 +104,10 @@ impl Engine {
         };
         loop {
             scratch.clear();
-            let drained = thread.reader.drain(pool, scratch, batch);
+            let drained = match &mut self.capture {
+                Some(capture) => capture.take(index, scratch),
+                None => thread.reader.drain(pool, scratch, batch),
+            };
             if !scratch.is_empty() {
                 self.shared.moves();
                 self.origin.learn_names();

@@ -69,7 +69,7 @@ impl Engine {
             keys.iter().zip(rows).map(|(k, (_, n))| (k.as_str(), number(n))).collect();
         packet::trace_attributes(&mut self.output.packets, self.process.sequence.id(), &metadata);
         let window = self.shared.window.bounds(&self.converter);
-        if !window.is_all() {
+        if !window.is_all() && window.is_open() {
             let (opened, closed) = window.nanos(&self.converter);
             let keys = ["opened", "closed"].map(|edge| format!("{prefix}.window.{edge}"));
             let metadata = [(keys[0].as_str(), number(opened)), (keys[1].as_str(), number(closed))];

@@ -14,6 +14,7 @@
 //! When the sink fails, the packets are kept and offered again, up to a bound; then the
 //! recording is given up: nothing more is written, everything is counted.
 
+mod capture;
 mod context;
 pub(crate) mod control_block;
 mod counters;
@@ -58,6 +59,7 @@ use kymograph_protos::packet;
 use crate::clock::{self, Anchor, Converter};
 use crate::page::{self, Patterns};
 use crate::sink::Sink;
+use capture::Capture;
 use context::{Context, Totals};
 use control_block::Shared;
 use flight_recorder::Flight;
@@ -95,6 +97,8 @@ pub(crate) struct Engine {
     /// Keeps the packets in memory, in the place of the sink.
     flight: Option<Flight>,
     watch: Option<Watch>,
+    /// Ranges of the program open and close the window.
+    capture: Option<Capture>,
     /// What is held at the end is in a dump.
     dumped: bool,
     parts: Option<Parts>,
@@ -140,6 +144,7 @@ impl Engine {
             totals: Totals::default(),
             flight: Flight::new(config, dumps),
             watch: config.flight.and_then(|_| Watch::new(&config.dump_on)),
+            capture: shared.captures.rule().map(|rule| Capture::new(rule, first.ticks)),
             dumped: false,
             parts: Parts::new(config),
             origin,

@@ -13,7 +13,7 @@
 //! ```
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::control_block::lock;
@@ -21,7 +21,7 @@ use crate::clock::{self, Converter};
 use crate::queue;
 
 /// An edge that is not known yet, and later than everything.
-const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 /// An edge that is being decided at this moment.
 const UNDECIDED: u64 = u64::MAX - 1;
 
@@ -78,7 +78,15 @@ pub(crate) struct Window {
     pauses: Mutex<Vec<(u64, u64)>>,
     /// Whether there ever was a pause.
     paused: AtomicBool,
+    /// The windows so far, if ranges of the program open and close them: ticks at which it
+    /// opened, and both edges in nanoseconds. In order.
+    captured: Mutex<Vec<(u64, (u64, u64))>>,
+    captures: AtomicU8,
 }
+
+/// [`Window::captures`]: ranges of the program open it; and have done so before.
+const CAPTURES: u8 = 1;
+const REOPENS: u8 = 2;
 
 /// The window, as the engine sees it in a pass. In ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,6 +95,10 @@ pub(crate) struct Bounds {
     pub closes: u64,
     /// Whether it has holes.
     pub paused: bool,
+    /// Whether ranges of the program open and close it.
+    pub captures: bool,
+    /// Whether there was a window before this one.
+    pub reopens: bool,
 }
 
 impl Bounds {
@@ -135,6 +147,8 @@ impl Window {
             closes: Edge::at(NEVER),
             pauses: Mutex::default(),
             paused: AtomicBool::new(false),
+            captured: Mutex::default(),
+            captures: AtomicU8::new(0),
         }
     }
 
@@ -213,7 +227,37 @@ impl Window {
             opens: self.opens.get(converter),
             closes: self.closes.get(converter),
             paused: self.paused.load(Ordering::Acquire),
+            captures: self.captures.load(Ordering::Relaxed) & CAPTURES != 0,
+            reopens: self.captures.load(Ordering::Relaxed) & REOPENS != 0,
         }
+    }
+
+    /// The engine's thread: this is the window of what it writes next, in ticks. A window that
+    /// has no end yet may be closed by [`Window::close_at`].
+    pub fn capture(&self, (opens, closes): (u64, u64)) {
+        let before = self.opens.ticks.swap(opens, Ordering::SeqCst);
+        if closes != NEVER || before != opens {
+            self.closes.ticks.store(closes, Ordering::SeqCst);
+        }
+        let known = lock(&self.captured);
+        let earlier = known.iter().any(|(ticks, _)| *ticks < opens);
+        self.captures.store(CAPTURES | if earlier { REOPENS } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// The engine's thread: a window opened at these ticks, and has these edges in nanoseconds.
+    pub fn captured(&self, opened: u64, edges: (u64, u64)) {
+        let mut known = lock(&self.captured);
+        match known.iter_mut().rev().find(|(ticks, _)| *ticks <= opened) {
+            Some((ticks, old)) if *ticks == opened => *old = edges,
+            _ => known.push((opened, edges)),
+        }
+    }
+
+    /// The edges of the captured window that work between these times belongs to.
+    pub fn captured_around(&self, begin: u64, end: u64) -> Option<(u64, u64)> {
+        let known = lock(&self.captured);
+        let at = known.partition_point(|(_, (_, closes))| *closes <= begin);
+        known.get(at).map(|(_, edges)| *edges).filter(|(opens, _)| end >= *opens)
     }
 }
 

@@ -12,11 +12,12 @@ mod processes;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kymograph_protos::packet::Snapshot;
 
+use crate::capture::Rule;
 use crate::clock;
 use notes::Notes;
 pub use observed::{LeftOut, MAX_PATTERNS, Patterns};
@@ -60,6 +61,9 @@ pub struct Page {
     deadline: AtomicU64,
     /// When the trace begins, in nanoseconds of `CLOCK_BOOTTIME`; 0: with the recording.
     opens: AtomicU64,
+    /// By which ranges the trace is opened and closed, if it is.
+    capture: OnceLock<Rule>,
+    windows: AtomicU64,
     committed: AtomicU64,
     /// Of the beginning.
     clocks: Snapshot,
@@ -95,6 +99,8 @@ impl Page {
             state: AtomicU32::new(State::Recording as u32),
             deadline: AtomicU64::new(0),
             opens: AtomicU64::new(0),
+            capture: OnceLock::new(),
+            windows: AtomicU64::new(0),
             committed: AtomicU64::new(0),
             clocks: clock::snapshot(),
             events: AtomicU64::new(0),
@@ -148,6 +154,25 @@ impl Page {
     /// When the trace begins, in nanoseconds of `CLOCK_BOOTTIME`; 0: with the recording.
     pub fn opens(&self) -> u64 {
         self.opens.load(Relaxed)
+    }
+
+    /// Leaves out of the trace what is in none of these ranges of its process.
+    pub fn set_capture(&self, rule: Rule) {
+        let _ = self.capture.set(rule);
+    }
+
+    /// By which ranges of its process the trace is opened and closed, if it is.
+    pub fn capture(&self) -> Option<&Rule> {
+        self.capture.get()
+    }
+
+    pub(crate) fn add_windows(&self, count: u64) {
+        self.windows.fetch_add(count, Relaxed);
+    }
+
+    /// How often such a range has opened it, in all processes.
+    pub fn windows(&self) -> u64 {
+        self.windows.load(Relaxed)
     }
 
     /// Excludes others who append to the file.

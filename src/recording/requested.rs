@@ -4,14 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Changing, run_engine, set_up};
+use crate::capture::Rule;
 use crate::clock::{self, Anchor};
 use crate::config::{Config, ForkPolicy};
 use crate::engine::control_block::Shared;
 use crate::engine::stats::Summary;
-use crate::engine::window::Window;
+use crate::engine::window;
 use crate::error::Error;
 use crate::hooks::ON_REQUESTED;
-use crate::session::Request;
+use crate::session::{Request, Window};
 use crate::sink::{self, Sink};
 use crate::sources;
 
@@ -44,7 +45,11 @@ pub(crate) fn prepare(request: &Request, path: &Path) -> Result<Prepared, Error>
     };
     let sink = sink::open_file(&config, path)?;
     let first = clock::choose(config.clock);
-    let shared = set_up(config, Some(path), Window::closed())?;
+    let shared = set_up(config, Some(path), window::Window::closed())?;
+    if let Window::Ranges { count } = request.window {
+        let name = request.iteration_of.as_bytes().into();
+        shared.captures.by(Rule::Iterations { name, count });
+    }
     let metadata = [
         ("trace_id", &request.trace_id),
         ("group_trace_id", &request.group_trace_id),

@@ -43,6 +43,8 @@ pub static KEYS: &[Key] = keys! {
         |d, v| { d.duration = Some(time(v)?); Ok(()) };
     "ITERATIONS", "NUMBER", "Record so many of the program's iterations (it calls step() between them).",
         |d, v| { d.iterations = number(v)?; d.first.get_or_insert(0); Ok(()) };
+    "ITERATION_OF", "NAME", "Iterations are the ranges of this name, in which * stands for anything.",
+        |d, v| { d.iteration_of = v.to_owned(); Ok(()) };
     "FIRST_ITERATION", "NUMBER", "The first iteration to record; 0 for the next.",
         |d, v| { d.first = Some(number(v)?); Ok(()) };
     "WARMUP_ITERATIONS", "NUMBER", "Iterations before that in which sources are on.",

@@ -25,6 +25,8 @@ pub struct Request {
     pub origin: Origin,
     /// What part of the program's life to record.
     pub window: Window,
+    /// The name of the ranges that [`Window::Ranges`] counts, in which `*` stands for anything.
+    pub iteration_of: String,
     /// How: `output` says where to, and may be refused.
     pub config: Config,
     /// An id for the trace, which it then carries; empty for none.
@@ -77,6 +79,12 @@ pub enum Window {
         /// warm-up of the second length. `None`: refuse.
         otherwise: Option<(Duration, Duration)>,
     },
+    /// By ranges of the program of the name that the request says, one after the other on one
+    /// thread: from the beginning of the next one.
+    Ranges {
+        /// How many to record.
+        count: u64,
+    },
 }
 
 /// A trace that was recorded as asked.
@@ -127,6 +135,8 @@ pub enum Refusal {
     TooSoon(Duration, Duration),
     /// It is about iterations, and the program never called `step()`.
     NoSteps,
+    /// It was stopped, or the process ended, before a range of that name began.
+    NoRange,
     /// The process did not run when the recording should have started, and woke up this
     /// much too late.
     Late(Duration),
@@ -176,6 +186,10 @@ impl fmt::Display for Refusal {
             Refusal::NoSteps => f.write_str(
                 "it asks for iterations, and the program does not say where they begin (it never \
                  called step()); ask for a duration",
+            ),
+            Refusal::NoRange => f.write_str(
+                "no range of that name has begun; `kymo info` on a trace of the program shows the \
+                 names there are",
             ),
             Refusal::Late(by) => write!(
                 f,

@@ -37,6 +37,7 @@ pub(super) struct Draft {
     pub duration: Option<Duration>,
     pub first: Option<u64>,
     pub iterations: u64,
+    pub iteration_of: String,
     pub roundup: u64,
     pub warmup_iterations: u64,
     pub trace_id: String,
@@ -195,6 +196,7 @@ impl Draft {
             duration: kineto.then_some(Duration::from_millis(500)),
             first: None,
             iterations: 0,
+            iteration_of: String::new(),
             roundup: 0,
             warmup_iterations: 0,
             trace_id: String::new(),
@@ -239,6 +241,7 @@ impl Draft {
             return Err(Refusal::Past(by));
         }
         let window = match (self.first, self.duration) {
+            _ if !self.iteration_of.is_empty() => Window::Ranges { count: self.iterations },
             (Some(start), duration) if self.iterations > 0 => Window::Iterations {
                 start,
                 roundup: self.roundup,
@@ -256,6 +259,7 @@ impl Draft {
         Ok(Request {
             origin,
             window,
+            iteration_of: self.iteration_of,
             config,
             trace_id: self.trace_id,
             group_trace_id: self.group_trace_id,

@@ -29,6 +29,7 @@ fn internal_settings_are_shown_when_they_are_asked_for() {
     }
     assert!(help.contains("BUFFER=SIZE") && all.contains("BUFFER=SIZE"));
     assert!(help.contains("--help-all"));
+    assert_eq!(said(&["help", "--all"]), all);
 }
 
 #[test]
@@ -82,13 +83,15 @@ fn refused(folder: &Path, args: &[&str]) -> String {
 fn names_that_promise_something_else_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["record", "-o", "t.pftrace.bz2", "--", "touch", "ran"], ".gz or .zst"),
         (&["record", "-o", "t.json", "--", "touch", "ran"], "kymo convert"),
         (&["record", "-o", "-", "--", "touch", "ran"], "--also"),
         (&["demo", "-o", "t.pftrace.xz"], ".gz or .zst"),
         (&["convert", "--to", "perfetto", "t.json", "t.pftrace.bz2"], ".gz or .zst"),
         (&["merge", "t.pftrace.7z", "t.json"], ".gz or .zst"),
+        (&["report", "-o", "t.html.gz", "t.json"], "not packed"),
+        (&["analyze", "-o", "t.csv.bz2", "steps", "t.json"], "not packed"),
     ];
     for (args, expected) in cases {
         let line = refused(folder, args);

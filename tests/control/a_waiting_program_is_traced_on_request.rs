@@ -78,6 +78,28 @@ fn by_time_and_again() {
 }
 
 #[test]
+fn by_ranges_of_any_name() {
+    let place = Place::new();
+    for program in [&["busy"][..], &["steps"]] {
+        let program = place.start(program);
+        for count in [1, 5] {
+            let text = count.to_string();
+            let asked = ["trigger", "--iterations", &text, "--iteration-of", "wor*"];
+            let trace = place.run(&[&asked[..], &["-o", "t.pftrace"]].concat()).trace();
+            let ranges = "SELECT COUNT(*) FROM slice WHERE name = 'work' AND dur >= 0";
+            assert_eq!(trace.one_i64(ranges), count);
+            let unfinished = "SELECT COUNT(*) FROM slice WHERE dur = -1
+                              AND name NOT GLOB 'ProfilerStep#*'";
+            assert_eq!(trace.one_i64(unfinished), 0);
+            let cut = "SELECT COUNT(*) FROM slice WHERE name = 'work'
+                       AND EXTRACT_ARG(arg_set_id, 'debug.straddles') IS NOT NULL";
+            assert_eq!(trace.one_i64(cut), 0);
+        }
+        assert!(program.end());
+    }
+}
+
+#[test]
 fn by_iterations_and_again() {
     let place = Place::new();
     let program = place.start(&["steps"]);

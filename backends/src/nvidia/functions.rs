@@ -30,7 +30,7 @@ pub(crate) fn runtime_call_matters(name: &str) -> bool {
 /// Whether a call of the driver API is recorded if it does not come from within a call of
 /// the runtime's: what asks for work, waits for it, loads code or maps memory.
 pub(crate) fn driver_call_matters(name: &str) -> bool {
-    const BEGINNINGS: [&str; 20] = [
+    const BEGINNINGS: [&str; 21] = [
         "cuLaunch",
         "cuGraphLaunch",
         "cuMemcpy",
@@ -51,6 +51,7 @@ pub(crate) fn driver_call_matters(name: &str) -> bool {
         "cuEventRecord",
         "cuModuleLoad",
         "cuLibraryLoad",
+        "cuProfiler",
     ];
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }

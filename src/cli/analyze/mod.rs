@@ -5,7 +5,7 @@ mod inputs;
 mod page;
 mod tuning;
 
-use super::{Failure, files, say, status};
+use super::{Failure, files, say, status, suffix};
 use clap::{Args, ValueEnum};
 use inputs::{Inputs, Wanted};
 use kymograph_analysis::compat::hta::{Rules, Version};
@@ -151,6 +151,7 @@ enum Compat {
 
 impl Analyze {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        self.output.iter().try_for_each(|output| suffix::refuse_any_packed(output))?;
         let metrics = self.metrics()?;
         if self.help {
             return Ok(help::print(&metrics));
@@ -398,8 +399,8 @@ fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Failure
 #[cfg(not(feature = "export"))]
 fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Failure> {
     Err(Failure(
-        "this kymo was built without Parquet and Arrow: build it with `cargo build --release \
-         --features export`, or choose --format csv"
+        "this kymo was built without the feature export: build it with `cargo build --release`, or \
+         choose --format csv"
             .to_owned(),
     ))
 }

@@ -69,9 +69,16 @@ impl Context<'_> {
 
     /// Device work and the like, whose times are in nanoseconds.
     fn device_reaches_in(&self, head: &Record, kind: Kind, decoded: &mut Decoded) -> bool {
-        let (opens, closes) = self.bounds.nanos(self.converter);
         let lasts = matches!(kind, Kind::Device | Kind::Scope);
         let end = if lasts { head.other } else { head.time };
+        // What devices did is known late: perhaps when the next window is the current one.
+        let (opens, closes) = match self.bounds.captures {
+            true => match self.window.captured_around(head.time, end) {
+                Some(edges) => edges,
+                None => return false,
+            },
+            false => self.bounds.nanos(self.converter),
+        };
         let paused = self.bounds.paused && self.window.is_paused_at(head.time);
         if head.time >= closes || end < opens || paused {
             return false;
@@ -93,6 +100,11 @@ impl Context<'_> {
         } else if !edges.ended.remove(&id) && edges.early.len() < MAX {
             edges.early.insert(id, slots.into());
         }
+    }
+
+    /// Whether the range began before the window opened.
+    fn is_early_range(&self, id: u64) -> bool {
+        self.process.edges.early.contains_key(&id)
     }
 
     /// Whether the range's record belongs to the trace all the same.
@@ -184,11 +196,27 @@ impl Thread {
             Kind::End | Kind::Pop => {
                 let stack = if kind == Kind::End { StrId::NONE } else { head.site };
                 let at = self.edges.early.iter().rposition(|(other, _)| *other == stack);
-                if let Some(at) = at {
-                    self.edges.early.remove(at);
+                match at {
+                    Some(at) => _ = self.edges.early.remove(at),
+                    // It began in a window that is closed.
+                    None if cx.bounds.reopens => {
+                        mark(decoded, &cx.origin.texts, Side::Closes);
+                        return true;
+                    }
+                    None => {}
                 }
             }
-            Kind::RangeBegin | Kind::RangeEnd => cx.early_range(kind, head.other, slots),
+            Kind::RangeEnd if cx.bounds.reopens && !cx.is_early_range(head.other) => {
+                mark(decoded, &cx.origin.texts, Side::Closes);
+                return true;
+            }
+            Kind::RangeBegin | Kind::RangeEnd => {
+                if cx.bounds.reopens {
+                    // Its end came first, from another thread.
+                    cx.process.forget_early_end(head.other);
+                }
+                cx.early_range(kind, head.other, slots);
+            }
             _ => {}
         }
         false

@@ -124,7 +124,10 @@ impl Thread {
     /// if the process dies inside it.
     pub fn process_leaf(&mut self, leaf: &mut Vec<Slot>, pass: Pass, cx: &mut Context<'_>) {
         leaf.clear();
-        if self.peeked.is_none()
+        // Whether it lies in a window is not known before it is published.
+        let known = pass == Pass::Last || !cx.bounds.captures;
+        if known
+            && self.peeked.is_none()
             && self.held.is_empty()
             && self.reader.peek_leaf(&cx.origin.pool, leaf)
         {

@@ -76,6 +76,13 @@ enum Plan {
         start: u64,
         end: u64,
     },
+    /// Ranges of the program, which the engine looks for: how many, and how many are over.
+    Ranges {
+        count: u64,
+        over: u64,
+        /// Whether the first has begun.
+        begun: bool,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,7 +197,10 @@ impl Machine {
         match *window {
             Window::Time { duration, .. } if duration.is_zero() => Err(Refusal::Empty),
             Window::Time { start, warmup, duration } => time_plan(now, start, warmup, duration),
-            Window::Iterations { count: 0, .. } => Err(Refusal::Empty),
+            Window::Iterations { count: 0, .. } | Window::Ranges { count: 0 } => {
+                Err(Refusal::Empty)
+            }
+            Window::Ranges { count } => Ok(Plan::Ranges { count, over: 0, begun: false }),
             Window::Iterations { otherwise, .. } if self.steps == 0 => match otherwise {
                 Some((duration, warmup)) => time_plan(now, Start::Now, warmup, duration),
                 None => Err(Refusal::NoSteps),
@@ -225,6 +235,10 @@ impl Machine {
                     let plan = Plan::Time { warm: at, start: at, end, fixed };
                     self.state = State::CollectTrace(Job { plan, ..job });
                     Some(Action::Open { ticket: job.ticket, at })
+                }
+                Plan::Ranges { .. } => {
+                    self.state = State::CollectTrace(job);
+                    None
                 }
                 _ => None,
             },
@@ -309,6 +323,16 @@ impl Machine {
         }
     }
 
+    /// How far the engine has come with the ranges that a request asks for: whether the first
+    /// has begun, how many are over, and whether these are all.
+    pub fn ranges(&mut self, now: Now, progress: (bool, u64, bool)) -> Option<Action> {
+        let State::CollectTrace(job) = &mut self.state else { return None };
+        let Plan::Ranges { over, begun, .. } = &mut job.plan else { return None };
+        (*begun, *over) = (progress.0, progress.1);
+        let ticket = job.ticket;
+        progress.2.then(|| self.close(ticket, now.boot))
+    }
+
     fn close(&mut self, ticket: Ticket, at: u64) -> Action {
         self.state = State::ProcessTrace(ticket);
         Action::Close { ticket, at }
@@ -328,10 +352,13 @@ impl Machine {
     /// Ends a request early. What was recorded of it is kept.
     pub fn stop(&mut self, now: Now, ticket: Ticket) -> Option<Action> {
         match self.state {
+            State::CollectTrace(Job { plan: Plan::Ranges { begun: false, .. }, .. }) => {
+                self.cancel(ticket, Refusal::NoRange)
+            }
             State::CollectTrace(job) if job.ticket == ticket => {
                 let opened = match job.plan {
                     Plan::Time { start, .. } => start,
-                    Plan::Iterations { .. } => 0,
+                    Plan::Iterations { .. } | Plan::Ranges { .. } => 0,
                 };
                 Some(self.close(ticket, now.boot.max(opened)))
             }
@@ -386,7 +413,7 @@ impl Machine {
         match (self.state, self.pending) {
             (State::WaitForRequest, Some(job)) if self.program.is_none() => match job.plan {
                 Plan::Time { warm, .. } => Some(warm),
-                Plan::Iterations { .. } => None,
+                Plan::Iterations { .. } | Plan::Ranges { .. } => None,
             },
             (State::Warmup(Job { plan: Plan::Time { start, .. }, .. }, Some(_)), _) => Some(start),
             (State::CollectTrace(Job { plan: Plan::Time { end, .. }, .. }), _) => Some(end),
@@ -424,6 +451,7 @@ impl Machine {
             Plan::Iterations { start, end, .. } => {
                 (self.steps.clamp(start, end) - start, end - start)
             }
+            Plan::Ranges { count, over, .. } => (over.min(count), count),
         })
     }
 

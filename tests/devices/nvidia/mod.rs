@@ -8,4 +8,5 @@ mod launches_by_the_driver_are_watched_where_there_are_some;
 mod memory_is_recorded_on_request;
 mod missing_work_has_a_reason;
 mod options_choose_what_is_recorded;
+mod ranges_open_and_close_the_window;
 mod recordings_start_and_stop;

@@ -52,17 +52,21 @@ pairs! {
 pub(crate) static GET_KERNEL: Option<Function> = Some(driver(23, c"cuModuleGetFunction"));
 
 /// Functions of no consequence, for `call`.
-static OTHERS: [Function; 10] = [
+static OTHERS: [Function; 14] = [
     runtime(10, c"cudaGetLastError"),
     runtime(16, c"cudaSetDevice"),
     runtime(17, c"cudaGetDevice"),
     runtime(20, c"cudaMalloc"),
     runtime(22, c"cudaFree"),
     runtime(138, c"cudaEventQuery"),
+    runtime(171, c"cudaProfilerStart"),
+    runtime(172, c"cudaProfilerStop"),
     driver(23, c"cuModuleGetFunction"),
     driver(304, c"cuCtxGetCurrent"),
     driver(392, c"cuDevicePrimaryCtxGetState"),
     driver(686, c"cuKernelGetAttribute"),
+    driver(377, c"cuProfilerStart"),
+    driver(378, c"cuProfilerStop"),
 ];
 
 pub(crate) fn other(name: &str) -> Option<&'static Function> {
