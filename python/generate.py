@@ -101,7 +101,7 @@ class Tables(Metrics):
 
 def table_property(name, rows, columns, metrics) -> str:
     called = metrics.get(name)
-    ignored = "  # type: ignore[override]" if called else ""
+    ignored = "  # pyright: ignore[reportIncompatibleMethodOverride]" if called else ""
     lines = ["", "    @property", f"    def {name}(self) -> EventTable:{ignored}"]
     lines += [wrapped(f'"""A row for each {rows}.', " " * 8), ""]
     if called:

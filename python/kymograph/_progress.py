@@ -78,7 +78,7 @@ class NotebookProgress(Progress):
         self._display("")
 
     def _display(self, html: str) -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found]
+        from IPython.display import HTML, display  # pyright: ignore[reportPrivateImportUsage]
 
         if self._handle is None:
             self._handle = display(HTML(html), display_id=True)

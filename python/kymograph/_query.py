@@ -22,23 +22,13 @@ class EventTable(Table):
     Four names are metrics, too: `t.kernels(...)`, with parentheses, is the metric `kernels`.
     """
 
-    _metric: Callable[..., Table] | None
-
-    def __new__(
-        cls, table: _kymograph.Table, metric: Callable[..., Table] | None = None
-    ) -> EventTable:
-        made = super().__new__(cls, table)
-        made._metric = metric
-        return made
-
-    def __init__(self, table: _kymograph.Table, metric: Any = None) -> None:
-        pass
+    _called: Callable[..., Table] | None = None
 
     def __call__(self, **options: Any) -> Table:
         """The metric of the same name."""
-        if self._metric is None:
+        if self._called is None:
             raise TypeError(f"{self.name} is a table: there is no metric of that name")
-        return self._metric(**options)
+        return self._called(**options)
 
 
 def query(trace: Trace, sql: str, engine: str | None) -> Table:
@@ -50,6 +40,7 @@ def query(trace: Trace, sql: str, engine: str | None) -> Table:
     module = _module([engine] if engine else ENGINES)
     # Only tables that the query names are made.
     named = {word.lower() for word in re.findall(r"\w+", sql)}
+    tables: dict[str, Table]
     tables = {each[0]: trace._table(each[0]) for each in _kymograph.tables() if each[0] in named}
     names, columns = _RUNS[module.__name__](module, tables, sql)
     return Table(_kymograph.table_of("query", [_column(*each) for each in zip(names, columns)]))

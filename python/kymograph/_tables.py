@@ -17,7 +17,7 @@ class Tables(Metrics):
         raise NotImplementedError
 
     @property
-    def kernels(self) -> EventTable:  # type: ignore[override]
+    def kernels(self) -> EventTable:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A row for each kernel, copy, fill and collective of a device.
 
         `t.kernels(...)` is the metric: which kernels ran how often and how long, on tensor cores
@@ -56,7 +56,7 @@ class Tables(Metrics):
         return self._table("calls")
 
     @property
-    def operators(self) -> EventTable:  # type: ignore[override]
+    def operators(self) -> EventTable:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A row for each call of a framework's operator.
 
         `t.operators(...)` is the metric: which operators take the time, on the host and on
@@ -94,7 +94,7 @@ class Tables(Metrics):
         return self._table("annotations")
 
     @property
-    def collectives(self) -> EventTable:  # type: ignore[override]
+    def collectives(self) -> EventTable:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A row for each collective and point-to-point operation, as a rank's device carries it
         out.
 
@@ -127,7 +127,7 @@ class Tables(Metrics):
         return self._table("steps")
 
     @property
-    def counters(self) -> EventTable:  # type: ignore[override]
+    def counters(self) -> EventTable:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A row for each value of a counter.
 
         `t.counters(...)` is the metric: queue lengths and memory bandwidths over time, as

@@ -80,9 +80,11 @@ class Trace(Tables):
 
     def _table(self, name: str) -> EventTable:
         if name not in self._made:
+            table = EventTable(_kymograph.table(self._loaded, name))
             metric = getattr(Metrics, name, None)
-            bound = None if metric is None else metric.__get__(self)
-            self._made.setdefault(name, EventTable(_kymograph.table(self._loaded, name), bound))
+            if metric is not None:
+                table._called = metric.__get__(self)
+            self._made.setdefault(name, table)
         return self._made[name]
 
     def _metric(self, name: str, **options: Any) -> Table:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import Enum
 
-import networkx  # type: ignore[import-untyped,import-not-found,unused-ignore]
+import networkx
 
 # As in `typing`, which takes long to import.
 TYPE_CHECKING = False

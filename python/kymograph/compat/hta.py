@@ -17,13 +17,13 @@ from .._kymograph import NoDataError
 # As in `typing`, which takes long to import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Sequence
+    from typing import Any, Optional, Sequence
 
     import pandas
 
     from ._critical_path import CPGraph
 
-    Ranks = Sequence[int] | None
+    Ranks = Optional[Sequence[int]]
 
 
 class TraceAnalysis:
@@ -295,7 +295,7 @@ class TraceAnalysis:
     def _counters(self, rank: int, time_series: Any) -> list[dict[str, Any]]:
         wanted = {"Queue Length": "QUEUE_LENGTH", "Memcpy BW": "MEMCPY_BANDWIDTH"}
         if time_series is not None:
-            kinds = type(time_series)
+            kinds: Any = type(time_series)
             wanted = {n: kind for n, kind in wanted.items() if kinds[kind] in time_series}
         events = []
         columns = self.t.counters(compat="hta", ranks=[rank], last_step=self._last_step).to_pydict()
