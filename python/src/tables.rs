@@ -251,7 +251,7 @@ fn host(
             model.name(row).into(),
             model.text(events.category(model.trace, row)).into(),
             lane.pid.into(),
-            lane.thread.then_some(i64::from(lane.tid)).into(),
+            lane.thread.then_some(lane.tid).into(),
             correlation(events, row).into(),
             step(model, row).into(),
         ]);
@@ -271,7 +271,7 @@ fn operators(model: &Model<'_>, origin: i64, rows: &mut Rows) -> Result<(), Fail
             events.durs[at].into(),
             model.name(row).into(),
             lane.pid.into(),
-            i64::from(lane.tid).into(),
+            lane.tid.into(),
             step(model, row).into(),
             around.len().into(),
             around.first().map(|parent| model.name(*parent)).into(),
