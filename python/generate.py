@@ -1,4 +1,5 @@
-"""Writes kymograph/_metrics.py: a method for each metric, with its options and columns.
+"""Writes kymograph/_metrics.py: a method for each metric, with its options and columns; and
+kymograph/_tables.py: a property for each table of events.
 
 usage: PYTHONPATH=FOLDER python generate.py            (python/stage makes the folder)
 """
@@ -14,6 +15,7 @@ sys.path = [path for path in sys.path if pathlib.Path(path).resolve() != HERE]
 from kymograph import _kymograph  # noqa: E402
 
 TARGET = HERE / "kymograph" / "_metrics.py"
+TABLES = HERE / "kymograph" / "_tables.py"
 
 HEAD = '''"""The metrics of `kymo analyze` as methods. Made by python/generate.py: do not edit."""
 
@@ -77,5 +79,46 @@ def source() -> str:
     return HEAD + "".join(method(*metric, options) for metric in _kymograph.metrics())
 
 
+TABLES_HEAD = '''"""Tables of events as properties. Made by python/generate.py: do not edit."""
+
+from __future__ import annotations
+
+from ._metrics import Metrics
+
+# As in `typing`, which takes long to import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._query import EventTable
+
+
+class Tables(Metrics):
+    """A table for each kind of event, of all ranks. It is made when it is first looked at."""
+
+    def _table(self, name: str) -> EventTable:
+        raise NotImplementedError
+'''
+
+
+def table_property(name, rows, columns, metrics) -> str:
+    called = metrics.get(name)
+    ignored = "  # pyright: ignore[reportIncompatibleMethodOverride]" if called else ""
+    lines = ["", "    @property", f"    def {name}(self) -> EventTable:{ignored}"]
+    lines += [wrapped(f'"""A row for each {rows}.', " " * 8), ""]
+    if called:
+        lines += [wrapped(f"`t.{name}(...)` is the metric: {called}.", " " * 8), ""]
+    lines += ["        Columns:"]
+    for column, ty, unit, meaning in columns:
+        kind = f"{ty}, {unit}" if unit else ty
+        lines += [wrapped(f"{column} ({kind}): {meaning}", " " * 8 + "  ", "  ")]
+    return "\n".join([*lines, '        """', f'        return self._table("{name}")']) + "\n"
+
+
+def tables_source() -> str:
+    metrics = {name: answers for name, answers, _, _ in _kymograph.metrics()}
+    tables = (table_property(*table, metrics) for table in _kymograph.tables())
+    return TABLES_HEAD + "".join(tables)
+
+
 if __name__ == "__main__":
+    TABLES.write_text(tables_source(), encoding="utf-8")
     TARGET.write_text(source(), encoding="utf-8")

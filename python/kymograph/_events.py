@@ -106,6 +106,8 @@ class FunctionEvent(_Times):
         self.device_time_total = self.self_device_time_total
         self.is_user_annotation = False
         self.input_shapes: Any = []
+        self.concrete_inputs: Any = []
+        self.kwinputs: dict[str, Any] = {}
         self.stack: list[str] = []
 
     def __repr__(self) -> str:
@@ -293,6 +295,24 @@ def _json(text: str | None) -> Any:
         return text
 
 
+def _list(text: str) -> list[Any]:
+    """A list, of JSON; recordings have it as a text in JSON."""
+    found = _json(text)
+    if isinstance(found, str):
+        found = _json(found)
+    return found if isinstance(found, list) else []
+
+
+def _value(text: Any) -> Any:
+    """An input that is no tensor, of its text: numbers and lists of them, and truths."""
+    import ast
+
+    try:
+        return ast.literal_eval(text) if text else text
+    except (ValueError, SyntaxError):
+        return text
+
+
 def averages(traces: list[Trace], by_shape: bool, stack: int) -> EventList:
     """Averages of all events of traces; of several, averages of the same name are added."""
     found: dict[Any, dict[str, Any]] = {}
@@ -337,12 +357,17 @@ def _of(table: Table, stacks: bool) -> list[FunctionEvent]:
     rows: list[FunctionEvent] = []
     calls: dict[int, FunctionEvent] = {}
     values = zip(*(columns[name] for name in table.column_names))
-    for id, (name, category, start, dur, _, tid, _, device, parent, number) in enumerate(values):
+    for id, row in enumerate(values):
+        name, category, start, dur, _, tid, _, device, parent, number, shapes, inputs = row
         start /= 1000
         span = Interval(start, start + (dur or 0) / 1000)
         event = FunctionEvent(id, name, tid, span, device)
         event.category = category
         event.is_user_annotation = category == "user_annotation"
+        if shapes is not None:
+            event.input_shapes = _list(shapes)
+        if inputs is not None:
+            event.concrete_inputs = [_value(value) for value in _list(inputs)]
         rows.append(event)
         if parent is not None:
             around = rows[parent]

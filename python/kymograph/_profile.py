@@ -340,7 +340,7 @@ class profile:
     def prepare_trace(self) -> None:
         """Switches sources on, and keeps nothing yet."""
         target = getattr(self.on_trace_ready, "target", None)
-        self._path = target() if callable(target) else _temporary()
+        self._path = str(target()) if callable(target) else _temporary()
         config = {"output": self._path, **self._config}
         try:
             self._adopted = _record.start(config, closed=True)

@@ -24,7 +24,8 @@ class Table(_kymograph.Table):
     """A table with columns of whole numbers, floats or texts; any cell may be null.
 
     Libraries of tables take it without a copy, by Arrow's PyCapsule interface: `pyarrow.table(t)`,
-    `polars.from_arrow(t)`, and DuckDB takes it after `pyarrow.table(t)`. Times are whole
+    `polars.DataFrame(t)` (before Polars 1, `polars.from_arrow(t)`), and DuckDB takes it after
+    `pyarrow.table(t)`. Times are whole
     nanoseconds; `about` says each column's unit and meaning. It never changes, so any thread may
     use it.
     """
@@ -35,7 +36,10 @@ class Table(_kymograph.Table):
 
     def to_polars(self) -> polars.DataFrame:
         """The table as polars has it, without a copy. Needs polars (`kymograph[polars]`)."""
-        return _needed("polars").from_arrow(self)
+        polars = _needed("polars")
+        taken = polars.from_arrow(self)
+        # Polars 2 takes a stream of rows for a series of structs.
+        return taken.struct.unnest() if isinstance(taken, polars.Series) else taken
 
     def to_pandas(self) -> pandas.DataFrame:
         """The table as pandas has it, whether or not pyarrow is there: whole numbers are `int64`,

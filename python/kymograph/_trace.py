@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 
 from . import _kymograph
 from ._metrics import Metrics
+from ._query import EventTable, query
 from ._table import Table
+from ._tables import Tables
 
 # As in `typing`, which takes long to import.
 TYPE_CHECKING = False
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     Word = Union[str, os.PathLike[str]]
 
 
-class Trace(Metrics):
-    """Traces in memory, by rank; `load` makes them. Each metric of `kymo analyze` is a method.
+class Trace(Tables):
+    """Traces in memory, by rank; `load` makes them. Each metric of `kymo analyze` is a method, and
+    each kind of event a table (`t.kernels`), for `query` as well.
 
     It never changes, so any thread may use it; methods release the interpreter's lock.
     """
 
     def __init__(self, loaded: _kymograph.Loaded) -> None:
         self._loaded = loaded
+        self._made: dict[str, EventTable] = {}
 
     @property
     def ranks(self) -> list[int]:
@@ -58,9 +60,32 @@ class Trace(Metrics):
         nanoseconds from the first event of the trace."""
         return Table(_kymograph.events(self._loaded, self.ranks[0] if rank is None else rank))
 
+    def query(self, sql: str, engine: str | None = None) -> Table:
+        """The answer to a query in SQL over the tables of events (`kernels`, `operators` …).
+
+        t.query("select name, sum(dur) as dur from kernels group by name order by dur desc")
+
+        It is computed by DuckDB, DataFusion or Polars, the first of them that is installed, or by
+        the one that `engine` names ("duckdb", "datafusion", "polars"): `pip install
+        kymograph[sql]` brings DuckDB. Whole numbers that fit into 64 bits stay whole; other
+        numbers are floats; everything else is text.
+
+        Raises ImportError if none is installed, and Error for a query that it refuses.
+        """
+        return query(self, sql, engine)
+
     def metric(self, name: str, **options: Any) -> Table:
         """The table of a metric by name: what the method of that name gives."""
         return self._metric(name, **options)
+
+    def _table(self, name: str) -> EventTable:
+        if name not in self._made:
+            table = EventTable(_kymograph.table(self._loaded, name))
+            metric = getattr(Metrics, name, None)
+            if metric is not None:
+                table._called = metric.__get__(self)
+            self._made.setdefault(name, table)
+        return self._made[name]
 
     def _metric(self, name: str, **options: Any) -> Table:
         return Table(_kymograph.metric(self._loaded, name, options))
@@ -84,8 +109,9 @@ def load(*traces: Word, progress: bool | None = None) -> Trace:
     ranks of one job. Ranks are told from the content; where nothing tells, files are numbered in
     their order. Files are read at the same time by as many threads as there are cores.
 
-    `progress` says whether to show how far it is on stderr, after a second; without it, if stderr
-    is a terminal. Ctrl-C ends it.
+    `progress` says whether a load that takes longer than a second shows how far it is: in a
+    notebook as a bar, elsewhere on stderr. Without it, in notebooks and if stderr is a terminal.
+    Ctrl-C ends a load.
 
     Raises FileNotFoundError for what is not there, Error for a file that is no trace, and
     ValueError if two files are the same rank.
@@ -93,35 +119,14 @@ def load(*traces: Word, progress: bool | None = None) -> Trace:
     if not traces:
         raise TypeError("say which trace: a file, a folder or a pattern")
     words = [os.fspath(word) for word in traces]
-    shown = sys.stderr is not None and sys.stderr.isatty() if progress is None else progress
-    bar = _Progress() if shown else None
+    from . import _progress
+
+    bar = _progress.bar(progress)
     try:
         return Trace(_kymograph.load(words, bar))
     finally:
         if bar is not None:
             bar.close()
-
-
-class _Progress:
-    """A line on stderr, from the second second on."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._shown = 0.0
-
-    def __call__(self, done: int) -> None:
-        now = time.monotonic()
-        if now - self._began < 1 or now - self._shown < 0.1:
-            return
-        self._shown = now
-        speed = done / (now - self._began) / 1e6
-        sys.stderr.write(f"\rreading traces: {done / 1e6:,.0f} MB, {speed:,.0f} MB/s ")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
 
 
 def _count(number: int, what: str) -> str:

@@ -19,12 +19,14 @@ const BEAT: Duration = Duration::from_millis(50);
 pub struct Course {
     /// Bytes that were read.
     pub done: AtomicU64,
+    /// How many there are; 0 if that is not known.
+    pub total: AtomicU64,
     /// Nobody waits any more.
     pub given_up: AtomicBool,
 }
 
-/// Does `work` elsewhere and waits for it. `tick` is called with the bytes that were read, some
-/// twenty times a second. If it or a signal handler raises, the work is told to give up, and
+/// Does `work` elsewhere and waits for it. `tick` is called with the bytes that were read and how
+/// many there are, some twenty times a second. If it or a signal handler raises, the work is told to give up, and
 /// what it has is dropped when it does.
 ///
 /// # Errors
@@ -55,7 +57,8 @@ pub fn wait<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Timeout) => {
                 let told = tick.map_or(Ok(()), |tick| {
-                    tick.call1((course.done.load(Ordering::Relaxed),)).map(drop)
+                    let read = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
+                    tick.call1((read(&course.done), read(&course.total))).map(drop)
                 });
                 if let Err(error) = py.check_signals().and(told) {
                     course.given_up.store(true, Ordering::Relaxed);

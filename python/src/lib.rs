@@ -4,6 +4,7 @@
 //! * [`metric`]: the metrics of the registry over what was loaded.
 //! * [`options`]: what metrics can be told, and which of them reads what.
 //! * [`table`]: their results, as Arrow.
+//! * [`tables`]: the events of all ranks as tables.
 //! * [`record`]: what a program does is recorded.
 //! * [`slices`]: events as a table, and traces in other formats.
 //! * [`background`]: long work on a thread of its own, while the interpreter stays responsive.
@@ -17,6 +18,7 @@ mod options;
 mod record;
 mod slices;
 mod table;
+mod tables;
 
 use pyo3::prelude::*;
 
@@ -46,6 +48,9 @@ fn _kymograph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(metric::compare, module)?)?;
     module.add_function(wrap_pyfunction!(metric::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(options::options, module)?)?;
+    module.add_function(wrap_pyfunction!(table::table_of, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::tables, module)?)?;
+    module.add_function(wrap_pyfunction!(tables::table, module)?)?;
     module.add_function(wrap_pyfunction!(slices::events, module)?)?;
     module.add_function(wrap_pyfunction!(slices::convert, module)?)?;
     record::add(module)

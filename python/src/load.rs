@@ -80,6 +80,11 @@ pub fn load(
         return Err(PyValueError::new_err("say which trace: a file, a folder or a pattern"));
     }
     let course = Arc::new(Course::default());
+    let size = |path: &PathBuf| {
+        path.metadata().ok().filter(|about| about.is_file()).map(|about| about.len())
+    };
+    let total: Option<u64> = paths.iter().map(size).sum();
+    course.total.store(total.unwrap_or(0), Ordering::Relaxed);
     let theirs = course.clone();
     wait(py, &course, tick.as_ref(), move || read_all(paths, &theirs))?.map_err(PyErr::from)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kymograph_analysis::table::{self, RecordBatch, Type};
+use kymograph_analysis::table::{self, RecordBatch};
 use kymograph_analysis::{Metric, Options, Part, registry, run};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use crate::background::{Course, wait};
 use crate::load::{Loaded, Rank, each};
 use crate::options::Wanted;
-use crate::table::Table;
+use crate::table::{Table, type_name};
 use crate::{Error, NoDataError};
 
 /// Of a column: name, type, unit, meaning.
@@ -21,12 +21,7 @@ type Column = (&'static str, &'static str, &'static str, &'static str);
 #[pyfunction]
 pub fn metrics() -> Vec<(&'static str, &'static str, Vec<Column>, bool)> {
     let column = |column: &table::Column| {
-        let ty = match column.ty {
-            Type::Int => "int",
-            Type::Float => "float",
-            Type::Text => "str",
-        };
-        (column.name, ty, column.unit.name(), column.meaning)
+        (column.name, type_name(column.ty), column.unit.name(), column.meaning)
     };
     let of = |metric: &Metric| {
         let columns = metric.columns.iter().map(column).collect();

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use kymograph_converters::format::{self, Format};
 use kymograph_converters::trace::{Trace, TrackId};
@@ -21,7 +21,7 @@ use crate::table::Table;
 /// A column: name, unit, meaning.
 type Column = (&'static str, &'static str, &'static str);
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 12] = [
     ("name", "", "what the event is called"),
     ("category", "", "what it is switched on and off by; of a device's work, its stage"),
     ("start", "ns", "when it begins, from the first event of the trace"),
@@ -32,7 +32,12 @@ const COLUMNS: [Column; 10] = [
     ("device", "", "the device's number; null on the host"),
     ("parent", "", "the row in this table of the slice around it; null if there is none"),
     ("correlation", "", "what joins a call with the work that it launched; null without"),
+    ("input_shapes", "", "of an operator, the sizes of its inputs as JSON; null if not recorded"),
+    ("concrete_inputs", "", "likewise, the values of inputs that are no tensors"),
 ];
+
+/// The arguments of operators that have columns.
+const INPUTS: [&str; 2] = ["Input Dims", "Concrete Inputs"];
 
 /// All slices of the host and all work of devices of one rank, by track and time.
 #[pyfunction]
@@ -50,6 +55,7 @@ struct Rows<'a> {
     tracks: Vec<String>,
     starts: Vec<i64>,
     numbers: [Vec<Option<i64>>; 6],
+    inputs: [Vec<Option<String>>; 2],
 }
 
 impl Rows<'_> {
@@ -73,6 +79,7 @@ fn table(
     let [names, categories] = rows.texts;
     let number = |values: Vec<Option<i64>>| Arc::new(Int64Array::from(values)) as ArrayRef;
     let text = |values: Vec<&str>| Arc::new(StringArray::from(values)) as ArrayRef;
+    let [shapes, values] = rows.inputs;
     let columns = vec![
         text(names),
         text(categories),
@@ -84,11 +91,13 @@ fn table(
         number(device),
         number(parent),
         number(correlation),
+        Arc::new(StringArray::from(shapes)),
+        Arc::new(StringArray::from(values)),
     ];
     let field = |(array, (name, unit, meaning)): (&ArrayRef, Column)| {
         let about = [("unit", unit), ("meaning", meaning)];
         let about = about.map(|(key, text)| (key.to_owned(), text.to_owned()));
-        let nullable = *array.data_type() == DataType::Int64;
+        let nullable = *array.data_type() == DataType::Int64 || array.null_count() > 0;
         Field::new(name, array.data_type().clone(), nullable).with_metadata(about.into())
     };
     let fields: Vec<Field> = columns.iter().zip(COLUMNS).map(field).collect();
@@ -106,6 +115,7 @@ fn host<'a>(
     for link in &trace.flows.links {
         calls.insert(link.event, link.correlation);
     }
+    let inputs = INPUTS.map(|name| trace.strings.find(name));
     // Slices that are open: row and end.
     let mut open: Vec<(i64, i64)> = Vec::new();
     let mut last: Option<(TrackId, Place)> = None;
@@ -132,6 +142,10 @@ fn host<'a>(
         let correlation = correlation.and_then(|number| i64::try_from(*number).ok());
         let values = [dur, place.pid, place.tid, None, around, correlation];
         rows.numbers.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        for (column, name) in rows.inputs.iter_mut().zip(inputs) {
+            let value = name.and_then(|name| trace.args.find(slice.args, name));
+            column.push(value.map(|value| trace.json(value)));
+        }
         open.push((row, end.unwrap_or(i64::MAX)));
     }
 }
@@ -174,6 +188,7 @@ fn devices<'a>(trace: &'a Trace, origin: i64, rows: &mut Rows<'a>) {
         let correlation = i64::try_from(activity.correlation).ok().filter(|number| *number != 0);
         let values = [Some(activity.dur.0), None, None, Some(device), None, correlation];
         rows.numbers.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        rows.inputs.iter_mut().for_each(|column| column.push(None));
     }
 }
 

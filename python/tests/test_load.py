@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -80,14 +81,63 @@ def test_ctrl_c_ends_a_load(tmp_path):
     assert child.returncode != 0 and "KeyboardInterrupt" in said
 
 
-def test_progress_is_shown_when_asked(tmp_path, capsys, monkeypatch):
-    from kymograph import _trace
+def test_progress_is_shown_when_asked(capsys):
+    from kymograph import _progress
 
-    progress = _trace._Progress()
-    progress(10)
+    assert _progress.bar(False) is None
+    progress = _progress.bar(True)
+    progress(10, 20)
     assert capsys.readouterr().err == "", "nothing in the first second"
     progress._began -= 5
-    progress(20_000_000)
-    progress.close()
+    progress(20_000_000, 80_000_000)
     said = capsys.readouterr().err
-    assert "20 MB" in said and said.endswith("\r\033[K")
+    assert " 25% |" in said and "20 of 80 MB" in said and "s left" in said
+    progress._shown = -1
+    progress(20_000_000, 0)
+    said = capsys.readouterr().err
+    assert "20 MB" in said and "%" not in said
+    progress.close()
+    assert capsys.readouterr().err.endswith("\r\033[K")
+
+
+def test_progress_in_a_notebook_is_a_bar(monkeypatch, capsys):
+    """IPython's interface, played by modules of ours."""
+    from kymograph import _progress
+
+    shown = []
+
+    class Handle:
+        def update(self, html):
+            shown.append(html)
+
+    def display(html, display_id):
+        shown.append(html)
+        return Handle()
+
+    ipython, module = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    module.HTML, module.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    progress = _progress.bar(None)
+    progress._began -= 5
+    progress(1_000_000, 4_000_000)
+    assert '<progress value="0.250">' in shown[0]
+    progress.close()
+    assert shown[1:] == [""] and capsys.readouterr().err == ""
+    ipython.get_ipython = lambda: types.SimpleNamespace()
+    assert _progress.bar(None) is None, "a shell on a terminal that is none here"
+
+
+def test_how_much_there_is_to_read_is_known(traces):
+    seen = []
+    files = sorted(traces.iterdir())
+
+    def tick(done, total):
+        seen.append((done, total))
+
+    from kymograph import _kymograph
+
+    _kymograph.load([str(file) for file in files], tick)
+    sizes = sum(file.stat().st_size for file in files)
+    assert all(total == sizes and done <= total for done, total in seen)

@@ -83,3 +83,21 @@ with ky.record({str(tmp_path / "t.pftrace")!r}):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     trace = judge.Trace(tmp_path / "t.pftrace")
     assert trace.column("SELECT COUNT(*) FROM slice WHERE name = 'aten::add'") == [1]
+
+
+def test_events_have_what_operators_were_called_with(tmp_path):
+    # In a process of its own: whether shapes are recorded is decided by its first recording.
+    import subprocess
+
+    program = """
+import kymograph as ky, torch
+with ky.profile(record_shapes=True) as prof:
+    torch.rand(2, 6).as_strided([4, 3], [1, 4])
+    torch.ones(2, 3).mm(torch.ones(3, 4))
+events = {event.name: event for event in prof.events()}
+strided = events["aten::as_strided"]
+print([strided.input_shapes[0], *strided.concrete_inputs[1:3], events["aten::mm"].input_shapes])
+"""
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == [[2, 6], [4, 3], [1, 4], [[2, 3], [3, 4]]]

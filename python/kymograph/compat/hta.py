@@ -3,8 +3,8 @@
     from kymograph.compat.hta import TraceAnalysis      # was: from hta.trace_analysis import …
 
 The methods, parameters and columns are HTA's, and so are the numbers: HTA's rules and rounding are
-followed (docs/ANALYSIS.md). Results are pandas' data frames. What is not here raises
-NotImplementedError and says what there is instead. Nothing is drawn: `visualize` is passed over.
+followed (docs/ANALYSIS.md). Results are pandas' data frames. What works on HTA's own frames raises
+NotImplementedError. Nothing is drawn: `visualize` is passed over.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from .._kymograph import NoDataError
 # As in `typing`, which takes long to import.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn, Sequence
+    from typing import Any, Optional, Sequence
 
     import pandas
 
-    Ranks = Sequence[int] | None
+    from ._critical_path import CPGraph
+
+    Ranks = Optional[Sequence[int]]
 
 
 class TraceAnalysis:
@@ -293,7 +295,7 @@ class TraceAnalysis:
     def _counters(self, rank: int, time_series: Any) -> list[dict[str, Any]]:
         wanted = {"Queue Length": "QUEUE_LENGTH", "Memcpy BW": "MEMCPY_BANDWIDTH"}
         if time_series is not None:
-            kinds = type(time_series)
+            kinds: Any = type(time_series)
             wanted = {n: kind for n, kind in wanted.items() if kinds[kind] in time_series}
         events = []
         columns = self.t.counters(compat="hta", ranks=[rank], last_step=self._last_step).to_pydict()
@@ -309,15 +311,61 @@ class TraceAnalysis:
             events.append(event)
         return events
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_") or name not in _ELSEWHERE:
-            raise AttributeError(f"'TraceAnalysis' object has no attribute '{name}'")
-        raise NotImplementedError(f"{name} is not here: use kymograph.load(…).{_ELSEWHERE[name]}")
+    def get_cupti_counter_data_with_operators(
+        self, ranks: Ranks = None
+    ) -> list[pandas.DataFrame]:
+        """What CUPTI's counters say of each kernel: a frame for each rank, with a column for each
+        counter, and the operators around the launch (`op_stack`, the outermost first)."""
+        import warnings
 
+        frames = []
+        for rank in [0] if not ranks else ranks:
+            try:
+                frame = self._frame("cupti_counters", ranks=[rank])
+            except NoDataError as error:
+                warnings.warn(str(error), stacklevel=2)
+                continue
+            keys = ["index", "ts", "dur", "name", "top_level_op", "bottom_level_op", "op_stack"]
+            keys = [key for key in keys if key in frame]
+            filled = frame.fillna({key: "" for key in keys[3:]})
+            wide = filled.pivot_table(index=keys, columns="counter", values="value", sort=False)
+            wide = wide.reset_index().sort_values("ts", kind="stable").reset_index(drop=True)
+            wide.columns.name = None
+            wide["cat"] = "cuda_profiler_range"
+            wide["op_stack"] = [stack.split(" > ") if stack else [] for stack in wide["op_stack"]]
+            frames.append(wide)
+        return frames
 
-# Methods of HTA's that are missing, and what has their numbers.
-_ELSEWHERE = {
-    "get_cupti_counter_data_with_operators": "metric(…): `kymo analyze --list` has all",
-    "critical_path_analysis": 'critical_path(compat="hta")',
-    "overlay_critical_path_analysis": 'critical_path_edges(compat="hta")',
-}
+    def critical_path_analysis(
+        self, rank: int, annotation: str, instance_id: int | tuple[int, int] | None
+    ) -> tuple[CPGraph, bool] | None:
+        """The critical path of a rank, within an annotation: which of those whose name contains
+        the text, counted from 0, or the first and the last of several. A graph, and whether there
+        is a path. None, with a warning, if there is no such annotation. Needs networkx."""
+        import warnings
+
+        from ._critical_path import CPGraph
+
+        try:
+            graph = CPGraph()._of(self, rank, annotation, instance_id)
+        except NoDataError as error:
+            warnings.warn(str(error), stacklevel=2)
+            return None
+        return graph, bool(graph.critical_path_nodes)
+
+    def overlay_critical_path_analysis(
+        self,
+        rank: int,
+        critical_path_graph: CPGraph,
+        output_dir: str,
+        only_show_critical_events: bool = True,
+        show_all_edges: bool = False,
+    ) -> str:
+        """Writes the rank's trace with its critical path marked and drawn as arrows, into a
+        folder, as `overlaid_critical_path_<name>`; returns its path. Traces in JSON only."""
+        from ._critical_path import overlay
+
+        source = dict(zip(self.t.ranks, self.t.paths))[rank]
+        folder = os.path.expanduser(output_dir)
+        only, all_edges = only_show_critical_events, show_all_edges
+        return overlay(critical_path_graph, source, folder, only, all_edges)

@@ -2,12 +2,14 @@
 //!
 //! * [`library`]: the library is found, or loaded.
 //! * [`scope`]: slices, by hand against Python's C interface.
+//! * [`bound`]: methods that a scope keeps.
 //! * [`tasks`]: tracks of asyncio's tasks.
 //! * [`args`]: Python's values as arguments.
 //! * [`events`]: everything else that is recorded.
 //! * [`control`]: recordings begin and end.
 
 mod args;
+mod bound;
 mod control;
 mod events;
 mod library;

@@ -4,6 +4,9 @@
 //! A scope without arguments has no state: one object per name serves all threads, so that
 //! nothing is allocated. The library knows which of a thread's scopes were recorded. Only a scope
 //! inside a task of asyncio has state, which is kept with the task ([`super::tasks`]).
+//!
+//! `with` makes a bound method of each of `__enter__` and `__exit__`, which costs more than all
+//! else; [`super::bound`] has a scope keep its own.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -14,6 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::args::{Args, text};
+use super::bound;
 use super::library::{Arg, Library, library};
 use super::tasks;
 
@@ -55,6 +59,8 @@ struct Scope {
     /// The arguments: a tuple of names, and one of values; or null.
     keys: Object,
     values: Object,
+    /// What a scope in `KNOWN` keeps: it lives as long as the process.
+    methods: bound::Kept,
 }
 
 /// `scope(name, /, *, category="app", **args)`
@@ -114,10 +120,12 @@ unsafe fn first(name: Object) -> Object {
         }
         NAMES.fetch_add(1, Ordering::Relaxed);
         let object = new(name, true);
-        if !object.is_null()
-            && ffi::PyDict_SetItem(KNOWN.load(Ordering::Relaxed), name, object) != 0
-        {
-            ffi::PyErr_Clear();
+        if let Some(scope) = object.cast::<Scope>().as_ref() {
+            if ffi::PyDict_SetItem(KNOWN.load(Ordering::Relaxed), name, object) == 0 {
+                scope.methods.keep();
+            } else {
+                ffi::PyErr_Clear();
+            }
         }
         object
     }
@@ -245,7 +253,7 @@ unsafe fn begin(library: &Library, this: Object) -> bool {
     unsafe {
         let scope = &*this.cast::<Scope>();
         if scope.keys.is_null() {
-            // Nothing to convert, and the library asks by itself whether it is recorded.
+            // Nothing to convert.
             let task = task(library, scope);
             if !task.is_null() {
                 return begin_in(library, scope, task, (ptr::null(), 0));
@@ -276,14 +284,7 @@ unsafe fn begin(library: &Library, this: Object) -> bool {
 #[inline]
 unsafe fn task(library: &Library, scope: &Scope) -> Object {
     // SAFETY: the lock is held, and no exception is set.
-    unsafe {
-        let task = tasks::current();
-        if task.is_null() || (library.is_enabled)(scope.category) {
-            return task;
-        }
-        ffi::Py_DecRef(task);
-        ptr::null_mut()
-    }
+    unsafe { if (library.is_enabled)(scope.category) { tasks::current() } else { ptr::null_mut() } }
 }
 
 /// Begins it on the thread. `args` are as the library wants them.
@@ -437,6 +438,18 @@ unsafe fn refuse(why: &'static str) -> Object {
     ptr::null_mut()
 }
 
+/// The methods that a scope keeps.
+///
+/// # Safety
+/// `object` is an object, of any type.
+unsafe fn kept<'a>(object: Object) -> Option<&'a bound::Kept> {
+    // SAFETY: the caller's promise; instances of our type are `Scope`s.
+    unsafe {
+        let ours = ffi::Py_TYPE(object) == TYPE.load(Ordering::Relaxed);
+        ours.then(|| &(*object.cast::<Scope>()).methods)
+    }
+}
+
 /// A method that takes its arguments as the interpreter has them.
 const fn fast(name: &'static std::ffi::CStr, function: Fast) -> ffi::PyMethodDef {
     ffi::PyMethodDef {
@@ -521,6 +534,8 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
             return Err(PyErr::take(py).unwrap_or_else(|| PyMemoryError::new_err("no memory")));
         }
         TYPE.store(kind.cast(), Ordering::Release);
+        let methods = (&raw const METHODS.0).cast_mut().cast::<ffi::PyMethodDef>();
+        bound::replace(py, kind, [methods, methods.add(1)], kept)?;
         KNOWN.store(known, Ordering::Release);
         CATEGORY.store(word, Ordering::Release);
         module.add("Scope", Bound::from_borrowed_ptr(py, kind))?;
