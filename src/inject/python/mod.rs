@@ -1,6 +1,6 @@
 //! Python programs that import PyTorch are made to tell of its operators: pytorch.py says
 //! how, this file how that comes to run. And what their threads are called ([`names`]), and the
-//! functions that they call ([`calls`]).
+//! functions that they call ([`calls`], [`sampled`]).
 //!
 //! An interpreter that the process has when we are loaded, before `main`, gets an audit
 //! hook (PEP 578, Python 3.8). The hook compares a few bytes until a part of PyTorch is
@@ -13,6 +13,7 @@
 mod audit;
 mod calls;
 mod names;
+mod sampled;
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Once, OnceLock};
 
 use super::torch;
-use crate::config::{Config, PyTorch};
+use crate::config::{self, Config, PyTorch};
 use crate::guard::guard;
 use crate::page::LeftOut;
 use crate::queue;
@@ -113,11 +114,12 @@ pub(crate) unsafe fn attach(config: &Config) -> bool {
             audit::add_late(on_event);
         }
         names::attach_now(python);
-        if config.python {
-            calls::watch();
-            calls::follow_thread();
-        } else {
-            calls::forget();
+        match config.python {
+            config::Python::Off => calls::forget(),
+            wanted => {
+                calls::watch(wanted);
+                calls::follow_thread();
+            }
         }
     }
     torch::watch(config);
@@ -182,9 +184,7 @@ pub(super) fn watch(config: &Config) {
     let Some(python) = Python::find() else {
         return;
     };
-    if config.python {
-        calls::watch();
-    }
+    calls::watch(config.python);
     if PYTHON.set((python, Wanted::of(config))).is_ok() {
         // SAFETY: before `main` there is no other thread, and the hook is made for this.
         unsafe { audit::add(on_event) };
