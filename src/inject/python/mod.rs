@@ -14,6 +14,7 @@ mod audit;
 mod calls;
 mod names;
 mod sampled;
+mod snapshot;
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
@@ -23,6 +24,7 @@ use std::sync::{Once, OnceLock};
 use super::torch;
 use crate::config::{self, Config, PyTorch};
 use crate::guard::guard;
+use crate::hooks::MEMORY_SNAPSHOT;
 use crate::page::LeftOut;
 use crate::queue;
 
@@ -111,6 +113,7 @@ pub(crate) unsafe fn attach(config: &Config) -> bool {
             return false;
         }
         if first {
+            MEMORY_SNAPSHOT.register(snapshot::order);
             audit::add_late(on_event);
         }
         names::attach_now(python);
@@ -186,6 +189,7 @@ pub(super) fn watch(config: &Config) {
     };
     calls::watch(config.python);
     if PYTHON.set((python, Wanted::of(config))).is_ok() {
+        MEMORY_SNAPSHOT.register(snapshot::order);
         // SAFETY: before `main` there is no other thread, and the hook is made for this.
         unsafe { audit::add(on_event) };
     }
