@@ -4,7 +4,9 @@
 //! start a recording, say, the floor of recordings registers a function here before that can
 //! happen. As long as nothing is registered there is nothing to do.
 
+use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::mpsc::Receiver;
 
 /// A function of a floor above.
 pub(crate) struct Hook<F>(OnceLock<F>);
@@ -58,3 +60,24 @@ pub(crate) static ON_REQUESTED: Hook<fn()> = Hook::new();
 /// Starts the recording that the environment of an injected process asks for, once. Returns
 /// whether there is one.
 pub(crate) static START_INJECTED: Hook<fn() -> bool> = Hook::new();
+
+/// What comes of a step of a snapshot: whether something was changed for it, or why it was not
+/// done.
+pub(crate) type Snapshot = Receiver<Result<bool, String>>;
+
+/// What the program's main thread is to do for a snapshot of PyTorch's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Keep allocations from now on.
+    Begin,
+    /// Write it, and with `end` keep no more allocations.
+    Take {
+        /// Whether it was [`Step::Begin`] that had them kept.
+        end: bool,
+    },
+}
+
+type OrderSnapshot = fn(&Path, Step) -> Result<Snapshot, String>;
+
+/// Has the program's main thread do a step of a snapshot. Does not wait for it.
+pub(crate) static MEMORY_SNAPSHOT: Hook<OrderSnapshot> = Hook::new();

@@ -1,5 +1,5 @@
 """Real programs, for what recording costs them: prints milliseconds of a unit, least and median of
-six. usage: real.py llama|resnet [kineto]
+six. usage: real.py llama|resnet [kineto [stack]]
 
 llama: 64 tokens of a Llama of 16 layers that generates, in half precision. resnet: 20 steps of a
 ResNet-50 that trains with AMP.
@@ -57,7 +57,8 @@ said = {}
 if "kineto" in sys.argv:
     from torch.profiler import ProfilerActivity, profile
 
-    profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+                       with_stack="stack" in sys.argv)
     profiler.start()
     unit()
 times = sorted(unit() for _ in range(6))

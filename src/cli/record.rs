@@ -96,7 +96,7 @@ pub(super) struct Record {
     gpu_counters: Option<String>,
     #[arg(long, value_name = "auto|on|shapes|off", help = help("PYTORCH"))]
     pytorch: Option<String>,
-    #[arg(long, value_name = "off|functions", help = help("PYTHON"))]
+    #[arg(long, value_name = "functions|modules|sampled[=HZ]|off", help = help("PYTHON"))]
     python: Option<String>,
     #[arg(long, help = help("PYTORCH_MEMORY"))]
     pytorch_memory: bool,

@@ -26,6 +26,8 @@ EXAMPLES
       kymo trigger --iterations 10 --iteration-of 'step*' -o server.pftrace
   The same window on many hosts, from a script that runs this on each of them:
       kymo trigger --all --duration 2s --at 1767225600.0 -o /shared/%p.pftrace
+  What PyTorch has in the GPUs' memory, and what it allocates in two seconds:
+      kymo trigger --pid 4711 --memory-snapshot memory.pickle --duration 2s
   What a flight recorder holds, which was started with `kymo record --flight 30s`:
       kymo trigger --pid 4711 --dump
 
@@ -55,6 +57,11 @@ pub(super) struct Trigger {
     /// recording something new: into the next of the numbered files beside their output.
     #[arg(long, conflicts_with_all = ["duration", "iterations", "output", "set"])]
     dump: bool,
+    /// Have Python programs write what PyTorch has in the memory of GPUs, and when that was
+    /// allocated, as torch.cuda.memory._dump_snapshot does (see pytorch.org/memory_viz). With
+    /// --duration, allocations are kept for that long first, as on-demand profiling does.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dump", "iterations", "output", "set", "at", "warmup"])]
+    memory_snapshot: Option<PathBuf>,
     /// How long to record, such as 500ms or 2s.
     #[arg(long, value_name = "DURATION")]
     duration: Option<String>,
@@ -158,14 +165,16 @@ impl Trigger {
         if self.dump {
             return Ok("dump".to_owned());
         }
-        if self.duration.is_none() && self.iterations.is_none() {
+        let snapshot = self.memory_snapshot.as_ref();
+        if snapshot.is_none() && self.duration.is_none() && self.iterations.is_none() {
             return Err(Failure(
                 "say how much to record: --duration or --iterations; or --dump, of a flight \
-                 recorder"
+                 recorder; or --memory-snapshot, of PyTorch"
                     .to_owned(),
             ));
         }
-        let mut lines = vec!["trigger".to_owned()];
+        let command = if snapshot.is_some() { "memory-snapshot" } else { "trigger" };
+        let mut lines = vec![command.to_owned()];
         let mut add = |key: &str, value: &str| -> Result<(), Failure> {
             if value.contains('\n') {
                 return Err(Failure(format!(
@@ -199,11 +208,13 @@ impl Trigger {
             let by_steps = warmup.bytes().all(|byte| byte.is_ascii_digit());
             add(if by_steps { "WARMUP_ITERATIONS" } else { "WARMUP" }, warmup)?;
         }
-        if let Some(start) = self.start(several)? {
+        if let Some(start) = self.start(several)?.filter(|_| snapshot.is_none()) {
             add("START", &start.to_string())?;
         }
-        suffix::refuse_for_recordings(&self.output)?;
-        let output = std::path::absolute(&self.output)?;
+        if snapshot.is_none() {
+            suffix::refuse_for_recordings(&self.output)?;
+        }
+        let output = std::path::absolute(snapshot.unwrap_or(&self.output))?;
         let Some(output) = output.to_str() else {
             return Err(Failure("the output's name is not UTF-8; choose another".to_owned()));
         };
@@ -392,7 +403,7 @@ impl Asked<'_> {
                     say(&format!("{pid}: the trace is not complete: {failure}"));
                     return false;
                 }
-                if !quiet {
+                if !quiet && !self.facts.contains_key("snapshot") {
                     let lost = match fact("lost") {
                         "0" => String::new(),
                         lost => format!(", {lost} lost"),

@@ -10,6 +10,7 @@
 
 mod daemon;
 mod dump_on;
+mod python;
 mod reference;
 mod rotate;
 mod value;
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub use daemon::Daemon;
 pub use dump_on::{DumpOn, Slow};
 pub use kymograph_protos::CategoryFilter;
+pub use python::{PyTorch, Python};
 pub use reference::{markdown, text};
 pub use rotate::Rotate;
 
@@ -126,9 +128,9 @@ pub static OPTIONS: &[OptionSpec] = &[
     option!("PYTORCH", "auto|on|shapes|off", "auto",
         "Operators of PyTorch: auto records them if CATEGORIES takes them (cpu_op, user_annotation), on always, shapes with the shapes, types and values of their inputs. Where they cannot be observed, on and shapes record them in daemon threads too.",
         |c, v| { c.pytorch = value::choice(v, &[("auto", PyTorch::Auto), ("on", PyTorch::On), ("shapes", PyTorch::Shapes), ("off", PyTorch::Off)])?; Ok(()) }),
-    option!("PYTHON", "off|functions", "off",
-        "Calls of Python functions, on all threads: a slice for each, which makes programs with many calls much slower. From Python 3.9 on.",
-        |c, v| { c.python = value::choice(v, &[("off", false), ("functions", true)])?; Ok(()) }),
+    option!("PYTHON", "functions|modules|sampled[=HZ]|off", "off",
+        "Calls of Python, on all threads: functions records a slice for each, which makes programs with many calls slower; modules only those of PyTorch's modules and optimizers; sampled the stacks of all threads at a rate (100 per second), by a thread of ours. From Python 3.9 on.",
+        |c, v| { c.python = python::python(v)?; Ok(()) }),
     option!("PYTORCH_MEMORY", "0|1", "0",
         "Allocations of PyTorch's tensors, on the CPU and on devices: instants [memory] as in PyTorch's own traces, and a counter for each device.",
         |c, v| { c.pytorch_memory = value::boolean(v)?; Ok(()) }),
@@ -247,20 +249,6 @@ pub enum Compress {
     Packets,
 }
 
-/// Whether a Python program that imports PyTorch is made to tell of its operators.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PyTorch {
-    /// If `CATEGORIES` includes the ranges of PyTorch's operators.
-    Auto,
-    /// Yes, and in its daemon threads too, of which PyTorch may complain on stderr when the
-    /// program ends.
-    On,
-    /// As `On`, with the shapes of their inputs, which costs more.
-    Shapes,
-    /// No: the program is left alone.
-    Off,
-}
-
 /// How to record. [`Config::default`] is what the table says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -304,7 +292,7 @@ pub struct Config {
     /// `PYTORCH`.
     pub pytorch: PyTorch,
     /// `PYTHON`.
-    pub python: bool,
+    pub python: Python,
     /// `PYTORCH_MEMORY`.
     pub pytorch_memory: bool,
     /// `ACTIVITY_TYPES`.
@@ -369,7 +357,7 @@ impl Default for Config {
             dump_on: DumpOn::default(),
             process_name: None,
             pytorch: PyTorch::Auto,
-            python: false,
+            python: Python::Off,
             pytorch_memory: false,
             activity_types: String::new(),
             gpu_counters: None,

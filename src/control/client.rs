@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::broker::{Broker, Status};
 use super::held::Held;
+use super::snapshot::Taking;
 use crate::flight::Ordered;
 use crate::session::{Dialect, Origin, Outcome, Phase, Ticket, parse};
 
@@ -27,6 +28,8 @@ enum State {
     Waiting(Ticket),
     /// It waits for a dump of the flight recorder.
     Dumping(Ordered),
+    /// It waits for a snapshot of PyTorch's memory.
+    Snapshot(Taking),
     /// It has heard everything once `output` is empty.
     Leaving,
 }
@@ -85,6 +88,17 @@ impl Client {
         if let State::Dumping(ordered) = &self.state {
             match dump_lines(ordered) {
                 Some(line) => self.finish(&line),
+                None if news => self.tell("progress ProcessTrace 0 0".to_owned()),
+                None => {}
+            }
+        }
+        if let State::Snapshot(taking) = &mut self.state {
+            match taking.attend() {
+                Some(Ok(path)) => {
+                    let path = flat(&path.to_string_lossy());
+                    self.finish(&format!("path={path}\nsnapshot=1\ndone"));
+                }
+                Some(Err(why)) => self.finish(&format!("refused {}", flat(&why))),
                 None if news => self.tell("progress ProcessTrace 0 0".to_owned()),
                 None => {}
             }
@@ -169,6 +183,16 @@ impl Client {
                 }
                 Err(error) => self.finish(&format!("refused {}", flat(&error.to_string()))),
             },
+            b"memory-snapshot" => {
+                let folders = &broker.config().trace_dirs;
+                match Taking::begin(rest, folders, std::process::id()) {
+                    Ok(taking) => {
+                        self.state = State::Snapshot(taking);
+                        self.say("accepted");
+                    }
+                    Err(why) => self.finish(&format!("refused {}", flat(&why))),
+                }
+            }
             _ => self.finish("refused there is no such command; update kymo or libkymograph.so"),
         }
     }

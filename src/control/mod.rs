@@ -17,6 +17,7 @@ pub(crate) mod presence;
 mod proxy;
 mod reach;
 pub(crate) mod signal;
+mod snapshot;
 mod socket;
 mod trigger;
 

@@ -91,12 +91,12 @@ pub static KEYS: &[Key] = keys! {
     // Setting one of these is reported as having no effect.
     "CLIENT_INTERFACE_ENABLE_OP_INPUTS_COLLECTION", "BOOL", "Not used: see PYTORCH.", |d, v| d.vain(boolean(v)?, SHAPES);
     "PROFILE_REPORT_INPUT_SHAPES", "BOOL", "Not used: see PYTORCH.", |d, v| d.vain(boolean(v)?, SHAPES);
-    "PROFILE_PROFILE_MEMORY", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, MEMORY);
-    "PROFILE_WITH_STACK", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
-    "PYTHON_STACK_TRACE", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
+    "PROFILE_PROFILE_MEMORY", "BOOL", "Not used: see PYTORCH_MEMORY.", |d, v| d.vain(boolean(v)?, MEMORY);
+    "PROFILE_WITH_STACK", "BOOL", "Not used: see PYTHON.", |d, v| d.vain(boolean(v)?, STACKS);
+    "PYTHON_STACK_TRACE", "BOOL", "Not used: see PYTHON.", |d, v| d.vain(boolean(v)?, STACKS);
     "PROFILE_WITH_FLOPS", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
-    "PROFILE_WITH_MODULES", "BOOL", "Not used.", |d, v| d.vain(boolean(v)?, STACKS);
-    "PROFILE_MEMORY", "BOOL", "Snapshots of PyTorch's memory are not taken: such a request is refused.",
+    "PROFILE_WITH_MODULES", "BOOL", "Not used: see PYTHON.", |d, v| d.vain(boolean(v)?, STACKS);
+    "PROFILE_MEMORY", "BOOL", "Refused: `kymo trigger --memory-snapshot` takes snapshots of PyTorch's memory.",
         |d, v| { d.memory = boolean(v)?; Ok(()) };
     "PROFILE_MEMORY_DURATION_MSECS", "NUMBER", "Not used.", |_, v| int(v).map(drop);
     "ROCTRACER_MAX_EVENTS", "NUMBER", "Not used.", |_, v| int(v).map(drop);
@@ -116,8 +116,9 @@ pub static KEYS: &[Key] = keys! {
 pub(super) const SHAPES: &str =
     "shapes are recorded if the program was started with PYTORCH=shapes";
 const MEMORY: &str =
-    "PyTorch's own allocations are not recorded; ACTIVITY_TYPES takes the device's (memory)";
-const STACKS: &str = "torch.profiler records that, and Kymograph does not";
+    "PyTorch's allocations are recorded if the program was started with PYTORCH_MEMORY=1";
+const STACKS: &str = "calls of Python are recorded if the program was started with PYTHON=functions \
+                      or modules, and FLOPs are not";
 
 /// Kineto's activity types (ActivityType.h); all are accepted, as Kineto does.
 const TYPES: [&str; 29] = [

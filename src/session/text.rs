@@ -232,7 +232,8 @@ impl Draft {
         }
         if self.memory {
             return Err(Refusal::Malformed(
-                "snapshots of PyTorch's memory (PROFILE_MEMORY) are not taken; ask for a trace"
+                "a daemon cannot ask for snapshots of PyTorch's memory (PROFILE_MEMORY); `kymo trigger \
+                 --memory-snapshot` can"
                     .to_owned(),
             ));
         }

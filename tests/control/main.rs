@@ -10,3 +10,4 @@ mod names_given_before_a_recording_are_in_later_traces;
 mod output_of_others_moves_no_cursor;
 mod the_commands_of_the_control_page_work;
 mod the_daemon_of_the_tests_is_as_strict_as_a_stock_one;
+mod the_memory_of_pytorch_is_written_on_request;

@@ -88,6 +88,35 @@ def collectives(trace, operators):
 compare("collectives", collectives(ours, mine), collectives(theirs, kineto))
 launched = work(theirs, kineto)
 compare("work", work(ours, mine), launched)
+def calls(trace, first, last):
+    """Calls of Python functions by name and caller, in a time; built-in ones are not recorded."""
+    functions = [e for e in trace["traceEvents"]
+                 if e.get("cat") == "python_function" and e["ph"] == "X"]
+    by_id = {e["args"]["Python id"]: e for e in functions}
+    # The folder before a module's differs in how it is shortened.
+    spelled = lambda name: re.sub(r"^.*/(?=[^/]*\.py\()", "", name)
+    is_built_in = lambda event: event["name"].startswith("<")
+
+    def caller(event):
+        event = by_id.get(event["args"]["Python parent id"])
+        while event is not None and is_built_in(event):
+            event = by_id.get(event["args"]["Python parent id"])
+        return event
+
+    found = collections.Counter()
+    for event in functions:
+        if first <= event["ts"] and event["ts"] + event["dur"] <= last and not is_built_in(event):
+            around = caller(event)
+            # What was open before is not the same.
+            if around is not None and first <= around["ts"]:
+                found[spelled(event["name"]), spelled(around["name"])] += 1
+    return found
+
+
+python = calls(theirs, first + 100 + base, last - 100 + base)
+if python:
+    compare("python_function", calls(ours, first + 100, last - 100), python)
+    print("  %d calls of Python compared" % sum(python.values()))
 blocks = memory(theirs)
 if blocks:
     allocated = [collections.Counter((e["args"]["Bytes"], e["args"]["Device Type"],

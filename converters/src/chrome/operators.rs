@@ -18,6 +18,9 @@ const ANNOTATION: &str = "user_annotation";
 /// The category of calls of Python, which have numbers of their own, and their caller's.
 const PYTHON: &str = "python_function";
 
+/// What the name of a module's call begins with; its class and its number follow.
+const MODULE: &str = "nn.Module: ";
+
 /// What the autograd engine's call of a node is called; the name of the node follows.
 const EVALUATE: &str = "autograd::engine::evaluate_function: ";
 
@@ -213,7 +216,12 @@ impl Operators {
                 Some(caller) => write_uint(to, (*caller).into()),
                 None => to.extend_from_slice(b"null"),
             });
-            return out.put("Python id", |to| write_uint(to, number.into()));
+            out.put("Python id", |to| write_uint(to, number.into()));
+            let name = trace.strings.get(trace.slices.get(id).name);
+            if let Some(module) = module_number(name) {
+                out.put("Python module id", |to| write_uint(to, module));
+            }
+            return;
         }
         out.put("External id", |to| write_uint(to, number.into()));
         if !self.has_number(id, category) {
@@ -230,6 +238,12 @@ impl Operators {
         }
         out.put("Ev Idx", |to| write_uint(to, u64::from(number) - 1));
     }
+}
+
+/// Which module of its class a call is of, by its name: `nn.Module: Linear_0`.
+fn module_number(name: &str) -> Option<u64> {
+    let (_, number) = name.strip_prefix(MODULE)?.rsplit_once('_')?;
+    number.parse().ok()
 }
 
 /// A number.

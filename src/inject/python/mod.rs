@@ -1,6 +1,6 @@
 //! Python programs that import PyTorch are made to tell of its operators: pytorch.py says
 //! how, this file how that comes to run. And what their threads are called ([`names`]), and the
-//! functions that they call ([`calls`]).
+//! functions that they call ([`calls`], [`sampled`]).
 //!
 //! An interpreter that the process has when we are loaded, before `main`, gets an audit
 //! hook (PEP 578, Python 3.8). The hook compares a few bytes until a part of PyTorch is
@@ -13,6 +13,8 @@
 mod audit;
 mod calls;
 mod names;
+mod sampled;
+mod snapshot;
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::ptr;
@@ -20,8 +22,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Once, OnceLock};
 
 use super::torch;
-use crate::config::{Config, PyTorch};
+use crate::config::{self, Config, PyTorch};
 use crate::guard::guard;
+use crate::hooks::MEMORY_SNAPSHOT;
 use crate::page::LeftOut;
 use crate::queue;
 
@@ -110,14 +113,16 @@ pub(crate) unsafe fn attach(config: &Config) -> bool {
             return false;
         }
         if first {
+            MEMORY_SNAPSHOT.register(snapshot::order);
             audit::add_late(on_event);
         }
         names::attach_now(python);
-        if config.python {
-            calls::watch();
-            calls::follow_thread();
-        } else {
-            calls::forget();
+        match config.python {
+            config::Python::Off => calls::forget(),
+            wanted => {
+                calls::watch(wanted);
+                calls::follow_thread();
+            }
         }
     }
     torch::watch(config);
@@ -182,10 +187,9 @@ pub(super) fn watch(config: &Config) {
     let Some(python) = Python::find() else {
         return;
     };
-    if config.python {
-        calls::watch();
-    }
+    calls::watch(config.python);
     if PYTHON.set((python, Wanted::of(config))).is_ok() {
+        MEMORY_SNAPSHOT.register(snapshot::order);
         // SAFETY: before `main` there is no other thread, and the hook is made for this.
         unsafe { audit::add(on_event) };
     }
