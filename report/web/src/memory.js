@@ -23,7 +23,7 @@ export async function memory(context) {
     }
     const used = series.find(({name}) => name.startsWith('allocated'))?.points ?? [];
     const peak = used.reduce((best, point) => !best || point[1] > best[1] ? point : best, undefined);
-    shown.push(curves({title: `Memory of ${device}`, unit: 'bytes', series,
+    shown.push(curves({title: `Memory of ${device}`, table: 'memory_curve', unit: 'bytes', series,
       says: peak ? `at most ${withUnit(peak[1], 'bytes')} allocated, at ${time(peak[0])}` : '',
       marks: peak ? [[peak[0], peak[1], `peak ${withUnit(peak[1], 'bytes')}`]] : []}));
     shown.push(byCaller(events, rank ?? ranks[0], device));
@@ -64,7 +64,7 @@ function byCaller(events, rank, device) {
   }
   const rest = largest.slice(7).flatMap((name) => changes.get(name));
   const series = [...largest.slice(0, 7).map((name) => [name, changes.get(name)]), ...(rest.length > 0 ? [['others', rest]] : [])];
-  return curves({title: `Memory of ${device} by what allocated it`, unit: 'bytes',
+  return curves({title: `Memory of ${device} by what allocated it`, table: 'memory_events', unit: 'bytes',
     says: `rank ${rank}${events.cut ? `, of ${count(events.rows)} allocations: ${events.cut}` : ''}; the table of allocations has the same`,
     series: series.map(([name, list], n) => ({name, color: CURVES[n % CURVES.length], points: curve(list)}))});
 }
