@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Blocks from this size on.
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 17;
 const PAGE: usize = 1 << 12;
 /// Addresses for blocks of either kind.
 const HALF: usize = 1 << 42;
@@ -49,8 +49,8 @@ struct Spilled {
     folder: OnceLock<CString>,
 }
 
-/// Begins to put large blocks into files where those in memory would take more than a third of what is
-/// left. Once begun, it stays on. Without a folder on a disk, or addresses, nothing changes.
+/// Begins to put large blocks into files where those in memory would take more than an eighth of what is
+/// left: what is smaller, and what is only read for a while, needs the rest. Once begun, it stays on. Without a folder on a disk, or addresses, nothing changes.
 pub(super) fn begin() {
     let Some((left, _)) = room::memory() else { return };
     let named = std::env::var("TMPDIR").ok();
@@ -60,7 +60,7 @@ pub(super) fn begin() {
     if MEMORY.folder.set(folder).is_err() {
         return;
     }
-    MEMORY.budget.store(usize::try_from(left / 3).unwrap_or(usize::MAX), Ordering::Relaxed);
+    MEMORY.budget.store(usize::try_from(left / 8).unwrap_or(usize::MAX), Ordering::Relaxed);
     // SAFETY: new addresses, which nothing can be read from or written to.
     let base = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
