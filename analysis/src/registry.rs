@@ -52,6 +52,7 @@ pub static ALL: &[Metric] = &[
     metric::operators::TOTAL,
     metric::memory::STATISTICS,
     metric::memory::CURVE,
+    metric::memory::TIMELINE,
     metric::memory::EVENTS,
     metric::modules::METRIC,
     metric::stacks::METRIC,

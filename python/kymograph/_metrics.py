@@ -2622,6 +2622,63 @@ class Metrics:
             limit=limit,
         )
 
+    def memory_timeline(
+        self,
+        *,
+        ranks: Sequence[int] | None = None,
+        steps: int | tuple[int, int] | None = None,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
+        times: tuple[int, int] | None = None,
+        compat: str | None = None,
+        rounding: bool | None = None,
+        last_step: bool | None = None,
+        sort: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """What the memory of each device is used for over time: parameters, activations,
+        gradients and others.
+
+        Options:
+          ranks: Only these ranks; all.
+          steps: Only this profiler step, or the steps from the first to the second, both
+            included; all.
+          devices: Only devices of these numbers; all.
+          streams: Only these streams of devices; all.
+          names: Only events whose names contain one of these; all.
+          times: Only what happens between two times, in nanoseconds since the trace's first
+            event; all.
+          compat: The rules, the rounding and the column names of another tool: `hta`,
+            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
+          rounding: With compat: round times to microseconds, as HTA does; True.
+          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+            False.
+          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+          limit: How many rows there may be; all.
+
+        Columns:
+          rank (int): the rank
+          device (str): whose memory it is: CPU, GPU0, …
+          ts (int, ns): when it changes
+          category (str): what the memory is for: see the metric
+          allocated (int, bytes): in use for that from then on
+        """
+        return self._metric(
+            "memory_timeline",
+            ranks=ranks,
+            steps=steps,
+            devices=devices,
+            streams=streams,
+            names=names,
+            times=times,
+            compat=compat,
+            rounding=rounding,
+            last_step=last_step,
+            sort=sort,
+            limit=limit,
+        )
+
     def memory_events(
         self,
         *,
@@ -2661,6 +2718,7 @@ class Metrics:
           device (str): whose memory it is: CPU, GPU0, …
           operator (str): the operator that allocated it; null if there is none
           caller (str): the operator around that; null if there is none
+          category (str): what it is for, as `memory_timeline` says; null by the plugin's rules
           size (int, bytes): how much
           allocation_ts (int, ns): when it was allocated; null if before the trace
           release_ts (int, ns): when it was freed; null if after the trace

@@ -6,7 +6,7 @@
 use libdeflater::{CompressionLvl, Compressor};
 
 /// How hard to pack: beyond this, time grows faster than pages shrink.
-const LEVEL: i32 = 9;
+const LEVEL: i32 = 7;
 
 /// Packs bytes.
 pub fn pack(bytes: &[u8]) -> String {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::hash::Hash;
 
 /// The metrics of a run. Those that have a row for each event are on the timeline instead.
-pub const OF_RUN: [&str; 43] = [
+pub const OF_RUN: [&str; 44] = [
     "temporal_breakdown",
     "kernel_breakdown",
     "kernel_types",
@@ -42,6 +42,7 @@ pub const OF_RUN: [&str; 43] = [
     "operators_by_stack",
     "memory_statistics",
     "memory_curve",
+    "memory_timeline",
     "memory_events",
     "modules",
     "stacks",
@@ -118,6 +119,7 @@ pub fn count(part: &Part) -> usize {
 pub fn cut(metric: &str, batch: RecordBatch, of: usize) -> Result<Cut, Error> {
     let series: Option<(&[&str], &str)> = match metric {
         "memory_curve" => Some((&["rank", "device"], "allocated")),
+        "memory_timeline" => Some((&["rank", "device", "category"], "allocated")),
         "queue_length" => Some((&["rank", "pid", "stream"], "queue_length")),
         "memory_bandwidth" => Some((&["rank", "pid", "name"], "memory_bw_gbps")),
         _ => None,

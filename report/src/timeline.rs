@@ -5,11 +5,15 @@
 //!
 //! | column | an event has |
 //! |---|---|
+//! | names | the number of its name |
 //! | starts | its beginning, since that of the event before it in its row |
 //! | durations | how long it takes |
-//! | names | the number of its name |
-//! | launches | of rows of devices: 0, or 1 and how many events the call that launched it lies behind the one that launched the event before, with the sign in the lowest bit |
 //! | depths | how many events of its row lie around it, or on streams beside it |
+//! | launches | of rows of devices: 0, or 1 and how many events the call that launched it lies behind the one that launched the event before, with the sign in the lowest bit |
+//!
+//! Starts, durations and depths are in the order of names, and of the events where those are the same:
+//! what has one name takes about the same time, so that these columns pack half as large. The others
+//! are in the order of the events.
 //!
 //! The head is JSON: `{"grid": 1, "names": [["aten::mm", 0], …], "rows": [{"group", "name", "device",
 //! "count"}], "kinds": ["operator", …]}`. A name stands with what it is a name of: a number of
@@ -61,7 +65,8 @@ pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
     for (place, event) in rows.iter().flat_map(|row| &row.events).enumerate() {
         places[*event as usize] = place as u32;
     }
-    let mut columns: [Vec<u8>; 5] = Default::default();
+    let mut entries = Vec::with_capacity(events.len());
+    let mut launches = Vec::new();
     let mut launched = 0_i64;
     for row in &rows {
         let mut before = 0;
@@ -69,19 +74,22 @@ pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
         for (event, depth) in row.events.iter().zip(depths) {
             let at = *event as usize;
             let start = rounded(events.starts[at]);
-            put(&mut columns[0], (start - before).max(0) as u64);
+            entries.push(Entry {
+                since: (start - before).max(0) as u64,
+                duration: (rounded(events.end(*event)) - start).max(0) as u64,
+                name: head.name(model, *event),
+                depth,
+            });
             before = start;
-            put(&mut columns[1], (rounded(events.end(*event)) - start).max(0) as u64);
-            put(&mut columns[4], u64::from(depth));
-            put(&mut columns[2], u64::from(head.name(model, *event)));
             if row.device {
                 let call = model.peers().get(*event).map(|call| i64::from(places[call as usize]));
                 let step = call.map(|call| call - launched);
-                put(&mut columns[3], step.map_or(0, |step| zigzag(step) + 1));
+                put(&mut launches, step.map_or(0, |step| zigzag(step) + 1));
                 launched = call.unwrap_or(launched);
             }
         }
     }
+    let columns = columns(&entries, head.names.len(), launches);
     let head = head.finish(&rows, grid);
     let mut out = Vec::with_capacity(columns.iter().map(Vec::len).sum::<usize>() + head.len() + 20);
     for part in std::iter::once(head.as_bytes()).chain(columns.iter().map(Vec::as_slice)) {
@@ -89,6 +97,42 @@ pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
         out.extend(part);
     }
     out
+}
+
+/// An event as its columns have it.
+struct Entry {
+    since: u64,
+    duration: u64,
+    name: u32,
+    depth: u16,
+}
+
+/// The columns, of which three are in the order of names.
+fn columns(entries: &[Entry], names: usize, launches: Vec<u8>) -> [Vec<u8>; 5] {
+    let mut places = vec![0_usize; names + 1];
+    entries.iter().for_each(|entry| places[entry.name as usize + 1] += 1);
+    for name in 0..names {
+        places[name + 1] += places[name];
+    }
+    let mut order = vec![0_u32; entries.len()];
+    for (at, entry) in (0..).zip(entries) {
+        let place = &mut places[entry.name as usize];
+        order[*place] = at;
+        *place += 1;
+    }
+    let written = |numbers: &mut dyn Iterator<Item = u64>| {
+        let mut column = Vec::with_capacity(entries.len() + entries.len() / 8);
+        numbers.for_each(|number| put(&mut column, number));
+        column
+    };
+    let by_name = || order.iter().map(|at| &entries[*at as usize]);
+    [
+        written(&mut entries.iter().map(|entry| entry.name.into())),
+        written(&mut by_name().map(|entry| entry.since)),
+        written(&mut by_name().map(|entry| entry.duration)),
+        written(&mut by_name().map(|entry| entry.depth.into())),
+        launches,
+    ]
 }
 
 /// The events of a rank in the order of its block.

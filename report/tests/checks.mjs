@@ -14,12 +14,48 @@ export async function everyPage(page, file, {accessible = true} = {}) {
     const text = await page.text();
     assert.ok(text.length > 20 && !text.includes('cannot be shown'), `${file}#${id}: ${text.slice(0, 200)}`);
     assert.ok(!/\b(undefined|NaN|\[object)\b/.test(text), `${file}#${id} shows ${/.{0,60}\b(undefined|NaN|\[object).{0,40}/.exec(text)}`);
+    await chartsHaveTables(page, `${file}#${id}`);
     if (accessible) {
       assert.deepEqual(await page.violations(), [], `${file}#${id}: accessibility`);
     }
   }
   assert.deepEqual(page.complaints.splice(0), [], `${file}: complaints`);
   assert.deepEqual(page.asked(), [], `${file}: requests`);
+}
+
+// Every chart has its table on the same page, and every table saves the rows that it shows, as CSV
+// and as JSON.
+async function chartsHaveTables(page, where) {
+  const found = await page.value(`(async () => {
+    const sections = [...document.querySelectorAll('main section.table')];
+    const without = [...document.querySelectorAll('main figure.chart, main .flames, main svg')]
+      .filter((one) => !sections.some((section) => section.dataset.metric === one.closest('[data-table]')?.dataset.table
+        && section.querySelectorAll('button[data-save]').length === 2)).map((one) => one.querySelector('h2')?.textContent ?? one.outerHTML.slice(0, 80));
+    const saved = [];
+    const own = URL.createObjectURL;
+    let blob;
+    URL.createObjectURL = (given) => { blob = given; return 'data:,'; };
+    const click = HTMLAnchorElement.prototype.click;
+    HTMLAnchorElement.prototype.click = () => {};
+    try {
+      for (const section of sections.filter((one) => one.querySelector('table'))) {
+        const texts = {};
+        for (const button of section.querySelectorAll('button[data-save]')) {
+          button.click();
+          texts[button.dataset.save] = await blob.text();
+        }
+        const rows = Number(/^[\\d,]+/.exec(section.querySelector('.count').textContent)[0].replaceAll(',', ''));
+        const {metric, columns, rows: own} = JSON.parse(texts.json);
+        saved.push({metric, right: metric === section.dataset.metric && own.length === rows && rows > 0
+          && texts.csv.startsWith(columns.map(({name}) => name).join(',')) && texts.csv.split('\\n').length > rows});
+      }
+    } finally {
+      URL.createObjectURL = own;
+      HTMLAnchorElement.prototype.click = click;
+    }
+    return {without, wrong: saved.filter(({right}) => !right).map(({metric}) => metric)};
+  })()`);
+  assert.deepEqual(found, {without: [], wrong: []}, `${where}: charts without a table, tables that save something else`);
 }
 
 // A row as a text, whatever the order of its columns.

@@ -1,8 +1,8 @@
 // Takes a picture of each page of a report: `node report/tests/pictures.mjs REPORT.html [FOLDER]`.
 //
 // They go to docs/images otherwise, as report-PAGE.png. Those that are there are of four ranks of
-// which one is late. Memory, modules and the flame graph are of a training that was recorded with them,
-// and the page of two runs is of another report: `… --only diff`.
+// which one is late. Others are of reports of their own, with `--only PAGE`: modules and the flame graph of
+// trainings with Python functions, two runs of such, and memory of analysis/tests/data/cpu_with_memory.json.gz.
 
 import {mkdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';

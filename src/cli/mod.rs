@@ -41,6 +41,7 @@ mod room;
 mod selftest;
 mod shown;
 mod sockets;
+mod spilled;
 mod status;
 mod suffix;
 mod trigger;

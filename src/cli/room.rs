@@ -50,7 +50,7 @@ impl Drop for Room {
 
 /// Bytes that can still be had, and all there are: of the machine, or of a group of processes with
 /// a limit if it has less.
-fn memory() -> Option<(u64, u64)> {
+pub(super) fn memory() -> Option<(u64, u64)> {
     let machine = of_machine(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = VERSIONS.iter().flat_map(|version| of_groups(version, &groups));
@@ -64,8 +64,8 @@ struct Version {
     controllers: &'static str,
     most: &'static str,
     used: &'static str,
-    /// What of it can be read from files again, in `memory.stat`.
-    cached: &'static str,
+    /// What of it can be read from files again, in `memory.stat`: used lately, and not.
+    cached: [&'static str; 2],
 }
 
 const VERSIONS: [Version; 2] = [
@@ -74,14 +74,14 @@ const VERSIONS: [Version; 2] = [
         controllers: "",
         most: "memory.max",
         used: "memory.current",
-        cached: "inactive_file",
+        cached: ["active_file", "inactive_file"],
     },
     Version {
         root: "/sys/fs/cgroup/memory",
         controllers: "memory",
         most: "memory.limit_in_bytes",
         used: "memory.usage_in_bytes",
-        cached: "total_inactive_file",
+        cached: ["total_active_file", "total_inactive_file"],
     },
 ];
 
@@ -114,11 +114,11 @@ fn of_group(version: &Version, folder: &Path) -> Option<(u64, u64)> {
         |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let most = number(version.most)?;
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let cached = stat.lines().find_map(|line| {
+    let cached = stat.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;
-        if name == version.cached { value.parse().ok() } else { None }
+        if version.cached.contains(&name) { value.parse::<u64>().ok() } else { None }
     });
-    let used = number(version.used)?.saturating_sub(cached.unwrap_or(0));
+    let used = number(version.used)?.saturating_sub(cached.sum());
     Some((most.saturating_sub(used), most))
 }
 
@@ -142,7 +142,10 @@ mod tests {
             assert_eq!(left(), None, "no limit");
             write(version.most, "1000\n");
             assert_eq!(left(), Some((100, 1000)));
-            write("memory.stat", &format!("anon 5\n{} 300\n", version.cached));
+            write(
+                "memory.stat",
+                &format!("anon 5\n{} 100\n{} 200\n", version.cached[0], version.cached[1]),
+            );
             assert_eq!(left(), Some((400, 1000)));
         }
         assert!(memory().is_some_and(|(left, all)| left > 0 && all > 0));

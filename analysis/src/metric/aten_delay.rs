@@ -77,7 +77,8 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
             found.push((operator, launch, kernel));
         }
     }
-    found.sort_by_key(|(operator, ..)| *operator);
+    // Of one operator they stay in the order of the trace, which is that of rows.
+    found.sort_unstable();
     let of = found.chunk_by(|a, b| a.0 == b.0).map(|same| {
         let (operator, launch, kernel) = same[0];
         let start = events.starts[launch as usize];

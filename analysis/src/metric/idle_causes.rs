@@ -153,8 +153,10 @@ struct Host<'m, 'a> {
     threads: HashMap<(i64, i64), usize>,
     leaves: HashMap<usize, Leaves>,
     main: Option<usize>,
-    /// Whether events of a name load data.
-    loaders: HashMap<StrId, bool>,
+    /// What each name says, 0 where it was not asked: see [`says`].
+    said: Vec<u8>,
+    /// Whether any name of the trace is that of a data loader.
+    may_load: bool,
 }
 
 impl<'m, 'a> Host<'m, 'a> {
@@ -168,7 +170,9 @@ impl<'m, 'a> Host<'m, 'a> {
         });
         let busiest = || (0..threads.len()).max_by_key(|n| threads[*n].rows.len());
         let main = with_steps.or_else(busiest);
-        Host { model, threads: numbers, leaves: HashMap::new(), main, loaders: HashMap::new() }
+        let said = vec![0; model.trace.strings.len() + 1];
+        let may_load = model.trace.strings.iter().any(|(_, name)| loads_data(name));
+        Host { model, threads: numbers, leaves: HashMap::new(), main, said, may_load }
     }
 
     /// Calls `part(cause, from, to)` for the parts of a gap.
@@ -234,10 +238,10 @@ impl<'m, 'a> Host<'m, 'a> {
     }
 
     fn cause(&mut self, row: u32) -> Cause {
-        let name = self.model.name(row);
+        let said = self.said(row);
         let kind = match self.model.events.kinds[row as usize] {
-            _ if is_lock(name) => "lock",
-            Kind::Runtime | Kind::Driver if waits(name) => "synchronizing",
+            _ if said & LOCK != 0 => "lock",
+            Kind::Runtime | Kind::Driver if said & WAITS != 0 => "synchronizing",
             Kind::Runtime | Kind::Driver => "calling",
             _ if self.loads_data(row) => "data_loading",
             Kind::Operator => "operator",
@@ -253,28 +257,58 @@ impl<'m, 'a> Host<'m, 'a> {
     /// The operator and the Python function that an event is, or lies in.
     fn around(&self, row: u32, kind: &'static str) -> Cause {
         let events = &self.model.events;
-        let own = || std::iter::once(row).chain(self.model.calls().callers(row));
-        let first = |wanted: Kind| {
-            let found = own().find(|row| events.kinds[*row as usize] == wanted);
-            found.map(|row| events.names[row as usize])
-        };
-        let (operator, python) = (first(Kind::Operator), first(Kind::Python));
+        let (mut operator, mut python) = (None, None);
+        for row in std::iter::once(row).chain(self.model.calls().callers(row)) {
+            let found = match events.kinds[row as usize] {
+                Kind::Operator => &mut operator,
+                Kind::Python => &mut python,
+                _ => continue,
+            };
+            *found = found.or(Some(events.names[row as usize]));
+            if operator.is_some() && python.is_some() {
+                break;
+            }
+        }
         Cause { kind, doing: None, operator, python }
     }
 
     fn loads_data(&mut self, row: u32) -> bool {
         let model = self.model;
         let mut own = std::iter::once(row).chain(model.calls().callers(row)).take(64);
-        own.any(|row| {
-            let name = model.events.names[row as usize];
-            *self.loaders.entry(name).or_insert_with(|| {
-                let name = model.text(name);
-                name.starts_with("enumerate(DataLoader)")
-                    || name.starts_with("enumerate(DataPipe)")
-                    || name.contains("torch/utils/data/dataloader.py")
-            })
-        })
+        self.may_load && own.any(|row| self.said(row) & LOADS != 0)
     }
+
+    /// What the name of an event says.
+    fn said(&mut self, row: u32) -> u8 {
+        let name = self.model.events.names[row as usize];
+        match self.said.get_mut(name.0 as usize) {
+            Some(0) | None => {
+                let said = says(self.model.text(name));
+                if let Some(known) = self.said.get_mut(name.0 as usize) {
+                    *known = said;
+                }
+                said
+            }
+            Some(said) => *said,
+        }
+    }
+}
+
+const ASKED: u8 = 1;
+const LOCK: u8 = 2;
+const WAITS: u8 = 4;
+const LOADS: u8 = 8;
+
+/// What a name says: bits, of which [`ASKED`] is always set.
+fn says(name: &str) -> u8 {
+    let bit = |is: bool, bit: u8| if is { bit } else { 0 };
+    ASKED | bit(is_lock(name), LOCK) | bit(waits(name), WAITS) | bit(loads_data(name), LOADS)
+}
+
+pub(super) fn loads_data(name: &str) -> bool {
+    name.starts_with("enumerate(DataLoader)")
+        || name.starts_with("enumerate(DataPipe)")
+        || name.contains("torch/utils/data/dataloader.py")
 }
 
 /// Whether a call returns when the device is ready.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
+use hashbrown::HashMap;
 use kymograph_converters::trace::{Dim3, StrId};
 
 use super::kernels::{Sum, uses_tensor_cores};
@@ -52,6 +53,9 @@ const COLUMNS: &[Column] = &[
 type Key<'a> =
     (&'a str, Option<&'a str>, Option<String>, Option<String>, Option<i64>, Option<i64>, bool);
 
+/// The same with names and sizes as numbers: of kernels whose grid and block are known.
+type Numbers<'a> = (StrId, Option<&'a str>, [[u32; 3]; 2], Option<i64>, Option<i64>, bool);
+
 /// Names of arguments.
 struct Names {
     grid: Option<StrId>,
@@ -74,7 +78,10 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         occupancy: find("est. achieved occupancy %"),
     };
     let of_plugin = options.tensorboard.map(|state| Work::of(model, state));
-    let mut sums: BTreeMap<Key<'_>, Sum> = BTreeMap::new();
+    let mut places: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    // The same by numbers, so that sizes are only written where one of these is new.
+    let mut known: HashMap<Numbers<'_>, usize> = HashMap::new();
+    let mut sums: Vec<Sum> = Vec::new();
     for row in model.device().iter().copied() {
         if model.events.kinds[row as usize] != Kind::Kernel {
             continue;
@@ -96,27 +103,46 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             let of_kernel = || whole(model.trace.args.find(of_kernel, name?)?);
             model.int(row, name).or_else(of_kernel)
         };
-        let key = (
-            model.name(row),
-            operator,
-            launch.and_then(|launch| Some(dimensions(launch.grid?))).or_else(|| text(names.grid)),
-            launch.and_then(|launch| Some(dimensions(launch.block?))).or_else(|| text(names.block)),
-            int(names.registers),
-            int(names.shared),
-            eligible,
-        );
+        let (registers, shared) = (int(names.registers), int(names.shared));
+        let sizes = launch.and_then(|launch| Some([launch.grid?, launch.block?]));
+        let mut place = |sums: &mut Vec<Sum>| {
+            let grid = launch.and_then(|launch| Some(dimensions(launch.grid?)));
+            let block = launch.and_then(|launch| Some(dimensions(launch.block?)));
+            let key = (
+                model.name(row),
+                operator,
+                grid.or_else(|| text(names.grid)),
+                block.or_else(|| text(names.block)),
+                registers,
+                shared,
+                eligible,
+            );
+            *places.entry(key).or_insert_with(|| {
+                sums.push(Sum::default());
+                sums.len() - 1
+            })
+        };
+        let place = match sizes {
+            Some([grid, block]) => {
+                let sizes = [grid, block].map(|size| [size.x, size.y, size.z]);
+                let name = model.events.names[row as usize];
+                let numbers = (name, operator, sizes, registers, shared, eligible);
+                *known.entry(numbers).or_insert_with(|| place(&mut sums))
+            }
+            None => place(&mut sums),
+        };
         let (start, end) = tensorboard::interval(options.tensorboard, model.events.interval(row));
         let dur = end - start;
-        let sum = sums.entry(key).or_default();
+        let sum = &mut sums[place];
         for _ in 0..times {
             sum.add(dur, model.float(row, names.blocks), model.float(row, names.occupancy));
         }
     }
-    let mut sums: Vec<(Key<'_>, Sum)> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.time()));
+    let mut order: Vec<(Key<'_>, usize)> = places.into_iter().collect();
+    order.sort_by_key(|(_, place)| std::cmp::Reverse(sums[*place].time()));
     let mut rows = Rows::new(COLUMNS);
-    for ((name, operator, grid, block, registers, shared, eligible), sum) in sums {
-        let [calls, total, mean, max, min, blocks, occupancy] = sum.cells();
+    for ((name, operator, grid, block, registers, shared, eligible), place) in order {
+        let [calls, total, mean, max, min, blocks, occupancy] = sums[place].cells();
         let yes = |is| if is { "Yes" } else { "No" };
         rows.push([
             model.rank.into(),

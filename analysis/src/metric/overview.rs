@@ -95,7 +95,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             t[8].into(),
         ]);
     };
-    for step in &steps {
+    for step in steps.iter() {
         let mut times = [0.0; ROLES + 2];
         for (time, cost) in times.iter_mut().zip(&costs) {
             *time = covered(cost, step.start, step.end) as f64;
@@ -182,18 +182,30 @@ fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
         }
     };
     let rows = 0..events.len() as u32;
-    let mut roles: Vec<(u32, Role)> = rows.filter_map(|row| Some((row, role(row)?))).collect();
-    roles.sort_by_key(|(row, _)| events.starts[*row as usize]);
-    roles
+    let roles = rows.filter_map(|row| Some((events.starts[row as usize], row, role(row)?)));
+    let mut roles: Vec<(i64, u32, Role)> = roles.collect();
+    // Of those that begin together, the order of rows stays.
+    roles.sort_by_key(|(start, ..)| *start);
+    roles.into_iter().map(|(_, row, role)| (row, role)).collect()
 }
 
 /// The steps of a trace.
-pub(super) fn steps(model: &Model<'_>, options: &Options) -> Result<Vec<Step>, Error> {
-    let roles = roles(model, options.tensorboard);
-    let interval = |row| tensorboard::interval(options.tensorboard, model.events.interval(row));
+pub(super) fn steps(model: &Model<'_>, options: &Options) -> Result<Arc<Vec<Step>>, Error> {
+    let plugin = options.tensorboard;
+    let steps = model.shared(plugin, || find_steps(model, plugin));
+    if steps.is_empty() {
+        return Err(Error::Nothing(format!("rank {} has no events to look at", model.rank)));
+    }
+    Ok(steps)
+}
+
+/// None if there is nothing that steps could last as long as.
+fn find_steps(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<Step> {
+    let roles = roles(model, plugin);
+    let interval = |row| tensorboard::interval(plugin, model.events.interval(row));
     let named = |row: u32| model.name(row).split('#').nth(1).unwrap_or_default().to_owned();
     let exact: HashSet<u32> = model.steps().all.iter().map(|step| step.row).collect();
-    let is_step = |row: u32, role: Role| match options.tensorboard {
+    let is_step = |row: u32, role: Role| match plugin {
         Some(_) => role == Role::Step,
         None => exact.contains(&row),
     };
@@ -213,13 +225,11 @@ pub(super) fn steps(model: &Model<'_>, options: &Options) -> Result<Vec<Step>, E
             let busy = model.busy_at_all();
             Some((busy.first()?.0, busy.last()?.1))
         });
-        let Some((start, end)) = ends else {
-            return Err(Error::Nothing(format!("rank {} has no events to look at", model.rank)));
-        };
+        let Some((start, end)) = ends else { return found };
         found.push(Step { name: "0".to_owned(), start, end });
     }
     with_device_time(model, &roles, &mut found, interval);
-    Ok(found)
+    found
 }
 
 /// Lets steps last as long as the work that was launched in them.
@@ -237,11 +247,22 @@ fn with_device_time(
     }
     let mut spans: Vec<(Option<Interval>, u64)> = vec![(None, 0); steps.len()];
     let mut unmatched: Vec<Interval> = Vec::new();
+    // The latest end of each step and those before it: the first step that ends after some moment is
+    // the first whose latest end is after that.
+    let latest: Vec<i64> = steps
+        .iter()
+        .scan(i64::MIN, |latest, step| {
+            *latest = step.end.max(*latest);
+            Some(*latest)
+        })
+        .collect();
     for (work, _) in roles.iter().filter(|(_, role)| matches!(role, Role::Device(_))) {
         let (start, end) = interval(*work);
         let step = calls.get(&number(*work)).and_then(|call| {
             let (from, to) = interval(*call);
-            steps.iter().position(|step| from >= step.start && from < step.end && to <= step.end)
+            let first = latest.partition_point(|end| *end <= from);
+            let holds = |step: &Step| from >= step.start && from < step.end && to <= step.end;
+            Some(first + steps[first..].iter().position(holds)?)
         });
         match step {
             Some(step) => {

@@ -86,7 +86,8 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     kept.retain(|number| sums[*number].host > 0 || sums[*number].device > 0);
     let of = kept.len();
     if let Some(most) = options.most_stacks.filter(|most| *most < of) {
-        kept.sort_by_key(|number| Reverse(sums[*number].host.max(sums[*number].device)));
+        let time = |number: &usize| sums[*number].host.max(sums[*number].device);
+        kept.select_nth_unstable_by_key(most, |number| (Reverse(time(number)), *number));
         kept.truncate(most);
     }
     let text = |number: usize| {
@@ -151,7 +152,8 @@ fn of_torch(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     let mut rows = Rows::new(COLUMNS);
     for at in tree.all() {
         let micros = |time: f64| time as i64 * 1000;
-        let (host, device) = (micros(tree.self_host_time(at)), micros(tree.self_device_time(at)));
+        let (host, device) = tree.self_times(at);
+        let (host, device) = (micros(host), micros(device));
         let time = if options.weight == Weight::Device { device } else { host };
         let name = |row| model.name(row).replace([' ', ';', '\t', '\n'], "_");
         let mut frames: Vec<String> = stacks.functions(stacks.of[at]).map(name).collect();

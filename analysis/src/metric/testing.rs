@@ -19,9 +19,10 @@ pub(crate) fn kineto(lines: &str) -> Trace {
             true => (0, format!("\"device\": 0, \"stream\": {lane}, ")),
             false => (1, String::new()),
         };
+        let phase = if category == "cpu_instant_event" { "i" } else { "X" };
         let args = format!("{{{own}{args}}}").replace(", }", "}");
         format!(
-            "{{\"ph\": \"X\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {pid}, \
+            "{{\"ph\": \"{phase}\", \"s\": \"t\", \"cat\": \"{category}\", \"name\": \"{name}\", \"pid\": {pid}, \
              \"tid\": {lane}, \"ts\": {start}, \"dur\": {dur}, \"args\": {args}}}"
         )
     };

@@ -124,12 +124,16 @@ fn all(model: &Model<'_>) -> std::ops::Range<u32> {
 fn causality(model: &Model<'_>) -> Found {
     let events = &model.events;
     let external = model.trace.strings.find("External id");
+    let launches = model.trace.strings.find("cudaLaunchKernel");
     let mut firsts: BTreeMap<i64, (Option<u32>, Option<u32>)> = BTreeMap::new();
     for row in all(model) {
         let kernel = events.kinds[row as usize] == Kind::Kernel;
-        let launch =
-            events.kinds[row as usize] == Kind::Runtime && model.name(row) == "cudaLaunchKernel";
-        let Some(id) = model.int(row, external).filter(|_| kernel || launch) else { continue };
+        let launch = events.kinds[row as usize] == Kind::Runtime
+            && Some(events.names[row as usize]) == launches;
+        if !kernel && !launch {
+            continue;
+        }
+        let Some(id) = model.int(row, external) else { continue };
         let (first_kernel, first_launch) = firsts.entry(id).or_default();
         let first = if kernel { first_kernel } else { first_launch };
         let start = |row: u32| events.starts[row as usize];
@@ -228,9 +232,10 @@ fn records_are_past(model: &Model<'_>) -> Found {
     let events = &model.events;
     let external = model.trace.strings.find("External id");
     let mut records: HashMap<i64, i64> = HashMap::new();
+    let mut records_event = model.names_that(|name| RECORDS.contains(&name));
     for row in all(model) {
         let call = matches!(events.kinds[row as usize], Kind::Runtime | Kind::Driver);
-        if !call || !RECORDS.contains(&model.name(row)) {
+        if !call || !records_event(row) {
             continue;
         }
         let start = events.starts[row as usize];
@@ -285,11 +290,10 @@ fn sequence_numbers(model: &Model<'_>) -> Found {
     let strings = &model.trace.strings;
     let (number, other) = (strings.find("Sequence number"), strings.find("seq_num"));
     let mut names: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
-    for row in all(model) {
+    let mut evaluates =
+        model.names_that(|name| name.contains("autograd::engine::evaluate_function:"));
+    for row in all(model).filter(|row| evaluates(*row)) {
         let name = model.name(row);
-        if !name.contains("autograd::engine::evaluate_function:") {
-            continue;
-        }
         // 0 counts as none there.
         let own = model.int(row, number).filter(|n| *n != 0).or_else(|| model.int(row, other));
         let Some(own) = own else { continue };

@@ -167,7 +167,7 @@ impl<'a> Model<'a> {
 
     /// Tells whether the name of an event is of some kind; `is` is asked once for each name.
     pub fn names_that(&self, is: impl Fn(&str) -> bool) -> impl FnMut(u32) -> bool {
-        let mut known: Vec<Option<bool>> = vec![None; self.trace.strings.len()];
+        let mut known: Vec<Option<bool>> = vec![None; self.trace.strings.len() + 1];
         move |row| {
             let id = self.events.names[row as usize];
             match known.get_mut(id.0 as usize) {

@@ -209,7 +209,14 @@ impl Args {
 
     /// The first value of that name.
     pub fn find(&self, set: Option<ArgsId>, name: StrId) -> Option<Value> {
-        self.entries(set).find(|(n, _)| *n == name).map(|(_, value)| value)
+        let mut bytes = self.sets.get(set?.index()..)?;
+        let shape = self.shapes.get(take_varint(&mut bytes)? as usize)?;
+        // Most sets that are asked do not have it, which their shape says: nothing is unpacked.
+        let at = shape.iter().position(|(own, _)| *own == name)?;
+        for (_, ty) in &shape[..at] {
+            skip_value(&mut bytes, *ty)?;
+        }
+        take_value(&mut bytes, shape[at].1)
     }
 
     /// Sets and lists that found no room: each kind may take 4 GiB.
@@ -424,6 +431,19 @@ fn take_value(bytes: &mut &[u8], ty: Type) -> Option<Value> {
         Type::List => Value::List(ListId::at(take_varint(bytes)? as usize)),
         Type::Dict => Value::Dict(ListId::at(take_varint(bytes)? as usize)),
     })
+}
+
+/// Passes over what [`take_value`] would read.
+#[inline]
+fn skip_value(bytes: &mut &[u8], ty: Type) -> Option<()> {
+    let length = match ty {
+        Type::Null => 0,
+        Type::Bool => 1,
+        Type::F64 => 8,
+        _ => bytes.iter().position(|byte| *byte < 0x80)? + 1,
+    };
+    *bytes = bytes.get(length..)?;
+    Some(())
 }
 
 fn take_type(bytes: &mut &[u8]) -> Option<Type> {

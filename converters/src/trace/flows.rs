@@ -1,6 +1,6 @@
 //! Arrows: between host events by flow ids, and from calls to what they launched.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{ActivityId, Api, InstantId, Nanos, SliceId, StrId, Trace};
 
@@ -144,6 +144,23 @@ impl Trace {
             arrows.extend(submitted.map(|id| Arrow { from, to: EventRef::Activity(*id) }));
         }
         arrows.sort_unstable();
+        arrows
+    }
+
+    /// How many [`Trace::launch_arrows`] there are, without a list of them.
+    pub fn launch_arrow_count(&self) -> u64 {
+        let mut activities: HashMap<u64, u64> = HashMap::new();
+        for activity in self.activities.iter().filter(|activity| activity.correlation != 0) {
+            *activities.entry(activity.correlation).or_default() += 1;
+        }
+        let mut arrows = 0;
+        // A number counts once, however many calls submitted it.
+        let mut submitted: HashSet<u64> = HashSet::new();
+        for link in &self.flows.links {
+            if link.kind == LaunchKind::Wait || submitted.insert(link.correlation) {
+                arrows += activities.get(&link.correlation).copied().unwrap_or(0);
+            }
+        }
         arrows
     }
 }

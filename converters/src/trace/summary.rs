@@ -1,6 +1,6 @@
 //! What is in a trace, in figures.
 
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
 
 use super::json::put_text;
 use super::{Nanos, StrId, Trace, Value, Warning};
@@ -132,11 +132,11 @@ impl Summary {
             span,
             began_unix: span.zip(offset).map(|((start, _), offset)| (start + offset).0),
             slices: trace.slices.len() as u64,
-            unfinished: trace.slices.iter().filter(|s| !s.dur.is_finished()).count() as u64,
+            unfinished: trace.slices.durs().iter().filter(|dur| **dur < 0).count() as u64,
             instants: trace.instants.len() as u64,
             activities: trace.activities.len() as u64,
             samples: trace.counters.len() as u64,
-            arrows: (trace.flow_arrows().len() + trace.launch_arrows().len()) as u64,
+            arrows: trace.flow_arrows().len() as u64 + trace.launch_arrow_count(),
             processes: processes(trace),
             devices: devices(trace),
             categories: categories(trace),
@@ -253,7 +253,7 @@ fn processes(trace: &Trace) -> Vec<ProcessSummary> {
         rows[thread.process.index()].threads += 1;
     }
     let mut of_track = vec![0u64; trace.tracks.len()];
-    trace.slices.iter().for_each(|slice| of_track[slice.track.index()] += 1);
+    trace.slices.tracks().iter().for_each(|track| of_track[track.index()] += 1);
     trace.instants.iter().for_each(|instant| of_track[instant.track.index()] += 1);
     for ((id, _), events) in trace.tracks.iter().zip(of_track) {
         if let Some(process) = trace.process_of(id) {
@@ -307,8 +307,8 @@ fn clock(trace: &Trace) -> ClockSummary {
 }
 
 fn categories(trace: &Trace) -> Vec<(String, u64)> {
-    let mut counts: BTreeMap<StrId, u64> = BTreeMap::new();
-    trace.slices.iter().for_each(|slice| *counts.entry(slice.category).or_default() += 1);
+    let mut counts: HashMap<StrId, u64> = HashMap::new();
+    trace.slices.categories().iter().for_each(|id| *counts.entry(*id).or_default() += 1);
     trace.instants.iter().for_each(|instant| *counts.entry(instant.category).or_default() += 1);
     for activity in trace.activities.iter() {
         let stage = activity.stage.map_or(StrId::NONE, |stage| trace.stages[stage].name);
@@ -326,18 +326,29 @@ fn categories(trace: &Trace) -> Vec<(String, u64)> {
 /// How many there are, and the longest of them.
 fn names(trace: &Trace) -> (u64, Vec<NameSummary>) {
     let mut times: HashMap<(StrId, bool), (u64, Nanos)> = HashMap::new();
-    let mut add = |name: StrId, on_device: bool, dur: Nanos| {
-        let (count, total) = times.entry((name, on_device)).or_default();
-        *count += 1;
-        *total = *total + if dur.is_finished() { dur } else { Nanos(0) };
-    };
-    trace.slices.iter().for_each(|slice| add(slice.name, false, slice.dur));
+    // There are far more slices than names: those of slices are counted by their number.
+    let mut host = vec![(0_u64, Nanos(0)); trace.strings.len() + 1];
+    for (name, dur) in trace.slices.names().iter().zip(trace.slices.durs()) {
+        if let Some((count, total)) = host.get_mut(name.0 as usize) {
+            *count += 1;
+            *total = *total + Nanos((*dur).max(0));
+        }
+    }
     for activity in trace.activities.iter() {
         let of_kernel = |kernel| trace.kernels[kernel].name;
         let named = activity.name != StrId::NONE;
         let name =
             if named { activity.name } else { activity.kernel.map_or(StrId::NONE, of_kernel) };
-        add(name, true, activity.dur);
+        let (count, total) = times.entry((name, true)).or_default();
+        *count += 1;
+        let dur = activity.dur;
+        *total = *total + if dur.is_finished() { dur } else { Nanos(0) };
+    }
+    for (id, _) in trace.strings.iter() {
+        let own = host[id.0 as usize];
+        if own.0 > 0 {
+            times.insert((id, false), own);
+        }
     }
     times.remove(&(StrId::NONE, false));
     times.remove(&(StrId::NONE, true));

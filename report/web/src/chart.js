@@ -1,4 +1,5 @@
-// Charts as SVG. Each has a title, says in words what it shows, and stands beside its table.
+// Charts as SVG. Each has a title, says in words what it shows, and leads to its table on the same
+// page: `table` is the metric of that, where the numbers are and can be saved.
 
 import {h, svg, unique} from './dom.js';
 import {count, niceSize, niceStep, percent, tick, time, withUnit} from './format.js';
@@ -6,13 +7,21 @@ import {count, niceSize, niceStep, percent, tick, time, withUnit} from './format
 const WIDTH = 960;
 const [LEFT, RIGHT, TOP, BOTTOM] = [84, 22, 10, 34];
 
+// Leads to the table that a chart is drawn from.
+export const toTable = (title, metric) => h('button', {type: 'button', class: 'link to-table',
+  'aria-label': `${title}: the table and its downloads`, onclick: () => {
+    const section = document.querySelector(`section.table[data-metric="${CSS.escape(metric)}"]`);
+    section?.scrollIntoView({block: 'start'});
+    (section?.querySelector('button[data-save]') ?? section?.querySelector('h2'))?.focus({preventScroll: true});
+  }}, 'Table, CSV, JSON');
+
 // A frame around a drawing: heading, legend, and what a screen reader says.
-export function figure(title, says, drawing, legend = []) {
+export function figure(title, says, drawing, table, legend = []) {
   const id = unique('chart');
   drawing.setAttribute('role', 'img');
   drawing.setAttribute('aria-label', `${title}. ${says}`);
-  return h('figure', {class: 'chart', 'aria-labelledby': id},
-    h('h2', {id}, title),
+  return h('figure', {class: 'chart', 'aria-labelledby': id, 'data-table': table},
+    h('h2', {id}, title), toTable(title, table),
     legend.length > 0 && h('ul', {class: 'legend'}, legend.map(([name, color]) =>
       h('li', {}, h('span', {class: `swatch ${color}`}), name))),
     drawing);
@@ -42,7 +51,7 @@ function grid(height, most, unit) {
 
 // Bars that consist of parts, side by side. `bars`: [{label, parts: [value…], note, click}],
 // `parts`: [[name, color]…].
-export function stacked({title, says, bars, parts, unit = 'ns', height = 260, axis}) {
+export function stacked({title, says, table, bars, parts, unit = 'ns', height = 260, axis}) {
   const sums = bars.map((bar) => bar.parts.reduce((sum, part) => sum + Math.max(0, part ?? 0), 0));
   const most = Math.max(...sums, 1e-9) * 1.02;
   const {lines, y} = grid(height, most, unit);
@@ -66,11 +75,11 @@ export function stacked({title, says, bars, parts, unit = 'ns', height = 260, ax
       bar.note && svg('text', {x, y: y(sums[n]) - 4, 'text-anchor': 'middle', class: 'noted'}, bar.note));
   });
   return figure(title, says, canvas(height, lines, drawn, axis && label((LEFT + WIDTH) / 2, height - 4, axis)),
-    parts);
+    table, parts);
 }
 
 // Curves that hold their value until the next point. `series`: [{name, color, points: [[time, value]…]}].
-export function curves({title, says, series, unit, height = 240, marks = []}) {
+export function curves({title, says, table, series, unit, height = 240, marks = []}) {
   const all = series.flatMap(({points}) => points);
   const start = Math.min(...all.map(([x]) => x));
   const end = Math.max(...all.map(([x]) => x), start + 1);
@@ -91,7 +100,7 @@ export function curves({title, says, series, unit, height = 240, marks = []}) {
     svg('circle', {class: 'peak', cx: x(at), cy: y(value), r: 4}, hint(text)),
     label(Math.min(Math.max(x(at), LEFT + 60), WIDTH - 80), Math.max(y(value) - 8, 12), text)));
   return figure(title, says, canvas(height, lines, paths, peaks, timeAxis(x, start, end, height)),
-    series.map(({name, color}) => [name, color]));
+    table, series.map(({name, color}) => [name, color]));
 }
 
 function timeAxis(x, start, end, height) {
@@ -105,7 +114,7 @@ function timeAxis(x, start, end, height) {
 }
 
 // How values are distributed: {name, least, quarter, half, most quarter, greatest}, a line each.
-export function boxes({title, says, rows, unit = 'ns'}) {
+export function boxes({title, says, table, rows, unit = 'ns'}) {
   const [wide, line] = [380, 22];
   const height = TOP + line * rows.length + BOTTOM;
   const [least, most] = [Math.max(1, Math.min(...rows.map((row) => row.five[0]))),
@@ -128,11 +137,11 @@ export function boxes({title, says, rows, unit = 'ns'}) {
       svg('line', {class: 'median', x1: x(five[2]), x2: x(five[2]), y1: y - 7, y2: y + 7}),
       svg('rect', {class: 'target', x: 0, width: WIDTH, y: y - line / 2, height: line}, hint(`${name}: ${said}${note ?? ''}`)));
   });
-  return figure(title, says, canvas(height, ticks, drawn));
+  return figure(title, says, canvas(height, ticks, drawn), table);
 }
 
 // How often values lie between two: bars of equal width.
-export function histogram({title, says, values, unit = 'ns'}) {
+export function histogram({title, says, table, values, unit = 'ns'}) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const bins = Math.min(40, Math.max(5, Math.ceil(Math.sqrt(values.length) * 2)));
   const wide = (most - least) / bins || 1;
@@ -141,11 +150,11 @@ export function histogram({title, says, values, unit = 'ns'}) {
     counts[Math.min(bins - 1, Math.floor((value - least) / wide))] += 1;
   }
   const bars = counts.map((many, n) => ({label: time(least + n * wide), parts: [many]}));
-  return stacked({title, says, bars, parts: [['steps', 'c-computation']], unit: '', height: 200});
+  return stacked({title, says, table, bars, parts: [['steps', 'c-computation']], unit: '', height: 200});
 }
 
 // Cells in lines and columns, the darker the more. `cell(row, column)` gives a value or null.
-export function heatMap({title, says, rows, columns, cell, unit = 'ns', click}) {
+export function heatMap({title, says, table, rows, columns, cell, unit = 'ns', click}) {
   const [wide, line] = [90, 26];
   const values = rows.flatMap((_, r) => columns.map((_, c) => cell(r, c))).filter((v) => v !== null);
   const [least, most] = [Math.min(...values), Math.max(...values)];
@@ -166,11 +175,11 @@ export function heatMap({title, says, rows, columns, cell, unit = 'ns', click}) 
     })));
   const under = columns.map((column, c) => c % skip === 0
     && label(wide + room * (c + 0.5), height - 8, column));
-  return figure(title, says, canvas(height, drawn, under));
+  return figure(title, says, canvas(height, drawn, under), table);
 }
 
 // Points on two logarithmic axes under roofs: lines of [x, y] pairs.
-export function roofline({title, says, points, roofs, height = 380}) {
+export function roofline({title, says, table, points, roofs, height = 380}) {
   const xs = points.map((point) => point.x);
   const ys = [...points.map((point) => point.y), ...roofs.map((roof) => roof.peak)];
   const [x0, x1] = [Math.floor(Math.log10(Math.min(...xs))), Math.ceil(Math.log10(Math.max(...xs, ...roofs.map((roof) => roof.ridge ?? 0))) + 0.2)];
@@ -201,7 +210,7 @@ export function roofline({title, says, points, roofs, height = 380}) {
   const dots = points.map((point) => svg('circle', {class: `dot ${point.color}`, cx: x(point.x), cy: y(point.y),
     r: 3 + 9 * Math.sqrt(point.part)}, hint(point.text)));
   return figure(title, says, canvas(height, lines, roof, dots,
-    label((LEFT + WIDTH) / 2, height - 4, 'FLOPs per byte')), [['bound by computing', 'c-computation'],
+    label((LEFT + WIDTH) / 2, height - 4, 'FLOPs per byte')), table, [['bound by computing', 'c-computation'],
     ['bound by memory', 'c-memory'], ['device not known', 'c-other']]);
 }
 

@@ -111,6 +111,23 @@ export async function kindsOfNames(rank) {
   return names.map(([name, kind]) => [name, kinds[kind]]);
 }
 
+// The numbers of events in the order of their names, those of one name in their own order.
+function byName(names, kinds) {
+  const places = new Uint32Array(kinds + 1);
+  for (const name of names) {
+    places[name + 1] += 1;
+  }
+  for (let name = 0; name < kinds; name += 1) {
+    places[name + 1] += places[name];
+  }
+  const order = new Uint32Array(names.length);
+  for (let n = 0; n < names.length; n += 1) {
+    order[places[names[n]]] = n;
+    places[names[n]] += 1;
+  }
+  return order;
+}
+
 function readTimeline(data) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const parts = [];
@@ -143,25 +160,34 @@ function readTimeline(data) {
   };
   const {grid} = head;
   [part, at] = [parts[1], 0];
+  for (let n = 0; n < count; n += 1) {
+    names[n] = number();
+  }
+  // Most columns are in the order of names.
+  const order = byName(names, head.names.length);
+  [part, at] = [parts[2], 0];
+  for (const n of order) {
+    starts[n] = number();
+  }
+  [part, at] = [parts[3], 0];
+  for (const n of order) {
+    durations[n] = number() * grid;
+  }
+  [part, at] = [parts[4], 0];
+  for (const n of order) {
+    depths[n] = number();
+  }
   let first = 0;
   for (const row of head.rows) {
     row.first = first;
     let time = 0;
     for (let n = first; n < first + row.count; n += 1) {
-      time += number();
+      time += starts[n];
       starts[n] = time * grid;
     }
     first += row.count;
   }
-  [part, at] = [parts[2], 0];
-  for (let n = 0; n < count; n += 1) {
-    durations[n] = number() * grid;
-  }
-  [part, at] = [parts[3], 0];
-  for (let n = 0; n < count; n += 1) {
-    names[n] = number();
-  }
-  [part, at] = [parts[4], 0];
+  [part, at] = [parts[5], 0];
   let launcher = 0;
   for (const row of head.rows.filter((row) => row.device)) {
     for (let n = row.first; n < row.first + row.count; n += 1) {
@@ -172,10 +198,6 @@ function readTimeline(data) {
         launchedBy[n] = launcher;
       }
     }
-  }
-  [part, at] = [parts[5], 0];
-  for (let n = 0; n < count; n += 1) {
-    depths[n] = number();
   }
   const texts = head.names.map(([text]) => text);
   const kindOf = Uint8Array.from(head.names, ([, kind]) => kind);

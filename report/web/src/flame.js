@@ -1,6 +1,7 @@
 // Flame graphs: a box for each stack of the metric `stacks`, or each module, as wide as its time, with
 // what it calls on it. The colour says what it is, or how its share differs from another run's.
 
+import {toTable} from './chart.js';
 import {h, svg} from './dom.js';
 import {count, percent, withUnit} from './format.js';
 
@@ -90,7 +91,27 @@ function shareIn(other, node) {
   return (there?.total ?? 0) / (other.total || 1);
 }
 
-export function flame({title, root, unit = 'ns', compared, kind = kindOf, id}) {
+// Each stack of either of two trees with its time in both, and how much larger its share is in the
+// second: what the colours of two flame graphs say.
+export function differences(base, test) {
+  const rows = [];
+  const [whole, other] = [base.total || 1, test.total || 1];
+  const visit = (one, two, path) => {
+    const [before, now] = [one?.total ?? 0, two?.total ?? 0];
+    if (path.length > 0) {
+      rows.push({stack: path.join(';'), base_time: before, test_time: now, diff_duration: now - before,
+        base_share: 100 * before / whole, test_share: 100 * now / other, change: 100 * (now / other - before / whole)});
+    }
+    for (const name of new Set([...(one?.children.keys() ?? []), ...(two?.children.keys() ?? [])])) {
+      visit(one?.children.get(name), two?.children.get(name), [...path, name.replaceAll(';', ',')]);
+    }
+  };
+  visit(base, test, []);
+  return rows.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
+}
+
+// `metric` is the table on the same page that has the numbers.
+export function flame({title, root, metric, unit = 'ns', compared, kind = kindOf, id}) {
   let focus = root;
   let search = '';
   const drawing = svg('svg', {class: 'flame', role: 'group', 'aria-label': `${title}: boxes are as wide as their time; the table below has the same`});
@@ -164,6 +185,6 @@ export function flame({title, root, unit = 'ns', compared, kind = kindOf, id}) {
     said.textContent = search ? `${withUnit(found, unit)} in boxes with “${input.value}” (without what they call)` : describe(focus);
   }
   draw();
-  return h('section', {class: 'flames', id}, h('h2', {}, title),
-    h('div', {class: 'tools'}, input, whole), said, h('div', {class: 'flame-box'}, drawing));
+  return h('section', {class: 'flames', id, 'data-table': metric}, h('h2', {}, title),
+    h('div', {class: 'tools'}, input, whole, toTable(title, metric)), said, h('div', {class: 'flame-box'}, drawing));
 }

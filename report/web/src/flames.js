@@ -2,10 +2,11 @@
 
 import {cell, index, kindsOfNames, table as load} from './data.js';
 import {h} from './dom.js';
-import {flame, moduleTree, tree} from './flame.js';
+import {differences, flame, moduleTree, tree} from './flame.js';
 import {percent, time} from './format.js';
-import {tables, text, value} from './rows.js';
+import {listOf, tables, text, value} from './rows.js';
 import {address, state} from './state.js';
+import {showTable} from './table.js';
 
 // What a flame graph has boxes for: the address's name, what it is called, which kinds of frames.
 const FRAMES = [['all', 'Whole stacks'], ['operators', 'Operators', ['operator', 'annotation', 'step']],
@@ -58,10 +59,18 @@ export async function flames(context) {
   const title = `${side[1]} by ${{all: 'stack', operators: 'operator', modules: 'module', python: 'Python function'}[frames[0]]}`;
   const own = frames[0] === 'modules' ? 'modules' : 'stacks';
   const list = [['stacks', {title: 'Stacks', sort: `-${side[0]}_time`}], ['modules', {title: 'Modules of the model'}]];
-  return [links, none ?? flame({title, root, kind}),
+  return [links, none ?? flame({title, root, kind, metric: own}),
     cut && h('p', {class: 'cut'}, `Not all stacks are in this page: ${cut}.`),
     ...await tables(context, list.sort(([name]) => name === own ? -1 : 1))];
 }
+
+const DIFFERENCES = [['stack', 'text', '', 'the frames from the outermost inwards, with ; between them'],
+  ['base_time', 'int', 'ns', 'how long it takes in the first run, with all that it calls'],
+  ['test_time', 'int', 'ns', 'how long it takes in the second run'],
+  ['diff_duration', 'int', 'ns', 'how much longer that is'],
+  ['base_share', 'float', '%', 'its part of the first run'],
+  ['test_share', 'float', '%', 'its part of the second run'],
+  ['change', 'float', '%', 'points by which its part is larger in the second run']];
 
 export async function difference() {
   if (index.comparisons.length === 0) {
@@ -93,6 +102,8 @@ export async function difference() {
   shown.push(h('h2', {}, 'Flame graphs'), links, none ?? [
     h('p', {class: 'note'}, 'Boxes are as wide as their share of the run; the colour says whether that share is larger (red, +) or smaller (green, −) than in the other run.'),
     h('div', {class: 'beside'}, [[chosenOne.base, base.root, test.root], [chosenOne.test, test.root, base.root]].map(([n, root, compared]) =>
-      flame({title: `${side[1]} of ${name(n)}`, root, compared})))]);
+      flame({title: `${side[1]} of ${name(n)}`, root, compared, metric: 'flame_differences'}))),
+    showTable(listOf('flame_differences', 'how much larger the share of each stack is in the second run, the largest difference first', DIFFERENCES,
+      differences(base.root, test.root)), {title: 'Stacks of both runs', metric: 'flame_differences', sort: undefined, rows: 20})]);
   return shown;
 }

@@ -8,7 +8,7 @@ import {showTable} from './table.js';
 
 export async function memory(context) {
   const {run, rank} = context;
-  const [curve, events] = await Promise.all(['memory_curve', 'memory_events'].map((metric) => load(run, metric)));
+  const [curve, events, timeline] = await Promise.all(['memory_curve', 'memory_events', 'memory_timeline'].map((metric) => load(run, metric)));
   const shown = [];
   const rows = where(curve, rank);
   for (const device of distinct(rows.map((row) => text(curve, 'device', row)))) {
@@ -23,9 +23,10 @@ export async function memory(context) {
     }
     const used = series.find(({name}) => name.startsWith('allocated'))?.points ?? [];
     const peak = used.reduce((best, point) => !best || point[1] > best[1] ? point : best, undefined);
-    shown.push(curves({title: `Memory of ${device}`, unit: 'bytes', series,
+    shown.push(curves({title: `Memory of ${device}`, table: 'memory_curve', unit: 'bytes', series,
       says: peak ? `at most ${withUnit(peak[1], 'bytes')} allocated, at ${time(peak[0])}` : '',
       marks: peak ? [[peak[0], peak[1], `peak ${withUnit(peak[1], 'bytes')}`]] : []}));
+    shown.push(byCategory(timeline, rank ?? ranks[0], device));
     shown.push(byCaller(events, rank ?? ranks[0], device));
     if (peak) {
       shown.push(alive(events, rank ?? ranks[0], device, peak[0]));
@@ -34,9 +35,33 @@ export async function memory(context) {
   return [...shown, ...await tables(context, [
     ['memory_statistics', {title: 'Memory by operator', sort: '-allocation_size'}],
     ['memory_events', {title: 'Allocations', sort: '-size'}],
+    ['memory_timeline', {title: 'Memory over time by what it is for'}],
     ['memory_curve', {title: 'Memory over time'}],
     ['memory_bandwidth_summary', {title: 'How fast copies moved memory'}],
   ])];
+}
+
+const CATEGORIES = [['before_trace', 'c-other'], ['parameter', 'c-operator'], ['optimizer_state', 'c-python'], ['input', 'c-loader'],
+  ['activation', 'c-computation'], ['gradient', 'c-communication'], ['temporary', 'c-runtime'], ['other', 'c-wait']];
+
+// What memory was used for at each moment.
+function byCategory(timeline, rank, device) {
+  const points = new Map();
+  for (const row of where(timeline, rank, (row) => text(timeline, 'device', row) === device)) {
+    const name = text(timeline, 'category', row);
+    if (!points.has(name)) {
+      points.set(name, []);
+    }
+    points.get(name).push([value(timeline, 'ts', row), value(timeline, 'allocated', row)]);
+  }
+  const shown = CATEGORIES.filter(([name]) => points.get(name)?.some(([, much]) => much !== 0));
+  if (shown.length === 0) {
+    return undefined;
+  }
+  const most = (name) => points.get(name).reduce((most, [, much]) => Math.max(most, much), 0);
+  return curves({title: `Memory of ${device} by what it is for`, table: 'memory_timeline', unit: 'bytes',
+    says: `rank ${rank}; at most ${shown.map(([name]) => `${name.replaceAll('_', ' ')} ${withUnit(most(name), 'bytes')}`).join(', ')}`,
+    series: shown.map(([name, color]) => ({name: name.replaceAll('_', ' '), color, points: points.get(name)}))});
 }
 
 // What was allocated at each moment, by what had it allocated.
@@ -64,7 +89,7 @@ function byCaller(events, rank, device) {
   }
   const rest = largest.slice(7).flatMap((name) => changes.get(name));
   const series = [...largest.slice(0, 7).map((name) => [name, changes.get(name)]), ...(rest.length > 0 ? [['others', rest]] : [])];
-  return curves({title: `Memory of ${device} by what allocated it`, unit: 'bytes',
+  return curves({title: `Memory of ${device} by what allocated it`, table: 'memory_events', unit: 'bytes',
     says: `rank ${rank}${events.cut ? `, of ${count(events.rows)} allocations: ${events.cut}` : ''}; the table of allocations has the same`,
     series: series.map(([name, list], n) => ({name, color: CURVES[n % CURVES.length], points: curve(list)}))});
 }
@@ -77,5 +102,5 @@ function alive(events, rank, device, at) {
     return undefined;
   }
   return showTable({...events, metric: 'memory_events'}, {title: `What was alive at the peak of ${device}`, metric: `peak.${device}`,
-    rank, keep, sort: '-size', rows: 10, first: ['operator', 'caller', 'size']});
+    rank, keep, sort: '-size', rows: 10, first: ['category', 'operator', 'caller', 'size']});
 }

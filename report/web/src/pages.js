@@ -82,7 +82,7 @@ function roles(overview, rank, keep, title, by) {
   }));
   const says = parts.map(([name]) => `${name.replaceAll('_', ' ')} ${percent(100 * rows.reduce(
     (sum, row) => sum + value(overview, name, row), 0) / total)}`).join(', ');
-  return stacked({title, says, bars, parts: parts.map(([name, color]) => [name.replaceAll('_', ' '), color]),
+  return stacked({title, says, table: 'overview', bars, parts: parts.map(([name, color]) => [name.replaceAll('_', ' '), color]),
     axis: by === 'rank' ? undefined : ranks.length > 1 ? 'step (rank)' : 'step'});
 }
 
@@ -92,7 +92,7 @@ async function steps(context) {
   const shown = [roles(overview, rank, (row) => text(overview, 'step', row) !== 'average', 'What each step was spent on', 'step')];
   const durations = where(own, rank).map((row) => value(own, 'duration', row));
   if (durations.length > 4) {
-    shown.push(histogram({title: 'How long steps take', values: durations,
+    shown.push(histogram({title: 'How long steps take', table: 'profiler_steps', values: durations,
       says: `${count(durations.length)} steps, ${range(durations, time)}`}));
   }
   const first = where(slow, rank)[0];
@@ -157,7 +157,7 @@ function roofs(table, rank) {
       text: `${text(table, 'operator', row)} (${text(table, 'precision', row)}): ${withUnit(value(table, 'flops_per_second', row), '')}FLOP/s`
         + `, ${time(value(table, 'device_time', row))}${near === null ? '' : `, ${percent(near)} of its roof`}`};
   });
-  return roofline({title: 'Roofline', points, roofs: [...roofs.values()],
+  return roofline({title: 'Roofline', table: 'roofline', points, roofs: [...roofs.values()],
     says: `${points.length} operators by what they compute for each byte, and per second; the larger, the more device time`});
 }
 
@@ -165,7 +165,7 @@ async function kernels(context) {
   const {run, rank} = context;
   const durations = await load(run, 'kernel_durations');
   const rows = where(durations, rank).slice(0, 15);
-  const chart = rows.length > 0 && boxes({title: 'How long the runs of the longest kernels take',
+  const chart = rows.length > 0 && boxes({title: 'How long the runs of the longest kernels take', table: 'kernel_durations',
     says: 'quartiles of each kernel on a logarithmic axis',
     rows: rows.map((row) => ({name: text(durations, 'name', row), note: `, ${count(value(durations, 'count', row))} runs`,
       five: ['min', '25%', '50%', '75%', 'max'].map((name) => value(durations, name, row))}))});
@@ -226,13 +226,13 @@ async function distributed(context) {
     const measures = ['computation', 'overlapping', 'communication', 'other', 'data_transfer', 'synchronizing'];
     shown.push(h('p', {class: 'switch', role: 'group', 'aria-label': 'What the map shows'}, measures.map((name) =>
       h('a', {href: address('distributed', {measure: name}), 'aria-current': name === measure ? 'true' : undefined}, name.replaceAll('_', ' ')))));
-    shown.push(heatMap({title: `Ranks and steps: ${measure.replaceAll('_', ' ')}`, says: `${ranks.length} ranks, ${numbers.length} steps`,
+    shown.push(heatMap({title: `Ranks and steps: ${measure.replaceAll('_', ' ')}`, table: 'distributed', says: `${ranks.length} ranks, ${numbers.length} steps`,
       rows: ranks.map((own) => `rank ${own}`), columns: numbers.map((step) => `step ${step}`),
       cell: (r, c) => at.get(`${ranks[r]} ${numbers[c]}`) ?? null}));
     const parts = [['computation', 'c-computation'], ['overlapping', 'c-memory'], ['communication', 'c-communication'], ['other', 'c-idle']];
     const means = where(table, rank, (row) => text(table, 'step', row) === 'all');
     if (means.length > 0) {
-      shown.push(stacked({title: 'How ranks share their mean step', parts, says: `${means.length} ranks`,
+      shown.push(stacked({title: 'How ranks share their mean step', table: 'distributed', parts, says: `${means.length} ranks`,
         bars: means.map((row) => ({label: `rank ${text(table, 'rank', row)}`, parts: parts.map(([name]) => value(table, name, row))}))}));
     }
   }
@@ -259,7 +259,7 @@ async function idle(context) {
     }
     const parts = names.map((name, n) => [name.replaceAll('_', ' '), [...CURVES, 'c-operator', 'c-annotation', 'c-idle'][n % 11]]);
     const ranks = distinct(rows.map((row) => value(causes, 'rank', row)));
-    shown.push(stacked({title: 'What the host did while devices were idle', parts,
+    shown.push(stacked({title: 'What the host did while devices were idle', table: 'idle_causes', parts,
       says: names.join(', '), bars: ranks.map((own) => ({label: `rank ${own}`, parts: names.map((name) => sums.get(`${own} ${name}`) ?? 0)}))}));
   }
   return [...shown, ...await tables(context, [
@@ -284,7 +284,7 @@ async function critical(context) {
     const ranks = distinct(rows.map((row) => value(table, 'rank', row)));
     const at = (own, name) => rows.find((row) => value(table, 'rank', row) === own && text(table, 'bound_by', row) === name);
     const parts = names.map((name, n) => [(name || 'nothing').replaceAll('_', ' '), CURVES[n % CURVES.length]]);
-    shown.push(stacked({title: 'What the critical path of a step is bound by', parts, says: names.join(', '),
+    shown.push(stacked({title: 'What the critical path of a step is bound by', table: 'critical_path_summary', parts, says: names.join(', '),
       bars: ranks.map((own) => ({label: `rank ${own}`, parts: names.map((name) => {
         const row = at(own, name);
         return row === undefined ? 0 : value(table, 'duration', row);
@@ -337,7 +337,7 @@ async function counters(context) {
       }
       const name = [run.ranks.length > 1 && `rank ${own.rank}`, series.owner, series.name].filter(Boolean).join(' · ');
       const values = points.map(([, much]) => much);
-      shown.push(curves({title: name, unit: series.unit === 'bytes' || series.unit === 'ns' ? series.unit : '', height: 150,
+      shown.push(curves({title: name, table: 'samples', unit: series.unit === 'bytes' || series.unit === 'ns' ? series.unit : '', height: 150,
         says: `${count(series.of)} samples, ${range(values, (much) => withUnit(much, series.unit === 'bytes' ? 'bytes' : ''))} ${series.unit}`,
         series: [{name: series.unit || 'value', color: CURVES[n % CURVES.length], points}]}));
     }
@@ -356,7 +356,7 @@ async function counters(context) {
     const rows = where(table, rank ?? run.ranks[0].rank);
     const names = distinct(rows.map((row) => keys.map((key) => text(table, key, row)).join(' '))).slice(0, 8);
     if (rows.length > 1) {
-      shown.push(curves({title, unit, says: names.join(', '), height: 200, series: names.map((name, n) => ({
+      shown.push(curves({title, table: metric, unit, says: names.join(', '), height: 200, series: names.map((name, n) => ({
         name: metric === 'queue_length' ? `stream ${name.split(' ')[1]} of device ${name.split(' ')[0]}` : name, color: CURVES[n % CURVES.length],
         points: rows.filter((row) => keys.map((key) => text(table, key, row)).join(' ') === name)
           .map((row) => [value(table, 'ts', row), value(table, measure, row)])}))}));

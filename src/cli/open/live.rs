@@ -4,7 +4,7 @@
 //! as its host, know the path, which is random, come from a process of the same user, and, where a
 //! browser says from which page, from one of this server.
 
-use super::super::{Failure, files, report, say};
+use super::super::{Failure, files, report, room, say, spilled};
 use super::audience::Audience;
 use super::perfetto::Perfetto;
 use super::site::{Field, Ui, field, is_this_machine, parse_ui};
@@ -23,6 +23,9 @@ use std::time::{Duration, Instant, SystemTime};
 const CHANGES: Duration = Duration::from_secs(2);
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 const FIELDS: usize = 64;
+/// How many times as much memory as its file a trace takes, at most: a packed file with little in each
+/// event. Beyond that, parts of it are put on the disk.
+const UNPACKED: u64 = 32;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -133,6 +136,10 @@ impl View {
 
     fn read(&self, version: u64) -> Result<State, Failure> {
         let inputs = report::inputs(&self.words, self.each)?;
+        let lengths = inputs.iter().filter_map(|input| Some(input.path.metadata().ok()?.len()));
+        if room::memory().is_some_and(|(left, _)| lengths.sum::<u64>() > left / UNPACKED) {
+            spilled::begin();
+        }
         let settings = Settings { compared: inputs.len() > 1, exact: true, ..Settings::default() };
         let report = report::read(&inputs, &settings)?;
         let mut page = Vec::new();

@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
+use super::categories::{Category, Phases};
 use super::places::Places;
 use super::records::{Record, records, within};
 use crate::table::Rows;
@@ -13,6 +14,10 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::text("device", "whose memory it is: CPU, GPU0, …"),
     Column::text("operator", "the operator that allocated it; null if there is none"),
     Column::text("caller", "the operator around that; null if there is none"),
+    Column::text(
+        "category",
+        "what it is for, as `memory_timeline` says; null by the plugin's rules",
+    ),
     Column::int("size", "how much").unit(Unit::Bytes),
     Column::moment("allocation_ts", "when it was allocated; null if before the trace"),
     Column::moment("release_ts", "when it was freed; null if after the trace"),
@@ -32,6 +37,7 @@ pub(super) fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBat
         let first = |(from, to): &Pair| from.or(*to);
         pairs.sort_by_key(first);
     }
+    let phases = plugin.is_none().then(|| Phases::of(model, &records));
     let mut rows = Rows::new(COLUMNS);
     for (from, to) in pairs {
         let Some(own) = from.or(to) else { continue };
@@ -44,11 +50,16 @@ pub(super) fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBat
             Some(_) => (Some(named(name, places.callers[own])), None),
         };
         let time = |at: Option<usize>| at.map(|at| records[at].time);
+        let category = phases.as_ref().map(|phases| match from {
+            Some(from) => phases.category(from, records[from].time, time(to)),
+            None => Category::BeforeTrace,
+        });
         rows.push([
             model.rank.into(),
             records[own].device().as_str().into(),
             name.as_deref().into(),
             caller.into(),
+            category.map(Category::name).into(),
             records[to.unwrap_or(own)].bytes.saturating_abs().into(),
             time(from).into(),
             time(to).into(),
@@ -71,7 +82,7 @@ fn named(operator: Option<&str>, caller: Option<&str>) -> String {
 
 /// Allocations with their releases, in the order of those; then what is never freed, then what
 /// was allocated before. The plugin keeps the last release of each address of the latter.
-fn pairs(records: &[Record], of_plugin: bool) -> Vec<Pair> {
+pub(super) fn pairs(records: &[Record], of_plugin: bool) -> Vec<Pair> {
     let key = |record: &Record| (record.address, (!of_plugin).then(|| record.device()));
     let mut held: HashMap<_, usize> = HashMap::new();
     let mut freed: HashMap<_, usize> = HashMap::new();

@@ -1,20 +1,41 @@
 //! How many floating point operations an operator takes, by the shapes of its inputs: the rules
 //! of PyTorch's profiler, which has some for seven operators.
 
-use kymograph_converters::trace::{ListId, Trace, Value};
+use kymograph_converters::trace::{ListId, StrId, Trace, Value};
 
 use crate::model::{Model, number};
 
-/// The operations of an event; 0 where there is no rule, or the trace has no shapes.
-pub(super) fn of(model: &Model<'_>, row: u32) -> f64 {
-    let rule = match model.name(row) {
-        "aten::conv2d" => conv2d,
-        "aten::mm" | "aten::bmm" => |inputs: &Inputs<'_>| inputs.product(0),
-        "aten::addmm" | "aten::baddbmm" => |inputs: &Inputs<'_>| inputs.product(1),
-        "aten::mul" | "aten::add" => |inputs: &Inputs<'_>| Some(inputs.dims(0)?.iter().product()),
-        _ => return 0.0,
-    };
-    Inputs::of(model, row).and_then(|inputs| rule(&inputs)).unwrap_or(0.0)
+type Rule = fn(&Inputs<'_>) -> Option<f64>;
+
+const RULES: [(&str, Rule); 7] = [
+    ("aten::conv2d", conv2d),
+    ("aten::mm", |inputs| inputs.product(0)),
+    ("aten::bmm", |inputs| inputs.product(0)),
+    ("aten::addmm", |inputs| inputs.product(1)),
+    ("aten::baddbmm", |inputs| inputs.product(1)),
+    ("aten::mul", |inputs| Some(inputs.dims(0)?.iter().product())),
+    ("aten::add", |inputs| Some(inputs.dims(0)?.iter().product())),
+];
+
+/// The rules for the names that a trace has.
+pub(super) struct Flops(Vec<(StrId, Rule)>);
+
+impl Flops {
+    pub(super) fn new(model: &Model<'_>) -> Flops {
+        let known = RULES.iter().filter_map(|(name, rule)| {
+            let name = model.trace.strings.find(name)?;
+            Some((name, *rule))
+        });
+        Flops(known.collect())
+    }
+
+    /// The operations of an event; 0 where there is no rule, or the trace has no shapes.
+    pub(super) fn of(&self, model: &Model<'_>, row: u32) -> f64 {
+        let name = model.events.names[row as usize];
+        let rule = self.0.iter().find(|(own, _)| *own == name).map(|(_, rule)| *rule);
+        let flops = || rule?(&Inputs::of(model, row)?);
+        flops().unwrap_or(0.0)
+    }
 }
 
 /// Inputs of an operator.

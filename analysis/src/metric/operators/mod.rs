@@ -34,9 +34,10 @@ use kymograph_converters::trace::{ListId, StrId, Trace, Value};
 
 use crate::compat::tensorboard::Plugin;
 use crate::metric::one_by_one;
-use crate::model::Kind;
+use crate::model::{Kind, NONE};
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options, Unit};
+use flops::Flops;
 pub(super) use flops::Inputs;
 pub(super) use stacks::Stacks;
 pub(super) use tree::Tree;
@@ -172,6 +173,9 @@ struct Sum {
 /// Name, shapes, stack, on a device, an annotation.
 type Key<'a> = (&'a str, Option<Rc<str>>, Option<Rc<str>>, bool, bool);
 
+/// The same as numbers: the name, the list of shapes, the stack.
+type Numbers = (StrId, Option<ListId>, u32, bool, bool);
+
 /// What tells operators apart besides their names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -209,7 +213,7 @@ fn table(model: &Model<'_>, options: &Options, by: By) -> Result<RecordBatch, Er
     let mut rows = Rows::new(COLUMNS);
     for ((name, shapes, stack, on_device, annotation), sum) in sums {
         let mean = |time: f64| time / sum.calls as f64;
-        let memory = |bytes: i64| tree.has_memory.then_some(bytes);
+        let memory = |bytes: i64| (!tree.memory.is_empty()).then_some(bytes);
         rows.push([
             model.rank.into(),
             name.into(),
@@ -283,6 +287,9 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
     let mut shapes = Shapes::of(model);
     let mut order: Vec<(Key<'a>, Sum)> = Vec::new();
     let mut places: HashMap<Key<'a>, usize> = HashMap::new();
+    // The same by numbers, so that texts are only compared where one of these is new.
+    let mut known: HashMap<Numbers, usize> = HashMap::new();
+    let flops = Flops::new(model);
     for at in tree.all() {
         let event = &tree.events[at];
         let kind = model.events.kinds[event.row as usize];
@@ -290,32 +297,40 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
             continue;
         }
         let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
-        let shape = (by == By::Shape).then(|| shapes.of_inputs(model, event.row));
-        let stack = (by == By::Stack).then(|| {
-            let stack = stacks.of[at];
-            let Some(text) = texts.get_mut(stack as usize) else { return Rc::clone(&none) };
-            let text = text.get_or_insert_with(|| {
-                let frames = stacks.functions(stack).take(options.stack_depth);
-                frames.map(|row| model.name(row)).collect::<Vec<_>>().join(";").into()
+        let dims = if by == By::Shape { shapes.inputs(model, event.row) } else { None };
+        let stack = if by == By::Stack { stacks.of[at] } else { NONE };
+        let name = model.events.names[event.row as usize];
+        let numbers = (name, dims, stack, event.on_device, annotation);
+        let place = *known.entry(numbers).or_insert_with(|| {
+            let shape = (by == By::Shape).then(|| shapes.text(model, dims));
+            let stack = (by == By::Stack).then(|| {
+                let Some(text) = texts.get_mut(stack as usize) else { return Rc::clone(&none) };
+                let text = text.get_or_insert_with(|| {
+                    let frames = stacks.functions(stack).take(options.stack_depth);
+                    frames.map(|row| model.name(row)).collect::<Vec<_>>().join(";").into()
+                });
+                Rc::clone(text)
             });
-            Rc::clone(text)
-        });
-        let name = tree::name(model, event.row);
-        let key = (name, shape, stack, event.on_device, annotation);
-        let place = *places.entry_ref(&key).or_insert_with(|| {
-            order.push((key.clone(), Sum::default()));
-            order.len() - 1
+            let name = tree::name(model, event.row);
+            let key = (name, shape, stack, event.on_device, annotation);
+            *places.entry_ref(&key).or_insert_with(|| {
+                order.push((key.clone(), Sum::default()));
+                order.len() - 1
+            })
         });
         let sum = &mut order[place].1;
+        let (self_host, self_device) = tree.self_times(at);
         sum.calls += 1;
         sum.host += tree.host_time(at);
-        sum.self_host += tree.self_host_time(at);
+        sum.self_host += self_host;
         sum.device += tree.device_time(at);
-        sum.self_device += tree.self_device_time(at);
-        sum.flops += flops::of(model, event.row);
-        for side in [0, 1] {
-            sum.memory[side] += event.memory[side];
-            sum.self_memory[side] += tree.self_memory(at, side);
+        sum.self_device += self_device;
+        sum.flops += flops.of(model, event.row);
+        if let Some(memory) = tree.memory.get(at) {
+            for side in [0, 1] {
+                sum.memory[side] += memory[side];
+                sum.self_memory[side] += tree.self_memory(at, side);
+            }
         }
     }
     order
@@ -338,9 +353,14 @@ impl Shapes {
         Shapes { dims, none: "[]".into(), known: HashMap::new() }
     }
 
-    /// The shapes as Python prints them; `[]` where the trace has none.
-    fn of_inputs(&mut self, model: &Model<'_>, row: u32) -> Rc<str> {
-        let Some(list) = model.list(row, self.dims) else { return Rc::clone(&self.none) };
+    /// The shapes of an event's inputs, if the trace has them.
+    fn inputs(&self, model: &Model<'_>, row: u32) -> Option<ListId> {
+        model.list(row, self.dims)
+    }
+
+    /// As Python prints them; `[]` for none.
+    fn text(&mut self, model: &Model<'_>, list: Option<ListId>) -> Rc<str> {
+        let Some(list) = list else { return Rc::clone(&self.none) };
         Rc::clone(self.known.entry(list).or_insert_with(|| written(model.trace, list).into()))
     }
 }

@@ -101,9 +101,9 @@ fn of_backward(model: &Model<'_>, tree: &Tree) -> Vec<Option<usize>> {
         let is_node = model.events.kinds[event.row as usize] == Kind::Operator
             && !name.starts_with("autograd::engine")
             && (is_accumulation(name) || model.int(event.row, thread).is_some_and(|id| id > 0));
-        nodes[at] = match event.parent {
+        nodes[at] = match tree.parent(at) {
             _ if is_node => Some(at),
-            Some(parent) => nodes[parent as usize],
+            Some(parent) => nodes[parent],
             None => None,
         };
     }

@@ -16,16 +16,14 @@ pub(in crate::metric) struct Event {
     pub(in crate::metric) start: f64,
     pub(in crate::metric) end: f64,
     pub(in crate::metric) on_device: bool,
-    /// The event around it.
-    pub(in crate::metric) parent: Option<u32>,
+    /// The event around it; [`NONE`] for none.
+    parent: u32,
     /// The first and the last of the events that it calls, and the next one that its caller calls.
     first: u32,
     last: u32,
     next: u32,
     /// How long device work takes that it launched itself.
     kernels: f64,
-    /// Bytes that were allocated less those that were freed while it lasted: host, device.
-    pub(in crate::metric) memory: [i64; 2],
     /// A node in the tree that stands for nothing of its own: see [`Tree::merge`].
     gone: bool,
 }
@@ -43,8 +41,9 @@ pub(in crate::metric) struct Tree {
     pub(in crate::metric) events: Vec<Event>,
     /// How long device work below each takes, itself included.
     device: Vec<f64>,
-    /// Whether the trace says what was allocated.
-    pub(in crate::metric) has_memory: bool,
+    /// Bytes that were allocated less those that were freed while each lasted: host, device. Empty
+    /// if the trace does not say what was allocated.
+    pub(in crate::metric) memory: Vec<[i64; 2]>,
 }
 
 impl Tree {
@@ -61,7 +60,7 @@ impl Tree {
 
     fn new(model: &Model<'_>, python: bool) -> Tree {
         let mut tree =
-            Tree { events: events(model, python), device: Vec::new(), has_memory: false };
+            Tree { events: events(model, python), device: Vec::new(), memory: Vec::new() };
         tree.count_memory(model);
         let threads = tree.link(model);
         tree.nest(&threads);
@@ -87,25 +86,32 @@ impl Tree {
         std::iter::successors(known(self.events[at].first), move |at| known(self.events[*at].next))
     }
 
+    /// The event around an event.
+    pub(in crate::metric) fn parent(&self, at: usize) -> Option<usize> {
+        Some(self.events[at].parent).filter(|parent| *parent != NONE).map(|parent| parent as usize)
+    }
+
     pub(in crate::metric) fn host_time(&self, at: usize) -> f64 {
         if self.events[at].on_device { 0.0 } else { self.events[at].time() }
     }
 
-    pub(in crate::metric) fn self_host_time(&self, at: usize) -> f64 {
-        self.host_time(at) - self.children(at).map(|child| self.host_time(child)).sum::<f64>()
+    /// The time of the host and of devices that an event did not spend in what it calls.
+    pub(in crate::metric) fn self_times(&self, at: usize) -> (f64, f64) {
+        let (mut host, mut device) = (0.0, 0.0);
+        for child in self.children(at) {
+            host += self.host_time(child);
+            device += self.device[child];
+        }
+        (self.host_time(at) - host, self.device[at] - device)
     }
 
     pub(in crate::metric) fn device_time(&self, at: usize) -> f64 {
         self.device[at]
     }
 
-    pub(in crate::metric) fn self_device_time(&self, at: usize) -> f64 {
-        self.device[at] - self.children(at).map(|child| self.device[child]).sum::<f64>()
-    }
-
     pub(in crate::metric) fn self_memory(&self, at: usize, device: usize) -> i64 {
-        let below: i64 = self.children(at).map(|child| self.events[child].memory[device]).sum();
-        self.events[at].memory[device] - below
+        let below: i64 = self.children(at).map(|child| self.memory[child][device]).sum();
+        self.memory[at][device] - below
     }
 
     /// What was allocated and freed while each event of the host lasted, on any thread.
@@ -128,7 +134,10 @@ impl Tree {
             };
             records[side].extend(number(instant.args, Some(bytes)).map(|n| (instant.time.0, n)));
         }
-        self.has_memory = records.iter().any(|records| !records.is_empty());
+        if records.iter().all(Vec::is_empty) {
+            return;
+        }
+        self.memory = vec![[0; 2]; self.events.len()];
         for (side, records) in records.iter_mut().enumerate() {
             records.sort_by_key(|(time, _)| *time);
             let mut sums = vec![0i64];
@@ -136,11 +145,12 @@ impl Tree {
                 *sum = sum.saturating_add(*bytes);
                 Some(*sum)
             }));
-            for event in self.events.iter_mut().filter(|event| !event.on_device) {
+            let events = self.events.iter().zip(&mut self.memory);
+            for (event, memory) in events.filter(|(event, _)| !event.on_device) {
                 let (start, end) = model.events.interval(event.row);
                 let from = records.partition_point(|(time, _)| *time < start);
                 let to = records.partition_point(|(time, _)| *time <= end);
-                event.memory[side] = sums[to] - sums[from];
+                memory[side] = sums[to] - sums[from];
             }
         }
     }
@@ -199,8 +209,8 @@ impl Tree {
             }
             let parent = stack.last().copied();
             stack.push(at as u32);
-            self.events[at].parent = parent;
             if let Some(parent) = parent {
+                self.events[at].parent = parent;
                 let around = &mut self.events[parent as usize];
                 let before = std::mem::replace(&mut around.last, at as u32);
                 match self.events.get_mut(before as usize) {
@@ -216,10 +226,10 @@ impl Tree {
         loop {
             let mut merged = false;
             for at in 0..self.events.len() {
-                let Some(parent) = self.events[at].parent.filter(|_| !self.events[at].gone) else {
+                let parent = self.events[at].parent as usize;
+                if parent == NONE as usize || self.events[at].gone {
                     continue;
-                };
-                let parent = parent as usize;
+                }
                 let name = |at: usize| name(model, self.events[at].row);
                 // Of its parent it is the only child if it is both the first and the last.
                 let Event { first, last, .. } = self.events[parent];
@@ -231,7 +241,7 @@ impl Tree {
                 (own.first, own.last) = (NONE, NONE);
                 let mut child = first;
                 while let Some(event) = self.events.get_mut(child as usize) {
-                    event.parent = Some(parent as u32);
+                    event.parent = parent as u32;
                     child = event.next;
                 }
                 (self.events[parent].first, self.events[parent].last) = (first, last);
@@ -257,17 +267,11 @@ pub(super) fn name<'a>(model: &Model<'a>, row: u32) -> &'a str {
 /// Events in the order of their beginnings, of those that begin together the longest first.
 fn events(model: &Model<'_>, python: bool) -> Vec<Event> {
     let events = &model.events;
-    let counts = |row: &u32| {
-        let kind = events.kinds[*row as usize];
-        let callee = match kind {
-            Kind::Other | Kind::Step => false,
-            Kind::Python => python,
-            _ => true,
-        };
-        callee || events.on_device(*row)
-    };
-    let mut rows: Vec<u32> = (0..events.len() as u32).filter(counts).collect();
-    rows.sort_by_key(|row| (events.starts[*row as usize], std::cmp::Reverse(events.end(*row))));
+    let rows = model.shared("order of operators", || order(model));
+    let rows = rows.iter().copied();
+    let is_function =
+        |row: u32| events.kinds[row as usize] == Kind::Python && !events.on_device(row);
+    let rows = rows.filter(|row| python || !is_function(*row));
     let span = model.trace.strings.find("PyTorch Profiler (0)");
     let spans = events.names.iter().zip(&events.starts).find(|(name, _)| Some(**name) == span);
     let origin = spans.map_or(model.origin, |(_, start)| *start);
@@ -280,16 +284,30 @@ fn events(model: &Model<'_>, python: bool) -> Vec<Event> {
             start: micros(start),
             end: micros(end),
             on_device: is_on_device(events, row, kind),
-            parent: None,
+            parent: NONE,
             first: NONE,
             last: NONE,
             next: NONE,
             kernels: 0.0,
-            memory: [0; 2],
             gone: false,
         }
     };
-    rows.into_iter().map(event).collect()
+    rows.map(event).collect()
+}
+
+/// All that may be in a tree, in the order of [`events`].
+fn order(model: &Model<'_>) -> Vec<u32> {
+    let events = &model.events;
+    let counts = |row: &u32| {
+        let outside = matches!(events.kinds[*row as usize], Kind::Other | Kind::Step);
+        !outside || events.on_device(*row)
+    };
+    // With what they are sorted by beside them, and their own order where that is the same.
+    let key = |row: u32| (events.starts[row as usize], std::cmp::Reverse(events.end(row)), row);
+    let mut rows: Vec<_> = (0..events.len() as u32).filter(counts).map(key).collect();
+    // They mostly come in this order.
+    rows.sort();
+    rows.into_iter().map(|(.., row)| row).collect()
 }
 
 fn is_on_device(events: &Events, row: u32, kind: Kind) -> bool {
