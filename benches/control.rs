@@ -60,6 +60,7 @@ fn ask(folder: &Path, number: u32) -> (f64, f64) {
         trace_id: String::new(),
         group_trace_id: String::new(),
         custom: String::new(),
+        iteration_of: String::new(),
         remarks: Vec::new(),
     };
     let answer = move |outcome: &Outcome| sender.send((outcome.clone(), boottime())).unwrap();

@@ -57,7 +57,7 @@ impl Rule {
         let at =
             wanted.rmatch_indices('@').map(|(at, _)| at).find(|at| !wanted[..*at].ends_with('\\'));
         let (name, domain) = match at {
-            Some(at) => (&wanted[..at], wanted[at + 1..].as_bytes()),
+            Some(at) => (&wanted[..at], &wanted.as_bytes()[at + 1..]),
             None => (wanted, DEFAULT),
         };
         if name.is_empty() || domain.is_empty() {

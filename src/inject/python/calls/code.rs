@@ -162,7 +162,7 @@ impl Calls {
             }
             let number = (self.long)(line);
             (self.release)(line);
-            Some(function_name(&path, number.into(), &called, &self.folder))
+            Some(function_name(&path, number, &called, &self.folder))
         }
     }
 }

@@ -130,6 +130,7 @@ struct Api {
 }
 
 impl Api {
+    #[allow(clippy::missing_transmute_annotations, reason = "the fields say the types")]
     fn find() -> Option<Api> {
         // SAFETY: what has these names in a process has these types.
         unsafe {

@@ -81,9 +81,10 @@ fn unchecked() -> Result<Reader, &'static str> {
         Ok(Reader {
             layout,
             interpreter: interpreter(),
-            threads: std::mem::transmute::<*mut c_void, _>(symbol(
-                c"PyInterpreterState_ThreadHead",
-            )?),
+            threads: std::mem::transmute::<
+                *mut c_void,
+                unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+            >(symbol(c"PyInterpreterState_ThreadHead")?),
             code: symbol(c"PyCode_Type")?.expose_provenance(),
             number: number_of_thread(layout).ok_or("threads have no numbers")?,
             folder: folder(),
