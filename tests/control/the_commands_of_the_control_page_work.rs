@@ -49,7 +49,8 @@ fn each_does_what_the_page_says() {
     assert!(asks.len() >= 5, "{asks:?}");
     let mut traces = 0;
     for ask in asks {
-        let words: Vec<&str> = ask.split(' ').collect();
+        // As a shell reads them: patterns are in quotes.
+        let words: Vec<&str> = ask.split(' ').map(|word| word.trim_matches('\'')).collect();
         assert_eq!(words[0], "kymo", "{ask}");
         match words[1] {
             "trigger" => {
@@ -63,6 +64,6 @@ fn each_does_what_the_page_says() {
             }
         }
     }
-    assert_eq!(traces, 3);
+    assert_eq!(traces, 4);
     assert!(program.end());
 }

@@ -1,10 +1,12 @@
-# A training that says nothing of Kymograph: PyTorch's optimizer tells where iterations end.
+# A training that says nothing of Kymograph: PyTorch's optimizer tells where iterations end, and
+# each batch is an NVTX range.
 # With `profiler`, torch.profiler's step does so as well, for the same iterations.
 
 import os
 import sys
 import threading
 
+import nvtx
 import torch
 from torch.autograd.profiler import KinetoStepTracker
 
@@ -14,8 +16,9 @@ threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).st
 optimizer = torch.optim.SGD()
 count = 0
 while not ended.wait(0.002):
-    torch.add()
-    optimizer.step()
+    with nvtx.annotate(f"batch {count}"):
+        torch.add()
+        optimizer.step()
     if "profiler" in sys.argv:
         KinetoStepTracker.increment_step("ProfilerStep")
     count += 1
