@@ -73,8 +73,8 @@ impl Export {
         let Export { input, folder, format, part } = self;
         drop((input, folder, format, part));
         Err(Failure(
-            "this kymo was built without the feature export, which brings Arrow and Parquet: build \
-             it with `cargo build --release`"
+            "this kymo was built without tables, which bring Arrow and Parquet: build it with \
+             `cargo build --release --features export`"
                 .to_owned(),
         ))
     }
