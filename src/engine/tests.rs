@@ -46,8 +46,7 @@ impl Host for Asked {
 }
 
 fn this_thread() -> u32 {
-    // SAFETY: takes nothing, returns a number.
-    unsafe { libc::gettid() as u32 }
+    kymograph_backends::environment::gettid() as u32
 }
 
 /// Another process: its queues, its names, and when it began.

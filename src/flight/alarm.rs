@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
+use kymograph_backends::environment::gettid;
+
 use crate::clock;
 use crate::config::DumpOn;
 use crate::guard::guard;
@@ -69,11 +71,6 @@ pub(crate) fn raised() -> Option<u64> {
 /// Engine: it need not wait any longer.
 pub(crate) fn lower() {
     RAISED.store(0, Ordering::Release);
-}
-
-fn gettid() -> i32 {
-    // SAFETY: takes nothing, returns a number.
-    unsafe { libc::gettid() }
 }
 
 fn catch_abort(is_running: fn() -> bool) {

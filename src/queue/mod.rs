@@ -36,6 +36,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use std::time::{Duration, Instant};
 
+use kymograph_backends::environment::gettid;
+
 use crate::clock::Anchor;
 use crate::intern::INTERNER;
 use lane::Lane;
@@ -102,11 +104,8 @@ fn this_thread() -> (u32, [u64; 2]) {
         return (1, name);
     }
     // SAFETY: PR_GET_NAME writes at most 16 bytes, terminator included (prctl(2)).
-    let tid = unsafe {
-        libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr());
-        libc::gettid()
-    };
-    (tid as u32, name)
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    (gettid() as u32, name)
 }
 
 /// The arena that this process records into, if it is read by another.

@@ -7,8 +7,8 @@
 mod collective;
 
 use std::ffi::{CStr, c_char};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// `at::RecordFunctionCallback`.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,11 @@ fn fault(name: &str) -> bool {
 }
 
 fn callbacks() -> Vec<(u64, Callback)> {
-    if fault("deaf") { Vec::new() } else { CALLBACKS.lock().unwrap().clone() }
+    if fault("deaf") {
+        Vec::new()
+    } else {
+        CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 fn put<T>(object: *mut u8, at: usize, value: T) {
@@ -54,17 +58,23 @@ fn get<T: Copy>(object: *const u8, at: usize) -> T {
 }
 
 /// `at::addGlobalCallback`.
+///
+/// # Panics
+/// If another thread has panicked in one of these.
 #[unsafe(export_name = "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE")]
 pub extern "C" fn add_callback(callback: Callback) -> u64 {
     let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
-    CALLBACKS.lock().unwrap().push((handle, callback));
+    CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner).push((handle, callback));
     handle
 }
 
 /// `at::removeCallback`.
+///
+/// # Panics
+/// If another thread has panicked in one of these.
 #[unsafe(export_name = "_ZN2at14removeCallbackEm")]
 pub extern "C" fn remove_callback(handle: u64) {
-    CALLBACKS.lock().unwrap().retain(|(other, _)| *other != handle);
+    CALLBACKS.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, _)| *other != handle);
 }
 
 /// `at::RecordFunction::RecordFunction(RecordScope)`.

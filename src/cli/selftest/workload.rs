@@ -2,6 +2,8 @@
 //! set, launch every kernel, replay a graph, and are then far ahead of the device. Each piece
 //! has a size that no other of its kind has, by which it is found again.
 
+use kymograph_backends::environment::gettid;
+
 use super::Vendor;
 use super::annotate::Annotate;
 use super::client::Client;
@@ -76,8 +78,7 @@ fn lane<'a>(
 ) -> Result<Lane<'a>, Stop> {
     gpu.select(device)?;
     let streams = (0..STREAMS).map(|_| gpu.stream(device)).collect::<Result<_, _>>()?;
-    // SAFETY: always succeeds.
-    let thread = unsafe { libc::gettid() } as u64;
+    let thread = gettid() as u64;
     let mut lane = Lane {
         gpu,
         annotate,

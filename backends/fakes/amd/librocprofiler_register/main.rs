@@ -3,8 +3,8 @@
 //! the tables on; if there is a tool but no library, it ends the process.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 const NO_TOOLS: c_int = 1;
 /// Of this fake: the number is not looked at.
@@ -50,7 +50,11 @@ pub unsafe extern "C" fn rocprofiler_register_library_api_table(
     // SAFETY: the caller's tables.
     let given = unsafe { std::slice::from_raw_parts(tables, count as usize) };
     let given = given.iter().map(|table| *table as usize).collect();
-    TABLES.lock().unwrap().push(Tables { name: name as usize, version, tables: given });
+    TABLES.lock().unwrap_or_else(PoisonError::into_inner).push(Tables {
+        name: name as usize,
+        version,
+        tables: given,
+    });
     let tool = !find(libc::RTLD_DEFAULT, c"rocprofiler_configure").is_null()
         || set("ROCP_TOOL_LIBRARIES").is_some()
         || set("ROCPROFILER_REGISTER_FORCE_LOAD").is_some();
@@ -91,7 +95,7 @@ unsafe fn hand_on(
 /// Hands all tables on once more: what a library of ROCm 7.13 does for a tool that comes late.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocprofiler_register_invoke_all_registrations() -> c_int {
-    let all = TABLES.lock().unwrap().clone();
+    let all = TABLES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for Tables { name, version, tables } in all {
         let mut tables: Vec<_> = tables.into_iter().map(|table| table as *mut c_void).collect();
         let (list, count) = (tables.as_mut_ptr(), tables.len() as u64);

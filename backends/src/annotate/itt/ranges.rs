@@ -19,6 +19,7 @@ use super::super::text::{CText, Text, WideText};
 use super::names::{DomainRef, StringRef};
 use super::sys::{Function, Id, TIMESTAMP_NONE};
 use super::tasks::{given, live};
+use crate::environment::gettid;
 
 pub(crate) fn functions() -> [(&'static str, Function); 14] {
     [
@@ -237,8 +238,7 @@ unsafe extern "C" fn event_create_w(name: WideText, _length: c_int) -> c_int {
 }
 
 fn event_key(event: c_int) -> Key {
-    // SAFETY: no preconditions.
-    Key::Event(event, unsafe { libc::gettid() })
+    Key::Event(event, gettid())
 }
 
 /// An event need not be ended: it then had no duration, which shows when it is started
