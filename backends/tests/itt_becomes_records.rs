@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use kymograph_backends::annotate::itt;
-use lines::{Lines, REFUSE, take};
+use lines::{BUSY, CUT, FULL, Lines, REFUSE, take};
 
 static LINES: Lines = Lines::new(None);
 
@@ -328,6 +328,31 @@ fn metadata_is_added_at_the_end() {
     end(d);
     let lines = take();
     assert_eq!(lines.len(), 2 + 8, "what finds no room is an instant: {lines:?}");
+}
+
+#[test]
+fn metadata_waits_for_a_thread_that_adds_a_text() {
+    BUSY.set(true);
+    let d = domain("busy");
+    begin(d, "read");
+    number(d, NULL, "busy bytes", 1, 1, &4096_u64.to_le_bytes());
+    text(d, NULL, "busy file", "name.bin", 0);
+    end(d);
+    BUSY.set(false);
+    expect(&["push busy by value \"read\"", "pop busy busy bytes=4096u busy file=\"name.bin\""]);
+}
+
+#[test]
+fn metadata_that_finds_no_room_is_counted() {
+    let d = domain("crowded");
+    begin(d, "read");
+    number(d, NULL, "crowd", 1, 1, &4096_u64.to_le_bytes());
+    FULL.set(true);
+    text(d, NULL, "a key that is one too many", "name.bin", 0);
+    FULL.set(false);
+    end(d);
+    expect(&["push crowded \"read\"", "pop crowded crowd=4096u"]);
+    assert_eq!(CUT.get(), 1);
 }
 
 #[test]

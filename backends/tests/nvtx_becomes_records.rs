@@ -3,7 +3,7 @@
 mod lines;
 mod nvtx_copy;
 
-use lines::{FULL, OFF, REFUSE, take};
+use lines::{BUSY, FULL, OFF, REFUSE, take};
 use nvtx_copy::*;
 
 #[track_caller]
@@ -121,6 +121,18 @@ fn names_travel_by_value_when_the_interner_is_full() {
     pop();
     FULL.set(false);
     expect(&["push nvtx by value \"never seen before\"", "pop nvtx"]);
+}
+
+#[test]
+fn arguments_wait_for_a_thread_that_adds_a_text() {
+    BUSY.set(true);
+    let d = domain("busy domain");
+    domain_name_category(d, 1, "busy category");
+    domain_mark(d, &event().name("busy").category(1).color(7).payload(1, 9));
+    BUSY.set(false);
+    expect(&[
+        "instant busy domain by value \"busy\" category=\"busy category\" color=7u payload=9u",
+    ]);
 }
 
 #[test]

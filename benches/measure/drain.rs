@@ -12,8 +12,7 @@ pub struct Drain {
 impl Drain {
     /// Of this thread, which has recorded something.
     pub fn here() -> Drain {
-        // SAFETY: no arguments, cannot fail.
-        let me = unsafe { libc::gettid() } as u32;
+        let me = kymograph_backends::environment::gettid() as u32;
         let mut lanes = (0..POOL.lanes_used()).filter_map(|lane| Reader::open(&POOL, lane));
         let reader = lanes.find(|reader| reader.tid() == me).expect("this thread records");
         Drain { reader, slots: Vec::new() }

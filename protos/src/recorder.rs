@@ -71,6 +71,9 @@ pub trait ColdRecorder: Recorder {
     /// Counts `events` that were lost before they could be pushed: in a vendor's buffers.
     fn lost(&self, _events: u64) {}
 
+    /// Counts an argument or a text that an event of the calling thread goes without.
+    fn cut_short(&self) {}
+
     /// Whether so much waits to be written that a source that can wait should do so. (A
     /// thread of the program cannot; a thread that decodes buffers can.)
     fn backlogged(&self) -> bool {

@@ -58,7 +58,7 @@ impl<'a> Draft<'a> {
     /// Lets the name travel by value.
     pub(crate) fn name(&mut self, category: StrId, name: &'a [u8]) {
         if !self.text.is_empty() {
-            cut_short();
+            self.text_or_wait(self.text_of, self.text);
         }
         (self.head.site, self.text, self.text_of) = (category, name, StrId::NONE);
     }
@@ -114,7 +114,16 @@ impl<'a> Draft<'a> {
         if self.text.is_empty() {
             (self.text, self.text_of) = (text, if name.is_none() { unnamed() } else { name });
         } else {
-            cut_short();
+            self.text_or_wait(name, text);
+        }
+    }
+
+    /// A further argument that is a string, apart from the one that travels by value.
+    #[cold]
+    fn text_or_wait(&mut self, name: StrId, text: &[u8]) {
+        match INTERNER.intern_or_wait(StrId::NONE, text) {
+            StrId::NONE => cut_short(),
+            id => self.arg(name, ArgType::Str, id.0.into()),
         }
     }
 

@@ -425,10 +425,7 @@ impl Producer {
 
     /// Counts a string or argument that is left out of an event.
     pub fn cut_short(&self) {
-        if self.state.get() == State::Ready {
-            // SAFETY: `Ready` means `lane` points to a lane of the pool.
-            Lane::count(unsafe { &(*self.lane.get()).truncated }, 1);
-        }
+        self.count_cut();
     }
 
     /// Counts an event that its caller could not even try to record.

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::guard::uncancelled;
 use crate::hooks::DECIDE;
 use crate::intern::INTERNER;
-use crate::queue::{self, Arena, POOL, producer, with_producer};
+use crate::queue::{self, Arena, POOL, Producer, producer, with_producer};
 use armed::armed;
 
 /// Whether events are compiled in (feature `off` takes them out).
@@ -33,6 +33,23 @@ const OFF: u8 = 2;
 /// See the module.
 #[derive(Debug)]
 pub struct Pipeline;
+
+impl Pipeline {
+    /// As [`Recorder::begin`], for callers that have the calling thread's producer.
+    #[inline(always)]
+    pub(crate) fn begin_on(&self, producer: &Producer, site: StrId, tag: u8) -> bool {
+        let (time, kind) = (self.now(), Kind::Begin as u8);
+        let head = Record { time, site, kind, tag, ..Record::default() };
+        producer.begin(&POOL, head, 0, &[], &[])
+    }
+
+    /// As [`Recorder::end`], for callers that have the calling thread's producer.
+    #[inline(always)]
+    pub(crate) fn end_on(&self, producer: &Producer) -> bool {
+        let head = Record { time: self.now(), kind: Kind::End as u8, ..Record::default() };
+        producer.end(&POOL, head, 0, &[])
+    }
+}
 
 /// Forgets which categories are wanted.
 pub(crate) fn forget_categories() {
@@ -100,15 +117,12 @@ impl Recorder for Pipeline {
 
     #[inline]
     fn begin(&self, site: StrId, tag: u8) -> bool {
-        let (time, kind) = (self.now(), Kind::Begin as u8);
-        let head = Record { time, site, kind, tag, ..Record::default() };
-        with_producer(|producer| producer.begin(&POOL, head, 0, &[], &[]))
+        self.begin_on(producer(), site, tag)
     }
 
     #[inline]
     fn end(&self) -> bool {
-        let head = Record { time: self.now(), kind: Kind::End as u8, ..Record::default() };
-        with_producer(|producer| producer.end(&POOL, head, 0, &[]))
+        self.end_on(producer())
     }
 
     #[inline]
@@ -134,6 +148,10 @@ impl ColdRecorder for Pipeline {
 
     fn lost(&self, events: u64) {
         POOL.lose(events);
+    }
+
+    fn cut_short(&self) {
+        with_producer(Producer::cut_short);
     }
 
     fn backlogged(&self) -> bool {

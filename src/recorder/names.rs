@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use kymograph_backends::environment::gettid;
 use kymograph_protos::record::{Kind, Record};
 
 use super::armed::armed;
@@ -70,8 +71,7 @@ impl Names {
     /// `head` names something: a thread, unless it is the calling one, in `arg`.
     pub fn say(&self, head: &Record, name: &[u8]) {
         let name = &name[..name.len().min(MAX_LENGTH)];
-        // SAFETY: takes nothing, returns a number.
-        let me = || unsafe { libc::gettid() } as u32;
+        let me = || gettid() as u32;
         if head.kind == Kind::ProcessName as u8 {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.process = Some(name.to_vec());
@@ -132,8 +132,7 @@ mod tests {
         let names = Names::default();
         names.say(&head(Kind::ProcessName, 0), b"trainer");
         assert_eq!(names.process().as_deref(), Some(&b"trainer"[..]));
-        // SAFETY: takes nothing, returns a number.
-        let me = unsafe { libc::gettid() } as u32;
+        let me = gettid() as u32;
         assert_eq!(names.thread(me), None);
         names.say(&head(Kind::ThreadName, 0), b"first");
         names.say(&head(Kind::ThreadName, me.into()), &[b'n'; 300]);

@@ -71,7 +71,7 @@ impl Args {
     /// Adds a string; its value is interned, as a record has room for one text by value
     /// only, and that is the name's.
     pub(crate) fn string(&mut self, session: &Session, key: StrId, value: &[u8]) {
-        let id = session.intern(StrId::NONE, clip(value, MAX_INTERNED));
+        let id = session.intern_or_wait(StrId::NONE, clip(value, MAX_INTERNED));
         if id.is_none() {
             return arg_left_out();
         }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::session::session;
+use super::session::{Session, session};
 pub(crate) use crate::guard::guard;
 
 static ARGS: AtomicU64 = AtomicU64::new(0);
@@ -15,7 +15,7 @@ pub struct Stats {
     /// Calls into Kymograph that panicked and returned a default value instead.
     pub panics: u64,
     /// Arguments left out: too many for one event, or a name or string that the recorder
-    /// could not intern.
+    /// could not intern. The trace counts them as cut short.
     pub args: u64,
     /// Events left out: more domains open at once on a thread than are tracked, samples
     /// of counters or handles that were never registered, batches timed by a foreign clock. They
@@ -36,6 +36,7 @@ pub fn stats() -> Stats {
 #[cold]
 pub(crate) fn arg_left_out() {
     ARGS.fetch_add(1, Ordering::Relaxed);
+    session().into_iter().for_each(Session::cut_short);
 }
 
 /// Counts `n` events that were left out.

@@ -36,9 +36,9 @@ impl fmt::Debug for Session {
 /// NVTX or ITT initialises us, and they all belong to one process.
 pub(crate) fn start(recorder: &'static dyn ColdRecorder) -> &'static Session {
     let session = SESSION.get_or_init(|| Session { recorder });
-    session.settle(&NVTX);
-    session.settle(&ITT);
-    session.settle(&ROCTX);
+    for category in [&NVTX, &ITT, &ROCTX] {
+        session.key(category);
+    }
     session
 }
 
@@ -83,16 +83,28 @@ impl Session {
         self.recorder.may_be_enabled(category)
     }
 
-    /// The id of a text, or none.
+    /// The id of the name of an event, which travels by value if it has none.
     #[inline(always)]
     pub(crate) fn intern(&self, category: StrId, text: &[u8]) -> StrId {
         self.recorder.intern(category, text)
+    }
+
+    /// The id of a text that cannot travel by value: of an argument, a category, a counter. Waits
+    /// for a thread that adds another text.
+    pub(crate) fn intern_or_wait(&self, category: StrId, text: &[u8]) -> StrId {
+        self.recorder.intern_or_wait(category, text)
     }
 
     /// Events were left out before they could be sent.
     #[cold]
     pub(crate) fn lost(&self, events: u64) {
         self.recorder.lost(events);
+    }
+
+    /// An event goes without an argument.
+    #[cold]
+    pub(crate) fn cut_short(&self) {
+        self.recorder.cut_short();
     }
 
     /// Sends a record as it is.
@@ -174,16 +186,6 @@ impl Session {
     /// The id of an argument's name.
     pub(crate) fn key(&self, key: &Interned) -> StrId {
         key.id(self, StrId::NONE)
-    }
-
-    /// Gets an id for a category before events need it. The recorder may refuse for a
-    /// moment; if it did so between a push and its pop, the two would not meet.
-    pub(crate) fn settle(&self, name: &Interned) {
-        let tries = 0..1000;
-        let _ = tries.into_iter().find(|_| {
-            std::hint::spin_loop();
-            !self.key(name).is_none()
-        });
     }
 
     /// The id of the category of this domain name, or of `default` if it has none.

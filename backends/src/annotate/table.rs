@@ -174,7 +174,7 @@ impl Interned {
     pub(crate) fn id(&self, session: &Session, category: StrId) -> StrId {
         match self.id.load(Ordering::Relaxed) {
             0 => {
-                let id = session.intern(category, &self.text);
+                let id = session.intern_or_wait(category, &self.text);
                 self.id.store(id.0, Ordering::Relaxed);
                 id
             }

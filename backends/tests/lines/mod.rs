@@ -37,6 +37,10 @@ thread_local! {
     pub(crate) static REFUSE: Cell<u32> = const { Cell::new(0) };
     /// Know no more texts.
     pub(crate) static FULL: Cell<bool> = const { Cell::new(false) };
+    /// Another thread adds a text: add none without waiting.
+    pub(crate) static BUSY: Cell<bool> = const { Cell::new(false) };
+    /// Arguments that events went without.
+    pub(crate) static CUT: Cell<u32> = const { Cell::new(0) };
     /// Want no events.
     pub(crate) static OFF: Cell<bool> = const { Cell::new(false) };
 }
@@ -61,6 +65,21 @@ impl Lines {
     fn alias(names: &mut Names, kind: char, id: u64) -> String {
         let next = names.seen.keys().filter(|key| key.0 == kind).count() + 1;
         format!("{kind}{}", names.seen.entry((kind, id)).or_insert(next))
+    }
+
+    fn add(&self, category: StrId, text: &[u8], may_add: bool) -> StrId {
+        let mut guard = self.names.lock().unwrap();
+        let names = guard.get_or_insert_default();
+        let next = names.texts.len() as u32 + 1;
+        if let Some(&id) = names.ids.get(&(category, text.to_vec())) {
+            return StrId(id);
+        }
+        if FULL.get() || !may_add {
+            return StrId::NONE;
+        }
+        names.ids.insert((category, text.to_vec()), next);
+        names.texts.push((category, text.to_vec()));
+        StrId(next)
     }
 
     fn value(names: &mut Names, ty: u8, bits: u64) -> String {
@@ -135,18 +154,7 @@ impl Recorder for Lines {
     }
 
     fn intern(&self, category: StrId, text: &[u8]) -> StrId {
-        let mut guard = self.names.lock().unwrap();
-        let names = guard.get_or_insert_default();
-        let next = names.texts.len() as u32 + 1;
-        if let Some(&id) = names.ids.get(&(category, text.to_vec())) {
-            return StrId(id);
-        }
-        if FULL.get() {
-            return StrId::NONE;
-        }
-        names.ids.insert((category, text.to_vec()), next);
-        names.texts.push((category, text.to_vec()));
-        StrId(next)
+        self.add(category, text, !BUSY.get())
     }
 
     fn push_named(&self, head: Record, extras: &[Extra], name: &[u8]) -> bool {
@@ -169,4 +177,12 @@ impl Recorder for Lines {
     }
 }
 
-impl ColdRecorder for Lines {}
+impl ColdRecorder for Lines {
+    fn intern_or_wait(&self, category: StrId, text: &[u8]) -> StrId {
+        self.add(category, text, true)
+    }
+
+    fn cut_short(&self) {
+        CUT.set(CUT.get() + 1);
+    }
+}

@@ -126,7 +126,7 @@ impl CounterRef {
 unsafe fn category(session: &Session, text: *const c_char) -> StrId {
     // SAFETY: the caller's promise.
     let name = unsafe { ascii(text) };
-    let id = if name.is_empty() { StrId::NONE } else { session.intern(StrId::NONE, name) };
+    let id = if name.is_empty() { StrId::NONE } else { session.intern_or_wait(StrId::NONE, name) };
     if id.is_none() { session.key(&ITT) } else { id }
 }
 
@@ -151,7 +151,7 @@ impl Counter {
         let site = match self.extra1.load(Ordering::Relaxed) {
             0 => {
                 // SAFETY: as above.
-                let site = session.intern(category, unsafe { ascii(self.name) });
+                let site = session.intern_or_wait(category, unsafe { ascii(self.name) });
                 self.extra1.store(site.0.cast_signed(), Ordering::Relaxed);
                 site
             }
@@ -227,7 +227,7 @@ fn count_v3(domain: DomainRef, name: StringRef, delta: i64) {
         *value = value.wrapping_add(delta);
         let category = domain.category(session);
         if live(session, domain, category) {
-            let site = session.intern(category, name.bytes());
+            let site = session.intern_or_wait(category, name.bytes());
             record(session, site, (ArgType::I64, value.cast_unsigned()), session.now());
         }
     });

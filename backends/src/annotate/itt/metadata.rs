@@ -99,11 +99,11 @@ fn name(session: &Session, key: &StringRef, index: Option<usize>) -> StrId {
     let text = key.bytes();
     let text: &[u8] = if text.is_empty() { b"metadata" } else { clip(text, MAX_INTERNED) };
     match index {
-        None => session.intern(StrId::NONE, text),
+        None => session.intern_or_wait(StrId::NONE, text),
         Some(i) => {
             let index = memory::format(format_args!("[{i}]"));
             let name = index.and_then(|index| memory::concat(&[text, &index]));
-            name.map_or(StrId::NONE, |name| session.intern(StrId::NONE, &name))
+            name.map_or(StrId::NONE, |name| session.intern_or_wait(StrId::NONE, &name))
         }
     }
 }

@@ -101,8 +101,11 @@ impl DomainRef {
             0 => {
                 // SAFETY: a domain's name is a C string or NULL, and lives as long.
                 let name = unsafe { ascii(domain.name) };
-                let id =
-                    if name.is_empty() { StrId::NONE } else { session.intern(StrId::NONE, name) };
+                let id = if name.is_empty() {
+                    StrId::NONE
+                } else {
+                    session.intern_or_wait(StrId::NONE, name)
+                };
                 if id.is_none() {
                     return session.key(&ITT);
                 }

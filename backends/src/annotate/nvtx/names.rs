@@ -67,7 +67,8 @@ fn create_domain(name: &[u8]) -> Domain {
     if let Some(domain) = index.and_then(|index| DOMAINS.get(index))
         && let Some(session) = session()
     {
-        session.settle(domain);
+        // Its id, before events need it.
+        session.key(domain);
     }
     handle(DOMAIN_TAG, index)
 }

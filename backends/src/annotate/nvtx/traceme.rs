@@ -76,7 +76,7 @@ pub(crate) fn row(text: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn take_apart<'a>(session: &Session, args: &mut Args, text: Text<'a>) -> Text<'a> {
     let Some((name, rest)) = parse(text.bytes()) else { return text };
     for (key, value) in members(rest).take(MAX_PARTS) {
-        let key = session.intern(StrId::NONE, key);
+        let key = session.intern_or_wait(StrId::NONE, key);
         let number = std::str::from_utf8(value).ok().filter(|text| !text.starts_with('+'));
         match number.and_then(|text| text.parse().ok()) {
             Some(number) => args.signed(key, number),

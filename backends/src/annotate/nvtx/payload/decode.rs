@@ -338,6 +338,6 @@ impl<'a> Decoder<'a> {
 
     /// The id of the argument name that the path spells.
     fn key(&self) -> StrId {
-        self.session.intern(StrId::NONE, clip(&self.path, 512))
+        self.session.intern_or_wait(StrId::NONE, clip(&self.path, 512))
     }
 }
