@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use kymograph_protos::record::OPERATOR;
-use kymograph_protos::{ArgType, ColdRecorder, Kind, Record, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::detach;
 use super::direct;
@@ -73,6 +73,8 @@ struct Domain {
 
 struct Calls {
     recorder: &'static dyn ColdRecorder,
+    /// What the number of a call is called, where no launch has it.
+    correlation: StrId,
     runtime: Domain,
     driver: Domain,
 }
@@ -90,6 +92,7 @@ thread_local! {
 pub(crate) fn learn(cupti: &Cupti, recorder: &'static dyn ColdRecorder) {
     let calls = CALLS.get_or_init(|| Calls {
         recorder,
+        correlation: recorder.intern_or_wait(StrId::NONE, b"correlation"),
         runtime: Domain {
             mark: 0x4b59_4d52 << 32,
             bit: RUNTIME,
@@ -374,7 +377,10 @@ unsafe fn api(calls: &Calls, domain: &Domain, driver: bool, id: u32, data: *cons
         tag,
         ..Record::default()
     };
-    if calls.recorder.push(begin, &[]) {
+    // What waits states the number of the call that recorded the event.
+    let number = [Extra::new(calls.correlation, ArgType::U64, correlation.into())];
+    let extras = if call.waits.is_some() { &number[..] } else { &[] };
+    if calls.recorder.push(begin, extras) {
         *word = mark;
     }
 }

@@ -247,6 +247,12 @@ fn waits_and_what_they_wait_for() {
              7       1       Event Sync\n",
             "{version}"
         );
+        // The call that recorded the event has the number that waits state.
+        let recorded_by = "SELECT COUNT(*) FROM slice r JOIN slice w
+                             ON extract_arg(r.arg_set_id, 'debug.correlation') =
+                                extract_arg(w.arg_set_id, 'debug.wait_on_cuda_event_record_corr_id')
+                           WHERE r.name LIKE 'c%EventRecord' AND w.category = 'cuda_sync'";
+        assert_eq!(recorded.trace.one_i64(recorded_by), 2, "{version}");
     }
 }
 
