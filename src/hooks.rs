@@ -54,7 +54,7 @@ type Decide = fn(&[u8]) -> Option<bool>;
 /// [`START_IF_DUE`] as well. `None`: nothing is recorded now, and the answer may change.
 pub(crate) static DECIDE: Hook<Decide> = Hook::new();
 
-/// A recording has begun that was requested from outside.
+/// A recording has begun that was requested from outside, or by a program through the C ABI.
 pub(crate) static ON_REQUESTED: Hook<fn()> = Hook::new();
 
 /// Starts the recording that the environment of an injected process asks for, once. Returns

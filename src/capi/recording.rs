@@ -13,6 +13,7 @@ use crate::api::Recording;
 use crate::error::Error;
 use crate::flight::Target;
 use crate::guard::{guard, slow_guard};
+use crate::hooks::ON_REQUESTED;
 use crate::recording;
 
 /// The recording that `kymo_start` started.
@@ -68,6 +69,7 @@ fn start(
         return Ok(());
     }
     keep(begin(config).map_err(|error| error.to_string())?);
+    ON_REQUESTED.call();
     Ok(())
 }
 

@@ -120,10 +120,11 @@ fn run(subject: &Subject, shared: Arc<Shared>, sink: Box<dyn sink::Sink>, entry:
     let (ending, at) = loop {
         let request = shared.wait(engine.nap());
         proxy.iter_mut().for_each(Proxy::attend);
+        // Read first: a recording ends with its command, and by then it is known of what that died.
+        let over = page.state() != State::Recording;
         if let Some(ending) = subject.ending() {
             break (ending, Some(clock::system(libc::CLOCK_BOOTTIME)));
         }
-        let over = page.state() != State::Recording;
         if over || matches!(request, Request::Stop | Request::Close) {
             subject.end_sources(&mut engine, &shared);
             break (Ending::Stopped, None);

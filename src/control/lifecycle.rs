@@ -118,8 +118,10 @@ fn decide(category: &[u8]) -> Option<bool> {
         arm_if_inherited();
         let inherited = inherited::inherited();
         let wanted = inherited.map(|config| config.categories.matches(category));
-        // It may be recorded later; that is said to everybody when it begins.
-        return wanted.or_else(|| armed::armed().map(|_| false));
+        // It may be recorded later; that is said to everybody when it begins. Only the recording of
+        // an injected program may still begin with an event.
+        let later = armed::armed().is_some() || START_INJECTED.get().is_none();
+        return wanted.or_else(|| later.then_some(false));
     };
     running.wants_now(category)
 }

@@ -68,6 +68,7 @@ pub(crate) unsafe fn observe_python(config: &Config) -> bool {
         return true;
     }
     BY_ITSELF.store(true, Ordering::Relaxed);
+    ON_REQUESTED.register(torch::state_metadata);
     // SAFETY: the caller's promise.
     unsafe { python::attach(config) }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use kymograph_backends::torch::{self, Outcome};
 use kymograph_protos::{ColdRecorder, Kind, Record, Recorder, StrId};
 
-use crate::config::{Config, PyTorch};
+use crate::config::{self, Config, PyTorch};
 use crate::guard::uninterrupted;
 use crate::recorder::{self, PIPELINE};
 use crate::recording;
@@ -39,6 +39,7 @@ pub(super) fn is_wanted(config: &Config) -> bool {
 pub(super) fn watch(config: &Config) {
     SHAPES.store(config.pytorch == PyTorch::Shapes, Ordering::Release);
     WANTED.store(is_wanted(config), Ordering::Release);
+    torch::nest_annotations_apart(config.python == config::Python::Functions);
     if config.pytorch_memory {
         torch::record_memory(&PIPELINE);
     }

@@ -1,4 +1,4 @@
-//! `kymo dataset`, and `kymo analyze` of a data set, are handed over to `kymo-scale`.
+//! `kymo dataset`, `kymo query`, and `kymo analyze` of a data set, are handed over to `kymo-scale`.
 
 use harness::kymo;
 use std::fs;
@@ -18,9 +18,11 @@ fn words_are_handed_over_as_they_are() {
     fs::hard_link(&program, &own).unwrap();
     fs::create_dir(folder.path().join("job.set")).unwrap();
     fs::write(folder.path().join("job.set/kymograph-dataset.json"), "{}").unwrap();
-    let cases: [&[&str]; 4] = [
+    let cases: [&[&str]; 6] = [
         &["dataset", "add", "job.set", "rank 0.json", "--jobs", "2"],
         &["dataset", "--help"],
+        &["query", "job.set", "SELECT 1", "--limit", "2"],
+        &["query", "--help"],
         &["analyze", "blame", "job.set", "--labels", "hosts.csv"],
         &["analyze", "job.set"],
     ];
@@ -28,7 +30,10 @@ fn words_are_handed_over_as_they_are() {
         let output = run(&own, args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("data sets need kymo-scale beside kymo"), "{args:?}: {said}");
+        assert!(
+            said.contains("data sets and queries need kymo-scale beside kymo"),
+            "{args:?}: {said}"
+        );
     }
     // Written by another process: a child of another test could hold what this one has open, and
     // such a file cannot be run.

@@ -53,17 +53,20 @@ fn start(place: &Place, program: &Guest, options: &[&str]) -> (Guarded, File) {
     (kymo, file)
 }
 
-/// Has it recorded into `output` until it is killed, and kills it a moment later.
-fn kill(place: &Place, counts_of: &File, output: &Path, signal: i32, moment: Duration) {
+/// Has it recorded into `output` until it is killed, and kills it a moment later. Gives back the
+/// command that asked for it: a process whose signal is on its way would stop when that is gone.
+#[must_use]
+fn kill(place: &Place, counts_of: &File, output: &Path, signal: i32, moment: Duration) -> Guarded {
     let pid = counts(counts_of).0;
     let mut trigger: Command = place.kymo(&["trigger", "--duration", "10m", "--pid"]);
     trigger.arg(pid.to_string()).arg("-o").arg(output);
-    let _trigger = Guarded::start(trigger.stdout(Stdio::null()).stderr(Stdio::null()));
+    let trigger = Guarded::start(trigger.stdout(Stdio::null()).stderr(Stdio::null()));
     // Some of it was written by the process itself.
     wait_until("it records", || output.metadata().is_ok_and(|file| file.len() > 4096));
     std::thread::sleep(moment);
     // SAFETY: takes numbers. `kymo` has not waited for it, so that it has its number.
     assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
+    trigger
 }
 
 /// All numbers up to the last one whose push had returned, once each.
@@ -98,7 +101,7 @@ fn survives(signal: i32, name: &str, output: &str) {
         }
         let output = place.path(output);
         let moment = Duration::from_millis(u64::from(n * 37 + std::process::id()) % 300);
-        kill(&place, &counts_of, &output, signal, moment);
+        let _trigger = kill(&place, &counts_of, &output, signal, moment);
         let said = kymo.wait_with_output();
         let said = String::from_utf8_lossy(&said.stderr);
         assert!(said.contains("has all of it") && said.contains(", 0 lost"), "{said}");

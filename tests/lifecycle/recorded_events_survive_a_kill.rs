@@ -119,7 +119,8 @@ fn assert_all_is_there(trace: &Trace, lines: &[Line]) {
             trace.one_i64(&format!("SELECT count(DISTINCT {numbers}) FROM {of_thread}")) as u64;
         let last = trace.one_i64(&format!("SELECT max({numbers}) FROM {of_thread}")) as u64;
         assert!(found == line.pushes || found == line.pushes + 1, "{found} of {line:?}");
-        assert_eq!((different, last + 1), (found, found), "{line:?}");
+        let bare = trace.one_i64(&format!("SELECT count(*) - count({numbers}) FROM {of_thread}"));
+        assert_eq!((different, last + 1), (found, found), "{bare} without a number, {line:?}");
         let inside = trace.one_i64(&format!(
             "SELECT count(*) FROM slice JOIN thread_track ON thread_track.id = slice.track_id \
              JOIN thread USING (utid) WHERE tid = {} AND slice.name = 'inside'",

@@ -239,6 +239,48 @@ for depth in range(100):
     assert!(String::from_utf8_lossy(&run.output.stderr).contains("36 lost"), "{:?}", run.output);
 }
 
+/// `with record_function(…)` begins in a call of `__enter__`, and ends in one of `__exit__`.
+#[test]
+fn annotations_cross_calls_of_python() {
+    let program = r#"
+def helper():
+    pass
+
+with op("outer", scope=USER):
+    with op("inner", scope=USER):
+        helper()
+    helper()
+helper()
+"#;
+    let run = Run::new(program, &["--python", "functions"], "");
+    run.trace();
+    let events = run.events(&[]);
+    let named = |text: &str| -> Vec<&Value> {
+        events.iter().filter(|e| e["name"].as_str().is_some_and(|n| n.ends_with(text))).collect()
+    };
+    let span = |event: &Value| {
+        let start = event["ts"].as_f64().unwrap();
+        (start, start + event["dur"].as_f64().unwrap())
+    };
+    let is_in = |event: &Value, around: &Value| {
+        let (event, around) = (span(event), span(around));
+        around.0 <= event.0 && event.1 <= around.1
+    };
+    let (outer, inner, calls) = (named("outer")[0], named("inner")[0], named(": helper"));
+    assert_eq!(calls.len(), 3, "{events:?}");
+    assert_eq!(outer["cat"], "user_annotation");
+    assert_eq!(outer["tid"], calls[0]["tid"]);
+    assert!(is_in(inner, outer));
+    assert_eq!([0, 1, 2].map(|n| is_in(calls[n], outer)), [true, true, false]);
+    assert_eq!([0, 1, 2].map(|n| is_in(calls[n], inner)), [true, false, false]);
+    // The caller is what called it, not where the annotation began.
+    let module = named(": <module>");
+    for call in calls {
+        let parent = &call["args"]["Python parent id"];
+        assert!(module.iter().any(|event| event["args"]["Python id"] == *parent), "{call}");
+    }
+}
+
 #[test]
 fn a_program_may_fork_and_end_inside_of_one() {
     let program = r#"

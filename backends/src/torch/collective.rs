@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 use std::mem::transmute;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 use super::layout::read;
 use super::texts::Text;
@@ -262,12 +262,18 @@ impl Collective<'_> {
     fn write(
         &self,
         names: &[StrId; MAX_ARGS],
-        recorder: &dyn Recorder,
+        recorder: &dyn ColdRecorder,
         args: &mut [Extra],
     ) -> usize {
         let text = |bytes: &[u8]| {
-            let id = recorder.intern(StrId::NONE, bytes);
-            (!bytes.is_empty() && !id.is_none()).then_some((ArgType::Str, u64::from(id.0)))
+            if bytes.is_empty() {
+                return None;
+            }
+            let id = recorder.intern_or_wait(StrId::NONE, bytes);
+            if id.is_none() {
+                recorder.cut_short();
+            }
+            (!id.is_none()).then_some((ArgType::Str, u64::from(id.0)))
         };
         let number = |n: i64| Some((ArgType::I64, n.cast_unsigned()));
         let list = |numbers, last| text(&listed(numbers, last)?.0);

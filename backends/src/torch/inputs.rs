@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use kymograph_protos::{Recorder, StrId};
+use kymograph_protos::{ColdRecorder, StrId};
 
 use super::layout::read;
 use super::texts::Texts;
@@ -129,7 +129,7 @@ impl<'v> Inputs<'v> {
 
     /// The ids of the texts of [`NAMES`], none of one that has no id.
     #[inline]
-    pub(super) fn texts(self, recorder: &dyn Recorder) -> [StrId; 4] {
+    pub(super) fn texts(self, recorder: &dyn ColdRecorder) -> [StrId; 4] {
         let hash = self.hash(0x4b79_6d6f);
         let slot = &TABLE[hash as usize % SLOTS];
         // SAFETY: null, or one that is never freed.
@@ -141,10 +141,12 @@ impl<'v> Inputs<'v> {
 
     #[cold]
     #[inline(never)]
-    fn write(self, recorder: &dyn Recorder, hash: u64, slot: &AtomicPtr<Known>) -> [StrId; 4] {
+    fn write(self, recorder: &dyn ColdRecorder, hash: u64, slot: &AtomicPtr<Known>) -> [StrId; 4] {
         let Some(texts) = Texts::of(self) else { return [StrId::NONE; 4] };
-        let texts = texts.all().map(|text| recorder.intern(StrId::NONE, text));
-        let whole = texts.iter().all(|text| !text.is_none());
+        let texts = texts.all().map(|text| recorder.intern_or_wait(StrId::NONE, text));
+        let missing = texts.iter().filter(|text| text.is_none()).count();
+        (0..missing).for_each(|_| recorder.cut_short());
+        let whole = missing == 0;
         if whole
             && KEPT.fetch_add(1, Ordering::Relaxed) < MAX_KEPT
             && let Some(known) = memory::keep(Known { hash, texts })

@@ -5,14 +5,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kymograph_protos::record::CounterUnit;
-use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, Recorder, StrId};
+use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
 
 /// Device types and indices that have a counter: those below these.
 const TYPES: usize = 32;
 const INDICES: usize = 32;
 
 struct Session {
-    recorder: &'static dyn Recorder,
+    recorder: &'static dyn ColdRecorder,
     category: StrId,
     name: StrId,
     keys: [StrId; 6],
@@ -118,7 +118,7 @@ impl Session {
             1 => format!("PyTorch memory, GPU {index}"),
             n => format!("PyTorch memory, device {index} of type {n}"),
         };
-        let id = self.recorder.intern(self.counters, text.as_bytes());
+        let id = self.recorder.intern_or_wait(self.counters, text.as_bytes());
         cell.store(id.0, Ordering::Relaxed);
         (!id.is_none()).then_some(id)
     }

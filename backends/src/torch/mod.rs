@@ -46,5 +46,5 @@ mod thread;
 mod values;
 
 pub use memory::{Allocation, memory_changed, record_memory, wants_memory};
-pub use observe::{Outcome, is_there, observe};
+pub use observe::{Outcome, is_there, nest_annotations_apart, observe};
 pub use probe::probe;

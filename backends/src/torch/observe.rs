@@ -12,6 +12,7 @@ use super::inputs::{self, Inputs};
 use super::layout::{BACKWARD, Callback, Layout, NAME, SCOPE, TEXT, THREAD, USER, read};
 use super::library::{self, Before, Torch};
 use super::names::Name;
+use super::thread::Recorded;
 use super::values::Values;
 use super::{arrows, check, names, thread};
 use crate::annotate::guarded;
@@ -49,12 +50,22 @@ struct Session {
 
 static SESSION: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
 
+/// Whether annotations nest apart from operators.
+static APART: AtomicBool = AtomicBool::new(false);
+
 /// Longest name by value.
 const MAX_NAME: usize = 1 << 16;
 
 /// Whether the process has PyTorch by now.
 pub fn is_there() -> bool {
     library::find().is_some()
+}
+
+/// Has annotations nest apart from operators and other scopes of their threads, from here on. For
+/// recordings in which calls of functions are scopes, too: `with record_function(…)` begins in one
+/// call (`__enter__`) and ends in another.
+pub fn nest_annotations_apart(apart: bool) {
+    APART.store(apart, Ordering::Relaxed);
 }
 
 /// Observes the PyTorch of this process, if it has one by now; for as long as it lives. May be
@@ -109,6 +120,11 @@ fn attach(
 }
 
 #[inline(always)]
+fn as_scope(recorded: bool) -> Recorded {
+    if recorded { Recorded::Scope } else { Recorded::Not }
+}
+
+#[inline(always)]
 fn session() -> Option<&'static Session> {
     // SAFETY: null, or one that is never freed.
     unsafe { SESSION.load(Ordering::Acquire).as_ref() }
@@ -137,20 +153,24 @@ unsafe extern "C" fn ended(function: *const u8, _: *mut u8) {
     guarded((), || {
         let Some(session) = session() else { return };
         thread::with(|thread| {
-            for _ in 0..thread.end(function.addr()) {
+            let ends = thread.end(function.addr());
+            for _ in 0..ends.scopes {
                 session.recorder.end();
+            }
+            for _ in 0..ends.apart {
+                session.pop();
             }
         });
     });
 }
 
 impl Session {
-    /// Records a beginning; whether it was.
+    /// Records a beginning; how that was done, if it was.
     ///
     /// # Safety
     /// `function` is a `RecordFunction`.
     #[inline(always)]
-    unsafe fn begin(&self, function: *const u8) -> bool {
+    unsafe fn begin(&self, function: *const u8) -> Recorded {
         // SAFETY: the caller's promise, and the layout was found to be this one.
         unsafe {
             let scope: u8 = read(function, SCOPE);
@@ -159,7 +179,7 @@ impl Session {
                 _ => (self.operators, OPERATOR),
             };
             if !self.recorder.enabled(category) && !self.is_enabled_now(category) {
-                return false;
+                return Recorded::Not;
             }
             let sequence: i64 = read(function, self.layout.sequence);
             if read::<u8>(function, self.layout.name_kind) != TEXT
@@ -169,11 +189,18 @@ impl Session {
                 let name = Name::of_schema(read(function, NAME), self.layout);
                 let site = names::of_schema(self.recorder, category, name);
                 if !site.is_none() {
-                    return self.recorder.begin(site, tag);
+                    return as_scope(self.recorder.begin(site, tag));
                 }
             }
             self.begin_more(function, (category, scope), tag, sequence)
         }
+    }
+
+    /// The innermost annotation ends that nests apart.
+    #[cold]
+    fn pop(&self) {
+        let (time, site) = (self.recorder.now(), self.annotations);
+        self.recorder.push(Record { time, site, kind: Kind::Pop as u8, ..Record::default() }, &[]);
     }
 
     /// What is not wanted may be when everything is prepared.
@@ -197,7 +224,7 @@ impl Session {
         (category, scope): (StrId, u8),
         tag: u8,
         sequence: i64,
-    ) -> bool {
+    ) -> Recorded {
         let mut extras = [Extra::default(); 6];
         let mut count = 0;
         // SAFETY: the caller's promise, and the layout was found to be this one.
@@ -209,7 +236,12 @@ impl Session {
                 names::of_schema(self.recorder, category, name)
             }
         };
-        let mut head = Record { site, kind: Kind::Begin as u8, tag, ..Record::default() };
+        let (kind, recorded) = match scope {
+            USER if APART.load(Ordering::Relaxed) => (Kind::Push, Recorded::Apart),
+            _ => (Kind::Begin, Recorded::Scope),
+        };
+        let said = |done| if done { recorded } else { Recorded::Not };
+        let mut head = Record { site, kind: kind as u8, tag, ..Record::default() };
         if sequence >= 0 {
             // SAFETY: the caller's promise, and the layout was found to be this one.
             let (here, forward): (u64, u64) =
@@ -239,16 +271,16 @@ impl Session {
             }
         }
         if self.collectives.is_one(site) {
-            return self.begin_collective(head, &extras[..count]);
+            return said(self.begin_collective(head, &extras[..count]));
         }
         head.time = self.recorder.now();
         if !head.site.is_none() {
-            return self.recorder.push(head, &extras[..count]);
+            return said(self.recorder.push(head, &extras[..count]));
         }
         // SAFETY: the caller's promise.
         let name = unsafe { self.name(function) };
         head.site = category;
-        self.recorder.push_named(head, &extras[..count], &name[..name.len().min(MAX_NAME)])
+        said(self.recorder.push_named(head, &extras[..count], &name[..name.len().min(MAX_NAME)]))
     }
 
     #[cold]

@@ -88,17 +88,24 @@ impl Values {
 }
 
 /// The tag of lists, and where these have the type of their elements: what is compared with 8
-/// bytes from the argument (`cmpl $N, 8(%rdi)`), and what is read next of the object
-/// (`mov M(%rbx), %rax`).
+/// bytes from the argument (`cmpl $N, 8(%rdi)`), and what is read next of the object to which it
+/// points (`mov (%rdi), %rbx`, `mov M(%rbx), %rax`) and is compared with the tag of tensors
+/// (`cmpl $3, 8(%rax)`). Compilers choose the registers.
 fn read_code(code: &[u8]) -> Option<(u32, usize)> {
     if !cfg!(target_arch = "x86_64") {
         return None;
     }
     let at = code.windows(3).position(|bytes| bytes == [0x83, 0x7f, 8])?;
     let tag = *code.get(at + 3)?;
-    let rest = &code[at..];
-    let at = rest.windows(3).position(|bytes| bytes == [0x48, 0x8b, 0x43])?;
-    let field = usize::from(*rest.get(at + 3)?);
+    // 64-bit loads: which register is read, and which one written.
+    let load = |bytes: &[u8]| bytes.starts_with(&[0x48, 0x8b]).then(|| bytes[2]);
+    let object = code.windows(3).find_map(|bytes| load(bytes).filter(|way| way & 0xc7 == 0x07))?;
+    let object = object >> 3 & 7;
+    let field = code[at..].windows(8).find_map(|bytes| {
+        let way = load(bytes).filter(|way| way & 0xc7 == 0x40 | object)?;
+        let compared = [0x83, 0x78 | way >> 3 & 7, 8, TENSOR_TYPE as u8];
+        (bytes[4..] == compared).then_some(usize::from(bytes[3]))
+    })?;
     (field >= 24 + 8).then_some((tag.into(), field))
 }
 
@@ -249,6 +256,14 @@ mod tests {
             0x48, 0x8b, 0x1f, 0x31, 0xc0, 0x83, 0x7f, 0x08, 0x0c, 0x75, 0x61, 0x48, 0x8b, 0x43,
             0x30, 0x83, 0x78, 0x08, 0x03,
         ];
+        // Debian's 2.6 watches its stack.
+        let hardened = [
+            0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x53, 0x48, 0x83, 0xec, 0x38, 0x64, 0x48, 0x8b, 0x04,
+            0x25, 0x28, 0x00, 0x00, 0x00, 0x48, 0x89, 0x44, 0x24, 0x28, 0x31, 0xc0, 0x83, 0x7f,
+            0x08, 0x0d, 0x75, 0x68, 0x48, 0x8b, 0x2f, 0x48, 0x8b, 0x45, 0x28, 0x83, 0x78, 0x08,
+            0x03, 0x74, 0x7b,
+        ];
+        assert_eq!(read_code(&hardened), Some((13, 0x28)));
         assert_eq!(read_code(&new), Some((14, 0x28)));
         assert_eq!(read_code(&old), Some((12, 0x30)));
         assert_eq!(read_code(&new[..9]), None);

@@ -7,6 +7,8 @@ use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
+use kymograph_backends::environment::gettid;
+
 use super::{BUSY, DONE, METH_O, MethodDef, Object, Owned, PYTHON, Python, WATCHING, calls};
 use crate::api::names;
 use crate::guard::guard;
@@ -131,8 +133,7 @@ fn hear(text: &str) {
         return;
     };
     let tid = match id {
-        // SAFETY: takes nothing, returns a number.
-        0 => (unsafe { libc::gettid() }) as u32,
+        0 => gettid() as u32,
         id => id,
     };
     // Greenlets run on the main thread as if they were threads of their own.

@@ -20,6 +20,11 @@ const PROBES: usize = 16;
 static KNOWN: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
+/// Bit of an address, which is aligned: calls of this code make a generator or a coroutine.
+const MAKES_GENERATORS: u64 = 1;
+/// `CO_GENERATOR`, `CO_COROUTINE` and `CO_ASYNC_GENERATOR` of Python's code.h.
+const GENERATOR_FLAGS: i64 = 0x20 | 0x80 | 0x200;
+
 /// The calls of modules.
 const OF_SELF: u16 = u16::MAX;
 /// Of what is not recorded.
@@ -36,32 +41,59 @@ impl Calls {
         wanted() != MODULES || unsafe { self.id(code) } != NOT
     }
 
-    /// The name of a call of `code`, which has begun in `frame` (else the thread's innermost); none
-    /// if that is not recorded.
+    /// The name of a call of `code`; none if that is not recorded. `module` returns a reference to
+    /// the first argument: asked for only if that is the module that is called.
     ///
     /// # Safety
     /// As the arguments say, and the interpreter's lock is held.
     #[inline]
-    pub(super) unsafe fn site(&self, code: Object, frame: Option<Object>) -> StrId {
+    pub(super) unsafe fn site(
+        &self,
+        code: Object,
+        module: impl FnOnce() -> Option<Object>,
+    ) -> StrId {
         // SAFETY: the caller's promise.
         unsafe {
             match self.id(code) {
-                OF_SELF => modules::name(self, frame).unwrap_or_else(|| self.intern(code)),
+                OF_SELF => {
+                    let name = module().and_then(|module| modules::name(self, module));
+                    name.unwrap_or_else(|| self.intern(code))
+                }
                 id => StrId(id.into()),
             }
         }
+    }
+
+    /// Whether a call of `code` makes a generator, which runs the code later.
+    ///
+    /// # Safety
+    /// As [`Calls::is_wanted`].
+    #[inline]
+    pub(super) unsafe fn makes_generators(&self, code: Object) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.known(code) >> 16 & MAKES_GENERATORS != 0 }
     }
 
     /// # Safety
     /// As [`Calls::is_wanted`].
     #[inline]
     unsafe fn id(&self, code: Object) -> u16 {
+        // SAFETY: the caller's promise.
+        unsafe { self.known(code) as u16 }
+    }
+
+    /// What [`KNOWN`] has of it.
+    ///
+    /// # Safety
+    /// As [`Calls::is_wanted`].
+    #[inline]
+    unsafe fn known(&self, code: Object) -> u64 {
         let address = code.addr() as u64;
         let home = (address >> 4 ^ address >> 19) as usize;
         for slot in (0..PROBES).map(|n| &KNOWN[(home + n) % SLOTS]) {
             let known = slot.load(Ordering::Acquire);
-            if known >> 16 == address {
-                return known as u16;
+            if known >> 16 & !MAKES_GENERATORS == address {
+                return known;
             }
             if known == 0 {
                 // SAFETY: as the caller says.
@@ -75,11 +107,12 @@ impl Calls {
     /// # Safety
     /// As [`Calls::is_wanted`].
     #[cold]
-    unsafe fn look_up(&self, code: Object, slot: Option<&AtomicU64>) -> u16 {
-        let address = code.addr() as u64;
+    unsafe fn look_up(&self, code: Object, slot: Option<&AtomicU64>) -> u64 {
+        let mut address = code.addr() as u64;
         // SAFETY: the caller's promise.
         unsafe {
             let is_step = || modules::is_step(self, code);
+            let mut lost = false;
             let id = if self.is_ours(code) {
                 NOT
             } else if modules::is_call(self, code) {
@@ -92,19 +125,27 @@ impl Calls {
                     Ok(id) if id != NOT && id != OF_SELF => id,
                     _ => {
                         PIPELINE.lost(1);
-                        return NOT;
+                        lost = true;
+                        NOT
                     }
                 }
             };
+            if self.number(code, c"co_flags").is_some_and(|flags| flags & GENERATOR_FLAGS != 0) {
+                address |= MAKES_GENERATORS;
+            }
+            let known = address << 16 | u64::from(id);
+            if lost {
+                return known;
+            }
             if let Some(slot) = slot.filter(|_| address < 1 << 48)
                 && KEPT.fetch_add(1, Ordering::Relaxed) < MAX
             {
                 (self.keep)(code);
                 // Under the interpreter's lock; without one (free threading) the last one stays,
                 // and the other's reference as well, which is what matters.
-                slot.store(address << 16 | u64::from(id), Ordering::Release);
+                slot.store(known, Ordering::Release);
             }
-            id
+            known
         }
     }
 
@@ -146,6 +187,24 @@ impl Calls {
         }
     }
 
+    /// An attribute that is a number.
+    ///
+    /// # Safety
+    /// As [`Calls::text`].
+    unsafe fn number(&self, object: Object, name: &CStr) -> Option<i64> {
+        // SAFETY: the caller's promise; a reference is given back after use.
+        unsafe {
+            let value = (self.attribute)(object, name.as_ptr());
+            if value.is_null() {
+                (self.clear)();
+                return None;
+            }
+            let number = (self.long)(value);
+            (self.release)(value);
+            Some(number)
+        }
+    }
+
     /// `file.py(12): function`.
     ///
     /// # Safety
@@ -155,14 +214,8 @@ impl Calls {
         unsafe {
             let path = self.text(code, c"co_filename")?;
             let called = self.text(code, c"co_name")?;
-            let line = (self.attribute)(code, c"co_firstlineno".as_ptr());
-            if line.is_null() {
-                (self.clear)();
-                return None;
-            }
-            let number = (self.long)(line);
-            (self.release)(line);
-            Some(function_name(&path, number, &called, &self.folder))
+            let line = self.number(code, c"co_firstlineno")?;
+            Some(function_name(&path, line, &called, &self.folder))
         }
     }
 }

@@ -2,7 +2,8 @@
 //! names them (`file.py(12): function`, and `nn.Module: Linear_0` for the call of a module).
 //!
 //! ```text
-//!  monitoring  the interpreter reports calls of all threads (sys.monitoring, from 3.12 on)
+//!  frames      the interpreter runs frames of all threads through us (PEP 523, from 3.12 on)
+//!  monitoring  or reports calls of all threads (sys.monitoring, from 3.12 on)
 //!  profiler    or those of threads that are followed (PyEval_SetProfile, before)
 //!  code        code objects → ids of their names
 //!  modules     modules of PyTorch → ids of their names
@@ -12,6 +13,7 @@
 //! calls are still recorded, since tools do not share what they ask for; before 3.12 they are not.
 
 mod code;
+mod frames;
 mod modules;
 mod monitoring;
 mod profiler;
@@ -125,7 +127,10 @@ pub(super) fn watch(wanted: Wanted) {
 pub(super) unsafe fn forget() {
     watch(Wanted::Off);
     // SAFETY: the caller's promise.
-    unsafe { monitoring::stop() };
+    unsafe {
+        frames::stop();
+        monitoring::stop();
+    }
 }
 
 fn wanted() -> u8 {
@@ -163,6 +168,9 @@ pub(super) unsafe fn follow_thread() {
             let old = "not recorded: this Python is older than 3.9";
             return STATED.call_once(|| state(old));
         };
+        if wanted() == FUNCTIONS && !monitoring::is_on() && frames::start(calls) {
+            return;
+        }
         match monitoring::start(calls) {
             monitoring::Started::Yes => {}
             monitoring::Started::Missing(why) => {

@@ -71,14 +71,13 @@ pub(super) unsafe fn is_step(calls: &Calls, code: Object) -> bool {
     }
 }
 
-/// The name of the module that `frame`, else the thread's innermost, is a call of.
+/// The name of a module, whose reference this gives back.
 ///
 /// # Safety
-/// The interpreter's lock is held, and the frame has begun.
-pub(super) unsafe fn name(calls: &Calls, frame: Option<Object>) -> Option<StrId> {
+/// The interpreter's lock is held.
+pub(super) unsafe fn name(calls: &Calls, module: Object) -> Option<StrId> {
     // SAFETY: the caller's promise; references are given back after use.
     unsafe {
-        let module = module(calls, frame)?;
         let class = (calls.class)(module);
         let key = (module.addr(), class.addr());
         let known = names().names.as_ref().and_then(|names| names.get(&key).copied());
@@ -93,11 +92,11 @@ fn names() -> std::sync::MutexGuard<'static, Names> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A reference to `self`.
+/// A reference to the `self` of `frame`, else of the thread's innermost.
 ///
 /// # Safety
-/// As [`name`].
-unsafe fn module(calls: &Calls, frame: Option<Object>) -> Option<Object> {
+/// The interpreter's lock is held, and the frame has begun.
+pub(super) unsafe fn of_frame(calls: &Calls, frame: Option<Object>) -> Option<Object> {
     // SAFETY: the caller's promise; references are given back after use.
     unsafe {
         let frame = frame.unwrap_or_else(|| (calls.frame)());

@@ -10,7 +10,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, Ordering};
 
 use super::super::MethodDef;
-use super::{Calls, Count, METH_FASTCALL, MODULES, Object, asked_for, state, thread, wanted};
+use super::{
+    Calls, Count, METH_FASTCALL, MODULES, Object, asked_for, modules, state, thread, wanted,
+};
 use crate::guard::guard;
 use crate::inject::python::find;
 
@@ -28,6 +30,11 @@ const FAILED: u8 = 3;
 /// What callbacks return: `None`, and what makes the interpreter report this place no more.
 static NOTHING: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static NO_MORE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// Whether calls are reported.
+pub(super) fn is_on() -> bool {
+    STATE.load(Ordering::Acquire) == ON
+}
 
 pub(super) enum Started {
     Yes,
@@ -63,6 +70,19 @@ const EVENTS: [(&CStr, &MethodDef, bool); 6] = [
     (c"PY_YIELD", &LEAVE, false),
     (c"PY_UNWIND", &UNWIND, true),
 ];
+
+/// Takes a number, if this interpreter has the module and one is nobody's.
+///
+/// # Safety
+/// The interpreter's lock is held.
+pub(super) unsafe fn prepare(calls: &Calls) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let monitoring = (calls.of_system)(c"monitoring".as_ptr());
+        let api = if monitoring.is_null() { None } else { Api::find() };
+        api.is_some_and(|api| api.number(calls, monitoring).is_some())
+    }
+}
 
 /// Has calls reported from here on.
 ///
@@ -155,11 +175,7 @@ impl Api {
             // Both live as long as the interpreter.
             NO_MORE.store(no_more, Ordering::Release);
             NOTHING.store(self.none, Ordering::Release);
-            if TOOL.load(Ordering::Relaxed) < 0 {
-                let tool = TOOLS.iter().find(|tool| self.take(calls, monitoring, **tool))?;
-                TOOL.store(*tool as i32, Ordering::Relaxed);
-            }
-            let tool: c_long = TOOL.load(Ordering::Relaxed).into();
+            let tool = self.number(calls, monitoring)?;
             let events = (calls.attribute)(monitoring, c"events".as_ptr());
             if events.is_null() {
                 return None;
@@ -192,6 +208,19 @@ impl Api {
             // Places that were switched off when this was on before.
             self.done(calls, (self.call)(monitoring, c"restart_events".as_ptr(), ptr::null()))
         }
+    }
+
+    /// The number that is ours, taken now if none is; none if all are others'.
+    ///
+    /// # Safety
+    /// As [`Api::start`].
+    unsafe fn number(&self, calls: &Calls, monitoring: Object) -> Option<c_long> {
+        if TOOL.load(Ordering::Relaxed) < 0 {
+            // SAFETY: the caller's promise.
+            let tool = TOOLS.iter().find(|tool| unsafe { self.take(calls, monitoring, **tool) })?;
+            TOOL.store(*tool as i32, Ordering::Relaxed);
+        }
+        Some(TOOL.load(Ordering::Relaxed).into())
     }
 
     /// Takes a number, if it is nobody's.
@@ -277,7 +306,7 @@ unsafe extern "C" fn entered(_: Object, args: *const Object, count: Count) -> Ob
     // SAFETY: called by the interpreter, with a code object, whose frame has begun.
     unsafe {
         with((args, count), true, |calls, code| {
-            thread::enter(calls.category, || calls.site(code, None));
+            thread::enter(calls.category, || calls.site(code, || modules::of_frame(calls, None)));
         })
     }
 }
@@ -286,7 +315,7 @@ unsafe extern "C" fn thrown(_: Object, args: *const Object, count: Count) -> Obj
     // SAFETY: as above.
     unsafe {
         with((args, count), false, |calls, code| {
-            thread::enter(calls.category, || calls.site(code, None));
+            thread::enter(calls.category, || calls.site(code, || modules::of_frame(calls, None)));
         })
     }
 }

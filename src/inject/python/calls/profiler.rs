@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::ptr;
 
-use super::{Calls, NONE, Object, thread, wanted};
+use super::{Calls, NONE, Object, modules, thread, wanted};
 use crate::guard::guard;
 
 /// `Py_tracefunc` of Python's pystate.h.
@@ -36,7 +36,9 @@ unsafe extern "C" fn traced(_: Object, frame: Object, what: c_int, _: Object) ->
             let code = (calls.code)(frame);
             if calls.is_wanted(code) {
                 match what {
-                    CALL => thread::enter(calls.category, || calls.site(code, Some(frame))),
+                    CALL => thread::enter(calls.category, || {
+                        calls.site(code, || modules::of_frame(calls, Some(frame)))
+                    }),
                     _ => thread::leave(),
                 }
             }

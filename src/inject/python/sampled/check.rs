@@ -7,6 +7,8 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use kymograph_backends::environment::gettid;
+
 use super::super::calls::folder;
 use super::super::{METH_O, MethodDef, PYTHON, find};
 use super::Object;
@@ -96,8 +98,8 @@ fn unchecked() -> Result<Reader, &'static str> {
 /// Where the system's number of a thread lies in its `pthread_t`, if that is needed.
 fn number_of_thread(layout: &Layout) -> Option<usize> {
     let Number::Posix(_) = layout.thread else { return Some(0) };
-    // SAFETY: both take nothing and return a number.
-    let (thread, number) = unsafe { (libc::pthread_self() as usize, libc::gettid() as u32) };
+    // SAFETY: takes nothing and returns a number.
+    let (thread, number) = (unsafe { libc::pthread_self() } as usize, gettid() as u32);
     (0..1024).step_by(4).find(|at| read(thread + at) == Some(number))
 }
 
@@ -119,8 +121,7 @@ unsafe extern "C" fn look(_: Object, _: Object) -> Object {
 }
 
 fn comes_out(reader: &mut Reader) -> Result<(), &'static str> {
-    // SAFETY: takes nothing.
-    let here = unsafe { libc::gettid() } as u32;
+    let here = gettid() as u32;
     if read::<usize>(reader.interpreter.addr()).is_none() {
         return Err("the system does not let the process read its own memory (process_vm_readv)");
     }
