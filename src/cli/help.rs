@@ -38,7 +38,6 @@ fn text_of_version() -> String {
     let features = [
         ("export", cfg!(feature = "export")),
         ("inject", cfg!(feature = "inject")),
-        ("nvml", cfg!(feature = "nvml")),
         ("tracing", cfg!(feature = "tracing")),
     ];
     let on: Vec<_> = features.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();

@@ -11,28 +11,24 @@
 //! machine's devices, each reports its own.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use kymograph_protos::device::{GpuUnit, Vendor};
 use kymograph_protos::{ArgType, ColdRecorder, Extra, Kind, Record, StrId};
-use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
-use nvml_wrapper::enums::gpm::GpmMetricId;
-use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
-use nvml_wrapper::{Device, Nvml};
 
+use super::nvml::{Clock, Device, Metric, Nvml, Sample};
 use crate::device::names;
 use crate::device::remark;
 
 /// A round every `every`, and none for so many times as long as the last one took.
 const REST: u32 = 19;
 
-const THROUGHPUT: [(GpmMetricId, &str); 4] = [
-    (GpmMetricId::PcieTxPerSec, "PCIe sent"),
-    (GpmMetricId::PcieRxPerSec, "PCIe received"),
-    (GpmMetricId::NvlinkTotalTxPerSec, "NVLink sent"),
-    (GpmMetricId::NvlinkTotalRxPerSec, "NVLink received"),
+const THROUGHPUT: [(Metric, &str); 4] = [
+    (Metric::PcieSent, "PCIe sent"),
+    (Metric::PcieReceived, "PCIe received"),
+    (Metric::NvlinkSent, "NVLink sent"),
+    (Metric::NvlinkReceived, "NVLink received"),
 ];
 
 /// See the module.
@@ -48,27 +44,16 @@ pub(crate) struct Sampler {
 }
 
 struct Sampled {
-    device: Device<'static>,
+    device: Device,
     /// The last sample of the performance monitor, if there is one.
-    sample: Option<GpmSample<'static>>,
+    sample: Option<Sample>,
 }
 
 /// NVML, which stays once it was found.
 fn nvml(recorder: &dyn ColdRecorder) -> Option<&'static Nvml> {
     static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
-    let found = NVML.get_or_init(|| {
-        // The name without a version belongs to those who build against it.
-        let library = OsStr::new("libnvidia-ml.so.1");
-        Nvml::builder()
-            .lib_path(library)
-            .init()
-            .map_err(|error| {
-                let why = format!("libnvidia-ml.so.1: {error}; it comes with the driver");
-                remark::not_recorded(recorder, names::NVML, &why);
-            })
-            .ok()
-    });
-    found.as_ref()
+    let load = || Nvml::load().map_err(|why| remark::not_recorded(recorder, names::NVML, &why));
+    NVML.get_or_init(|| load().ok()).as_ref()
 }
 
 impl Sampler {
@@ -106,9 +91,8 @@ impl Sampler {
         let began = Instant::now();
         let mut any = false;
         for number in used {
-            let Some(nvml) = nvml(self.recorder) else { break };
             let known = self.devices.remove(&number).flatten();
-            let known = known.map(|sampled| self.device(nvml, number, sampled));
+            let known = known.map(|sampled| self.device(number, sampled));
             any |= known.is_some();
             self.devices.insert(number, known);
         }
@@ -122,12 +106,12 @@ impl Sampler {
     fn find(&mut self, number: u32, uuid: impl Fn(u32) -> Option<String>) {
         let Some(nvml) = nvml(self.recorder) else { return };
         self.devices.entry(number).or_insert_with(|| {
-            let device = nvml.device_by_uuid(uuid(number)?).ok()?;
+            let device = nvml.device(&uuid(number)?)?;
             Some(Sampled { device, sample: None })
         });
     }
 
-    fn device(&mut self, nvml: &'static Nvml, number: u32, mut sampled: Sampled) -> Sampled {
+    fn device(&mut self, number: u32, mut sampled: Sampled) -> Sampled {
         let time = self.recorder.now();
         let device = &sampled.device;
         let mut say = |name, unit, value: Option<f64>| {
@@ -135,28 +119,26 @@ impl Sampler {
                 self.value(number, time, name, unit, value);
             }
         };
-        let rates = device.utilization_rates().ok();
+        let rates = device.utilization();
         say("GPU utilization", GpuUnit::PERCENT, rates.as_ref().map(|r| f64::from(r.gpu)));
         let memory = rates.as_ref().map(|r| f64::from(r.memory));
         say("Memory utilization", GpuUnit::PERCENT, memory);
-        let used = device.memory_info().ok().map(|memory| memory.used as f64);
+        let used = device.memory_used().map(|used| used as f64);
         say("Memory used", GpuUnit::BYTES, used);
-        let power = device.power_usage().ok().map(|milliwatt| f64::from(milliwatt) / 1e3);
+        let power = device.power().map(|milliwatt| f64::from(milliwatt) / 1e3);
         say("Power", GpuUnit::WATT, power);
-        let temperature = device.temperature(TemperatureSensor::Gpu).ok().map(f64::from);
+        let temperature = device.temperature().map(f64::from);
         say("Temperature", GpuUnit::CELSIUS, temperature);
-        for (name, clock) in [("SM clock", Clock::SM), ("Memory clock", Clock::Memory)] {
-            say(name, GpuUnit::MEGAHERTZ, device.clock_info(clock).ok().map(f64::from));
+        for (name, clock) in [("SM clock", Clock::Sm), ("Memory clock", Clock::Memory)] {
+            say(name, GpuUnit::MEGAHERTZ, device.clock(clock).map(f64::from));
         }
         // A device without the monitor says so, once for each round: that costs nothing.
-        let sample = device.gpm_sample().ok();
+        let sample = device.sample();
         if let (Some(before), Some(now)) = (&sampled.sample, &sample) {
-            let metrics = THROUGHPUT.map(|(metric, _)| metric);
-            let found = gpm_metrics_get(nvml, before, now, &metrics).unwrap_or_default();
-            for ((_, name), metric) in THROUGHPUT.iter().zip(found) {
+            let found = device.between(before, now, THROUGHPUT.map(|(metric, _)| metric));
+            for ((_, name), value) in THROUGHPUT.iter().zip(found) {
                 // In MiB/s.
-                let value = metric.ok().map(|metric| metric.value * 1_048_576.0);
-                say(name, GpuUnit::BYTES_PER_SECOND, value);
+                say(name, GpuUnit::BYTES_PER_SECOND, value.map(|value| value * 1_048_576.0));
             }
         }
         sampled.sample = sample;

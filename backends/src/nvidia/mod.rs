@@ -17,7 +17,7 @@
 //! | `layout`, `decode`, `queues`, `ranges`, `waits`, `memory`, `allocated`, `places`, `keys`, `names`, `occupancy` | records become ours |
 //! | `clock` | CUPTI's clock |
 //! | `device` | the inventory |
-//! | `counters` | utilisation, power and the like, from NVML |
+//! | `counters`, `nvml` | utilisation, power and the like, from NVML |
 //! | `share`, `subscription`, `other`, `relay`, `copies` | another user of CUPTI in the program |
 //! | `probe` | what `kymo doctor` says |
 //! | `replay` | records without a library, for benchmarks |
@@ -30,10 +30,6 @@ mod callbacks;
 mod clock;
 mod collect;
 mod copies;
-#[cfg(feature = "nvml")]
-mod counters;
-#[cfg(not(feature = "nvml"))]
-#[path = "no_counters.rs"]
 mod counters;
 mod decode;
 mod detach;
@@ -47,6 +43,7 @@ mod layout;
 mod library;
 mod memory;
 mod names;
+mod nvml;
 mod occupancy;
 mod other;
 mod places;
