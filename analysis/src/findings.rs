@@ -5,6 +5,7 @@
 //! those numbers, so that it can be checked. Where there are steps, it is about their time, not
 //! about what lies before the first and after the last of them.
 
+use kymograph_converters::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ pub fn findings(tables: &[(&str, RecordBatch)]) -> Vec<Finding> {
         found.extend(idle(&job, causes));
         found.extend(exposed(&job));
     }
-    found.sort_by_key(|finding| Reverse(finding.cost));
+    found.order_by_key(|finding| Reverse(finding.cost));
     if let Some(doubtful) = table("data_quality").and_then(doubtful) {
         found.insert(0, doubtful);
     }
@@ -304,7 +305,7 @@ fn main_causes(causes: &RecordBatch) -> Option<String> {
     }
     let all: i64 = sums.values().sum();
     let mut sums: Vec<(&str, i64)> = sums.into_iter().collect();
-    sums.sort_by_key(|(name, sum)| (Reverse(*sum), *name));
+    sums.order_by_key(|(name, sum)| (Reverse(*sum), *name));
     let parts = sums.iter().take(3).filter(|(_, sum)| *sum * 20 > all);
     let parts: Vec<String> =
         parts.map(|(name, sum)| format!("{} {name}", percent(*sum as f64 / all as f64))).collect();

@@ -9,6 +9,7 @@
 //! * [`compat`]: the rules and the rounding of other tools.
 //! * [`findings`]: sentences from the tables of several metrics.
 //! * [`bundle`]: several tables in one.
+//! * [`job`]: whether traces are the ranks of one job.
 //! * [`interval`], [`stats`]: arithmetic that metrics have in common.
 //! * [`overlay`]: what metrics say, written back into a trace.
 //! * [`peaks`]: what devices can do at most.
@@ -43,6 +44,7 @@ pub mod compat;
 mod error;
 pub mod findings;
 pub mod interval;
+pub mod job;
 pub mod metric;
 pub mod model;
 pub mod names;

@@ -47,11 +47,11 @@ pub fn counters(model: &Model<'_>) -> Result<Overlay, Error> {
         let (name, unit) = (format!("Queue Length {stream}"), "launches");
         overlay.counters.push(Counter { device, name, unit, values });
     }
-    for (name, changes) in memory_bandwidth::series(model)? {
+    for (name, changes) in memory_bandwidth::series(model)?.iter() {
         // What several devices copy at a time is added up.
         let device = changes.first().map_or(0, |(_, device, _)| *device);
-        let values = changes.into_iter().map(|(time, _, bandwidth)| (time, bandwidth)).collect();
-        let (name, unit) = (name.to_owned(), "GB/s");
+        let values = changes.iter().map(|(time, _, bandwidth)| (*time, *bandwidth)).collect();
+        let (name, unit) = (name.clone(), "GB/s");
         overlay.counters.push(Counter { device, name, unit, values });
     }
     Ok(overlay)

@@ -1,5 +1,6 @@
 //! A metric over the ranks of a job.
 
+use kymograph_converters::order::Order as _;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
@@ -14,7 +15,7 @@ pub fn ranks(trace: &Trace, otherwise: i64) -> Vec<(Option<ProcessId>, i64)> {
     let processes = trace.processes.iter();
     let own = processes.filter_map(|(id, _)| Some((Some(id), own_rank(trace, id)?)));
     let mut own: Vec<_> = own.collect();
-    own.sort_by_key(|(_, rank)| *rank);
+    own.order_by_key(|(_, rank)| *rank);
     match own.as_slice() {
         [] => {
             let job = kymograph_converters::trace::Job::of(trace);
@@ -68,7 +69,7 @@ pub fn over_ranks(
     let Some(origin) = parts.iter().map(|part| part.origin).min() else {
         return Err(Error::Nothing("there is no trace to analyze".to_owned()));
     };
-    parts.sort_by_key(|part| part.rank);
+    parts.order_by_key(|part| part.rank);
     for part in &mut parts {
         part.batch = since(&part.batch, origin)?;
     }
@@ -86,8 +87,8 @@ fn since(batch: &RecordBatch, origin: i64) -> Result<RecordBatch, Error> {
     for (array, field) in arrays.iter_mut().zip(schema.fields()) {
         if field.metadata().contains_key("since") {
             let Some(moments) = array.as_any().downcast_ref::<Int64Array>() else { continue };
-            let since = moments.iter().map(|moment| Some(moment?.saturating_sub(origin)));
-            *array = Arc::new(since.collect::<Int64Array>());
+            let since: Int64Array = moments.unary(|moment| moment.saturating_sub(origin));
+            *array = Arc::new(since);
         }
     }
     Ok(RecordBatch::try_new(schema, arrays)?)

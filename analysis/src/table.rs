@@ -1,5 +1,6 @@
 //! Tables: Arrow record batches with described columns.
 
+use kymograph_converters::order::Order as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -277,27 +278,68 @@ impl<'a> Cells<'a> {
         Cells(batch)
     }
 
-    fn array<A: 'static>(self, column: &str) -> Option<&'a A> {
-        self.0.column_by_name(column)?.as_any().downcast_ref()
+    /// A column, which is looked up once for all of its cells.
+    pub fn column(self, name: &str) -> ColumnCells<'a> {
+        let Some(array) = self.0.column_by_name(name) else { return ColumnCells::None };
+        let any = array.as_any();
+        let int = || any.downcast_ref().map(ColumnCells::Int);
+        let float = || any.downcast_ref().map(ColumnCells::Float);
+        let text = || any.downcast_ref().map(ColumnCells::Text);
+        int().or_else(float).or_else(text).unwrap_or(ColumnCells::None)
     }
 
     /// A whole number.
     pub fn int(self, column: &str, row: usize) -> Option<i64> {
-        let array: &Int64Array = self.array(column)?;
-        (row < array.len() && array.is_valid(row)).then(|| array.value(row))
+        self.column(column).int(row)
     }
 
     /// A number.
     pub fn float(self, column: &str, row: usize) -> Option<f64> {
-        match self.array::<Float64Array>(column) {
-            Some(array) => (row < array.len() && array.is_valid(row)).then(|| array.value(row)),
-            None => self.int(column, row).map(|value| value as f64),
-        }
+        self.column(column).float(row)
     }
 
     /// A text.
     pub fn text(self, column: &str, row: usize) -> Option<&'a str> {
-        let array: &StringArray = self.array(column)?;
+        self.column(column).text(row)
+    }
+}
+
+/// The cells of a column. What is not there, or of another type, is null.
+#[derive(Clone, Copy, Debug)]
+pub enum ColumnCells<'a> {
+    /// There is no such column, or it has other values.
+    None,
+    /// Whole numbers.
+    Int(&'a Int64Array),
+    /// Numbers.
+    Float(&'a Float64Array),
+    /// Texts.
+    Text(&'a StringArray),
+}
+
+impl<'a> ColumnCells<'a> {
+    /// A whole number.
+    #[inline]
+    pub fn int(self, row: usize) -> Option<i64> {
+        let ColumnCells::Int(array) = self else { return None };
+        (row < array.len() && array.is_valid(row)).then(|| array.value(row))
+    }
+
+    /// A number.
+    #[inline]
+    pub fn float(self, row: usize) -> Option<f64> {
+        match self {
+            ColumnCells::Float(array) => {
+                (row < array.len() && array.is_valid(row)).then(|| array.value(row))
+            }
+            other => other.int(row).map(|value| value as f64),
+        }
+    }
+
+    /// A text.
+    #[inline]
+    pub fn text(self, row: usize) -> Option<&'a str> {
+        let ColumnCells::Text(array) = self else { return None };
         (row < array.len() && array.is_valid(row)).then(|| array.value(row))
     }
 }
@@ -311,12 +353,44 @@ pub fn concat(columns: &'static [Column], batches: &[&RecordBatch]) -> Result<Re
     if let [one] = batches {
         return Ok((*one).clone());
     }
-    let order = batches.iter().enumerate();
-    pick(
-        columns,
-        batches,
-        order.flat_map(|(n, batch)| (0..batch.num_rows()).map(move |row| (n, row))),
-    )
+    let arrays = columns.iter().map(|column| joined(column, batches));
+    let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
+    self::columns(columns, arrays)
+}
+
+/// The cells of one column of several tables.
+fn joined(column: &Column, batches: &[&RecordBatch]) -> Result<ArrayRef, Error> {
+    let of =
+        || batches.iter().map(|batch| (Cells::of(batch).column(column.name), batch.num_rows()));
+    let rows = of().map(|(_, rows)| rows).sum();
+    Ok(match column.ty {
+        Type::Int => {
+            let mut all = Int64Builder::with_capacity(rows);
+            of().for_each(|(cells, rows)| match cells {
+                ColumnCells::Int(own) => all.append_array(own),
+                _ => all.append_nulls(rows),
+            });
+            Arc::new(all.finish())
+        }
+        Type::Float => {
+            let mut all = Float64Builder::with_capacity(rows);
+            of().for_each(|(cells, rows)| match cells {
+                ColumnCells::Float(own) => all.append_array(own),
+                cells => (0..rows).for_each(|row| all.append_option(cells.float(row))),
+            });
+            Arc::new(all.finish())
+        }
+        Type::Text => {
+            let mut all = StringBuilder::new();
+            for (cells, rows) in of() {
+                match cells {
+                    ColumnCells::Text(own) => all.append_array(own)?,
+                    _ => (0..rows).for_each(|_| all.append_null()),
+                }
+            }
+            Arc::new(all.finish())
+        }
+    })
 }
 
 /// The rows of several tables, in an order of their own: number of the table, row.
@@ -331,18 +405,9 @@ pub fn pick(
 ) -> Result<RecordBatch, Error> {
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for column in columns {
-        let cells = || order.clone().map(|(n, row)| (Cells::of(batches[n]), row));
-        arrays.push(match column.ty {
-            Type::Int => {
-                Arc::new(cells().map(|(c, row)| c.int(column.name, row)).collect::<Int64Array>())
-            }
-            Type::Float => Arc::new(
-                cells().map(|(c, row)| c.float(column.name, row)).collect::<Float64Array>(),
-            ),
-            Type::Text => {
-                Arc::new(cells().map(|(c, row)| c.text(column.name, row)).collect::<StringArray>())
-            }
-        });
+        let of: Vec<_> = batches.iter().map(|batch| Cells::of(batch).column(column.name)).collect();
+        let cells = order.clone().map(|(n, row)| (of[n], row));
+        arrays.push(picked(column.ty, cells));
     }
     let fields: Vec<Field> = columns.iter().map(Column::field).collect();
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
@@ -355,21 +420,26 @@ pub fn pick(
 /// When the result is too large for Arrow.
 pub fn take(batch: &RecordBatch, rows: &[usize]) -> Result<RecordBatch, Error> {
     let schema = batch.schema();
-    let cells = Cells::of(batch);
     let array = |field: &Arc<Field>| -> ArrayRef {
-        let (name, rows) = (field.name(), rows.iter());
-        match field.data_type() {
-            DataType::Int64 => {
-                Arc::new(rows.map(|row| cells.int(name, *row)).collect::<Int64Array>())
-            }
-            DataType::Float64 => {
-                Arc::new(rows.map(|row| cells.float(name, *row)).collect::<Float64Array>())
-            }
-            _ => Arc::new(rows.map(|row| cells.text(name, *row)).collect::<StringArray>()),
-        }
+        let column = Cells::of(batch).column(field.name());
+        let ty = match field.data_type() {
+            DataType::Int64 => Type::Int,
+            DataType::Float64 => Type::Float,
+            _ => Type::Text,
+        };
+        picked(ty, rows.iter().map(|row| (column, *row)))
     };
     let arrays = schema.fields().iter().map(array).collect();
     Ok(RecordBatch::try_new(Arc::clone(&schema), arrays)?)
+}
+
+/// An array of cells.
+fn picked<'a>(ty: Type, cells: impl Iterator<Item = (ColumnCells<'a>, usize)>) -> ArrayRef {
+    match ty {
+        Type::Int => Arc::new(cells.map(|(of, row)| of.int(row)).collect::<Int64Array>()),
+        Type::Float => Arc::new(cells.map(|(of, row)| of.float(row)).collect::<Float64Array>()),
+        Type::Text => Arc::new(cells.map(|(of, row)| of.text(row)).collect::<StringArray>()),
+    }
 }
 
 /// The table in the order of a column; numbers descend and texts ascend, nulls come last. Rows
@@ -385,15 +455,15 @@ pub fn sort(batch: &RecordBatch, column: &str) -> Result<RecordBatch, Error> {
         let names = names.join(", ");
         return Err(Error::Option(format!("there is no column `{column}` to sort by: {names}")));
     };
-    let cells = Cells::of(batch);
+    let cells = Cells::of(batch).column(column);
     let mut rows: Vec<usize> = (0..batch.num_rows()).collect();
     match field.data_type() {
-        DataType::Utf8 => rows.sort_by_key(|row| {
-            let text = cells.text(column, *row);
+        DataType::Utf8 => rows.order_by_key(|row| {
+            let text = cells.text(*row);
             (text.is_none(), text)
         }),
-        _ => rows.sort_by(|a, b| {
-            let number = |row: &usize| cells.float(column, *row).unwrap_or(f64::NEG_INFINITY);
+        _ => rows.order_by(|a, b| {
+            let number = |row: &usize| cells.float(*row).unwrap_or(f64::NEG_INFINITY);
             number(b).total_cmp(&number(a))
         }),
     }

@@ -1,5 +1,6 @@
 //! Trace files by what people say: a file, a folder of them, a pattern.
 
+use crate::order::Order as _;
 use std::path::{Path, PathBuf};
 
 use crate::format::Format;
@@ -37,7 +38,7 @@ fn in_folder(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf
             found.push(path);
         }
     }
-    found.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    found.order_by_key(|path| (path.as_os_str().len(), path.clone()));
     Ok(found)
 }
 

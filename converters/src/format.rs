@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use crate::ahead::Ahead;
 use crate::detect::{Detected, FIRST, detect};
 use crate::foreign::{foreign, has_lines, looks_like_json};
 use crate::packed::{Limits, Packing, Unpacked};
@@ -145,6 +146,33 @@ impl std::error::Error for Error {}
 ///
 /// When the file cannot be read, or is a trace of no known format.
 pub fn read(file: impl Read, format: Option<Format>) -> Result<Trace, Error> {
+    read_by(file, format, |first, file, format, lines| read_as(first.chain(file), format, lines))
+}
+
+/// As [`read`], of a file that lies there: where there are several processors, a thread of its own
+/// reads and unpacks it. Of a pipe it would wait for bytes that are not needed any more.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_ahead(file: impl Read + Send, format: Option<Format>) -> Result<Trace, Error> {
+    if crate::processors() < 2 {
+        return read(file, format);
+    }
+    read_by(file, format, |first, file, format, lines| {
+        std::thread::scope(|scope| {
+            let ahead = Ahead::start(scope, file).map_err(Error::Io)?;
+            read_as(first.chain(ahead), format, lines)
+        })
+    })
+}
+
+/// Reads a trace, what is none of a database by `read`: from its beginning and the rest of the file.
+fn read_by<R: Read>(
+    file: R,
+    format: Option<Format>,
+    read: impl FnOnce(&[u8], &mut Unpacked<R>, Format, bool) -> Result<Trace, Error>,
+) -> Result<Trace, Error> {
     let mut file = Unpacked::new(file, Limits::default()).map_err(Error::Io)?;
     let mut first = Vec::new();
     let begun = file.by_ref().take(FIRST).read_to_end(&mut first);
@@ -159,10 +187,9 @@ pub fn read(file: impl Read, format: Option<Format>) -> Result<Trace, Error> {
         Some(format) => Detected::Known(format),
         None => detect(&first).map_err(Error::NotATrace)?,
     };
-    let mut rest = first.as_slice().chain(&mut file);
     let mut trace = match detected {
-        Detected::Known(format) => read_as(&mut rest, format, lines)?,
-        Detected::Database => database(&mut rest, format)?,
+        Detected::Known(format) => read(&first, &mut file, format, lines)?,
+        Detected::Database => database(first.chain(&mut file), format)?,
     };
     if file.has_garbage() {
         trace.facts.warn("bytes behind the packed data, ignored", None);
@@ -251,13 +278,13 @@ pub fn is_trace(file: impl Read) -> bool {
 /// Those of `out`; and when the format is one that is only read ([`Format::is_written`]).
 pub fn write(
     trace: &Trace,
-    out: impl Write,
+    mut out: impl Write,
     format: Format,
     packing: Packing,
 ) -> io::Result<Vec<Warning>> {
     match packing {
-        Packing::Plain => write_unpacked(trace, out, format, perfetto::Packets::Plain),
-        Packing::Packets => write_unpacked(trace, out, format, perfetto::Packets::Deflated),
+        Packing::Plain => write_unpacked(trace, &mut out, format, perfetto::Packets::Plain),
+        Packing::Packets => write_unpacked(trace, &mut out, format, perfetto::Packets::Deflated),
         Packing::Gzip => {
             let mut out = flate2::write::GzEncoder::new(out, flate2::Compression::new(4));
             let warnings = write_while_packing(trace, &mut out, format)?;
@@ -285,7 +312,7 @@ fn write_while_packing(
     }
     let (to, pieces) = sync_channel::<Vec<u8>>(4);
     std::thread::scope(|scope| {
-        let write = move || write_unpacked(trace, Pieces(to), format, plain);
+        let write = move || write_unpacked(trace, &mut Pieces(to), format, plain);
         let Ok(writer) = std::thread::Builder::new().spawn_scoped(scope, write) else {
             return write_unpacked(trace, out, format, plain);
         };
@@ -311,9 +338,11 @@ impl Write for Pieces {
     }
 }
 
+/// Writers give away what they have gathered, 128 KiB or more: it costs nothing that they do not know
+/// to what, and each of them is compiled once.
 fn write_unpacked(
     trace: &Trace,
-    out: impl Write,
+    out: &mut dyn Write,
     format: Format,
     packets: perfetto::Packets,
 ) -> io::Result<Vec<Warning>> {

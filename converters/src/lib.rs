@@ -14,14 +14,15 @@
 //! * `xplane`, `perf_script`, `rocprof`, `rocpd`, `nsys`: formats that are only read.
 //! * [`json`]: JSON itself.
 //! * [`merge`]: several traces on one timeline.
-//! * `export`: tables for data tools; a feature.
+//! * `export`: tables for data tools.
+//! * [`order`]: sorting by code that all callers share.
 //! * [`packed`]: gzip and zstd, for readers of any format.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod builder;
 pub mod chrome;
 mod detect;
-#[cfg(feature = "export")]
 pub mod export;
 mod firefox;
 pub mod folder;
@@ -32,9 +33,11 @@ pub mod kineto;
 pub mod merge;
 mod nsys;
 mod numbered;
+pub mod order;
 pub mod packed;
 mod perf_script;
 pub mod perfetto;
+mod processors;
 mod rocpd;
 mod rocprof;
 mod speedscope;
@@ -43,7 +46,5 @@ mod stacks;
 pub mod trace;
 mod xplane;
 
-/// How many processors there are to share work among.
-pub(crate) fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
+pub use processors::each;
+pub(crate) use processors::processors;

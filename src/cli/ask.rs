@@ -8,6 +8,7 @@ use super::shown::printable;
 use super::sockets::{self, Socket};
 use kymograph::Config;
 use kymograph::control;
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -58,7 +59,7 @@ pub(super) fn processes() -> Result<Vec<Process>, Failure> {
             Err(_) => None,
         });
     }
-    processes.sort_by_key(|process| process.pid);
+    processes.order_by_key(|process| process.pid);
     Ok(processes)
 }
 

@@ -1,6 +1,5 @@
 //! The library that `kymo` carries, for machines on which `kymo` is the only file.
 
-use flate2::read::DeflateDecoder;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A library as it is stored: compressed with deflate.
+/// A library as it is stored: compressed with zstd.
 struct Carried {
     packed: &'static [u8],
     /// CRC-32 and length of what unpacks from it.
@@ -109,8 +108,7 @@ impl Carried {
     }
 
     fn write(&self, draft: &Path) -> io::Result<()> {
-        let mut library = Vec::with_capacity(self.length as usize);
-        DeflateDecoder::new(self.packed).take(self.length + 1).read_to_end(&mut library)?;
+        let library = zstd::bulk::decompress(self.packed, self.length as usize)?;
         if !self.is(&library) {
             return Err(io::Error::other("the copy in kymo is damaged; install kymo anew"));
         }
@@ -172,12 +170,9 @@ pub(super) fn is_there() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::{Compression, write::DeflateEncoder};
 
     fn of(library: &[u8]) -> Carried {
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(library).unwrap();
-        let packed = encoder.finish().unwrap().leak();
+        let packed = zstd::bulk::compress(library, 1).unwrap().leak();
         Carried { packed, crc: crc32fast::hash(library), length: library.len() as u64 }
     }
 

@@ -31,8 +31,11 @@ pub(super) struct Convert {
     input: PathBuf,
     /// Where to write it; `-` for standard output. The name says the format (.pftrace, .json,
     /// .chrome.json, .speedscope.json, .firefox.json) and the packing (.gz, .zst).
-    #[arg(value_name = "OUT")]
-    output: PathBuf,
+    #[arg(value_name = "OUT", required_unless_present = "output")]
+    out: Option<PathBuf>,
+    /// OUT, as an option.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "out")]
+    output: Option<PathBuf>,
     /// The format of IN, if its beginning does not tell.
     #[arg(long, value_name = "FORMAT", value_parser = files::parse_format)]
     from: Option<Format>,
@@ -46,6 +49,9 @@ pub(super) struct Convert {
     /// Replace OUT even if it is not a trace.
     #[arg(long)]
     force: bool,
+    /// Only complain.
+    #[arg(short, long)]
+    quiet: bool,
     #[command(flatten)]
     part: Part,
 }
@@ -53,16 +59,18 @@ pub(super) struct Convert {
 impl Convert {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
-        let to = files::format_of(&self.output, self.to)?;
-        files::may_replace(&self.output, self.force)?;
+        // One of the two is there, and not both.
+        let output = self.out.or(self.output).unwrap_or_default();
+        let to = files::format_of(&output, self.to)?;
+        files::may_replace(&output, self.force)?;
         let trace = self.part.of_some(files::read(&self.input, self.from)?)?;
-        let left_out = files::write(&trace, &self.output, to, self.plain)?;
-        if io::stderr().is_terminal() {
+        let left_out = files::write(&trace, &output, to, self.plain)?;
+        if io::stderr().is_terminal() && !self.quiet {
             let events = trace.slices.len() + trace.activities.len() + trace.instants.len();
             say(&format!(
                 "{} → {} in {:.1} s",
                 status::count(events as u64, "event", "events"),
-                self.output.display(),
+                output.display(),
                 started.elapsed().as_secs_f64()
             ));
         }

@@ -1,4 +1,4 @@
-//! `kymo dataset`, and `kymo analyze` of a data set: what `kymo-scale` does, a program beside `kymo`.
+//! `kymo dataset`, `kymo query`, and `kymo analyze` of a data set: what `kymo-scale` does, a program beside `kymo`.
 //! Parquet and what else it needs would make `kymo` twice as large, and few need it.
 
 use super::Failure;
@@ -28,6 +28,21 @@ impl Dataset {
     }
 }
 
+/// SQL over a data set, or over traces.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct Query {
+    /// A data set or traces, and a query. `kymo query --help` has more.
+    #[arg(value_name = "TARGET|SQL", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+impl Query {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        hand_over(&[vec![OsString::from("query")], self.words].concat())
+    }
+}
+
 /// The words of `kymo analyze` if one of them is a data set; none if it is about traces.
 pub(super) fn analysed() -> Option<Vec<OsString>> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -43,7 +58,7 @@ pub(super) fn hand_over(words: &[OsString]) -> Result<ExitCode, Failure> {
     let beside = beside.with_file_name(PROGRAM);
     if !beside.is_file() {
         return Err(Failure(format!(
-            "data sets need {PROGRAM} beside kymo, and {} is not there: `cargo build --release -p \
+            "data sets and queries need {PROGRAM} beside kymo, and {} is not there: `cargo build --release -p \
              kymograph-scale` makes it",
             beside.display()
         )));

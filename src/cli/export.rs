@@ -1,8 +1,10 @@
 //! `kymo export`: a trace as tables for data tools.
 
-use super::Failure;
 use super::part::Part;
+use super::{Failure, files, say, status};
 use clap::{Args, ValueEnum};
+use kymograph_converters::export::{Format, write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,11 +25,17 @@ pub(super) struct Export {
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// The folder to write to; made if it is not there.
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "output")]
+    folder: Option<PathBuf>,
+    /// DIR, as an option.
+    #[arg(short, long, value_name = "DIR", conflicts_with = "folder")]
+    output: Option<PathBuf>,
     /// The format of the tables.
     #[arg(long, value_enum, default_value = "parquet")]
     format: Tables,
+    /// Only complain.
+    #[arg(short, long)]
+    quiet: bool,
     #[command(flatten)]
     part: Part,
 }
@@ -42,40 +50,32 @@ enum Tables {
     Csv,
 }
 
-#[cfg(feature = "export")]
 impl Export {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        use super::{files, say, status};
-        use kymograph_converters::export::{Format, write};
-        use std::io::IsTerminal;
         let format = match self.format {
             Tables::Parquet => Format::Parquet,
             Tables::Arrow => Format::Arrow,
             Tables::Csv => Format::Csv,
         };
+        // One of the two is there, and not both.
+        let folder = self.folder.or(self.output).unwrap_or_default();
+        if files::is_pipe(&folder) {
+            return Err(Failure(
+                "tables are several files: name a folder for them; `kymo analyze --format csv` \
+                 writes one table to a pipe"
+                    .to_owned(),
+            ));
+        }
         let trace = self.part.of(files::read(&self.input, None)?)?;
-        let counts = write(&trace, &self.folder, format)
+        let counts = write(&trace, &folder, format)
             .map_err(|error| Failure(format!("cannot write {error}")))?;
-        if std::io::stderr().is_terminal() {
+        if std::io::stderr().is_terminal() && !self.quiet {
             for (table, rows) in counts {
-                let path = self.folder.join(format!("{table}.{}", format.name()));
+                let path = folder.join(format!("{table}.{}", format.name()));
                 say(&format!("{} → {}", status::count(rows, "row", "rows"), path.display()));
             }
         }
         files::say_warnings(&trace.facts.warnings);
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-#[cfg(not(feature = "export"))]
-impl Export {
-    pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        let Export { input, folder, format, part } = self;
-        drop((input, folder, format, part));
-        Err(Failure(
-            "this kymo was built without tables, which bring Arrow and Parquet: build it with \
-             `cargo build --release --features export`"
-                .to_owned(),
-        ))
     }
 }

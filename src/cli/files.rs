@@ -23,7 +23,13 @@ pub(super) fn read(path: &Path, from: Option<Format>) -> Result<Trace, Failure> 
     let file = File::open(path).map_err(|error| named(&error))?;
     let size = file.metadata().ok().filter(|about| about.is_file()).map(|about| about.len());
     let progress = Progress::new("reading", &short(path), size);
-    format::read(Watched { file, progress }, from).map_err(|error| named(&error))
+    let watched = Watched { file, progress };
+    let read = match size {
+        Some(_) => format::read_ahead(watched, from),
+        // A pipe with a name, or a device.
+        None => format::read(watched, from),
+    };
+    read.map_err(|error| named(&error))
 }
 
 /// The format of a file to be written: what was said, or what its name says.

@@ -35,11 +35,7 @@ pub(super) fn version() -> &'static str {
 }
 
 fn text_of_version() -> String {
-    let features = [
-        ("export", cfg!(feature = "export")),
-        ("inject", cfg!(feature = "inject")),
-        ("tracing", cfg!(feature = "tracing")),
-    ];
+    let features = [("inject", cfg!(feature = "inject")), ("tracing", cfg!(feature = "tracing"))];
     let on: Vec<_> = features.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
     let library = if carried::is_there() { "in kymo" } else { "a file of its own" };
     format!(

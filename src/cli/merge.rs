@@ -24,11 +24,14 @@ EXAMPLES
 #[command(after_help = EXAMPLES)]
 pub(super) struct Merge {
     /// Where to write the merged trace; `-` for standard output. The name says the format.
-    #[arg(value_name = "OUT")]
-    output: PathBuf,
+    #[arg(value_name = "OUT", required_unless_present = "output")]
+    out: Option<PathBuf>,
     /// The traces, of any format; their clocks are related to that of the first.
-    #[arg(value_name = "IN", required = true)]
+    #[arg(value_name = "IN", required_unless_present = "output")]
     inputs: Vec<PathBuf>,
+    /// OUT, as an option: all else are traces to read then.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// How clocks are aligned.
     #[arg(long, value_enum, default_value = "clocks")]
     align: By,
@@ -55,9 +58,19 @@ enum By {
 }
 
 impl Merge {
-    pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        let to = files::format_of(&self.output, self.to)?;
-        files::may_replace(&self.output, self.force)?;
+    pub(super) fn run(mut self) -> Result<ExitCode, Failure> {
+        let output = match (self.output.take(), self.out.take()) {
+            (Some(output), first) => {
+                self.inputs.splice(0..0, first);
+                output
+            }
+            (None, first) => first.unwrap_or_default(),
+        };
+        if self.inputs.is_empty() {
+            return Err(Failure("there is no trace to merge: name some behind OUT".to_owned()));
+        }
+        let to = files::format_of(&output, self.to)?;
+        files::may_replace(&output, self.force)?;
         let mut merger = Merger::new();
         for input in &self.inputs {
             merger.add(&self.name(input), files::read(input, None)?);
@@ -67,7 +80,7 @@ impl Merge {
             By::Collectives => Align::Collectives,
         };
         let (trace, parts) = merger.finish(align);
-        let left_out = files::write(&trace, &self.output, to, self.plain)?;
+        let left_out = files::write(&trace, &output, to, self.plain)?;
         for part in &parts {
             let unsure = matches!(part.related, Related::Assumed | Related::Unrelated);
             if !self.quiet || unsure {

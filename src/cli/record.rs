@@ -113,6 +113,9 @@ pub(super) struct Record {
     /// Go on until all processes that the command has started have ended, daemons included.
     #[arg(long, conflicts_with = "wait")]
     wait_all: bool,
+    /// Replace the output even if it is not a trace.
+    #[arg(long, conflicts_with = "wait")]
+    force: bool,
     /// Say nothing but errors.
     #[arg(short, long)]
     quiet: bool,
@@ -156,9 +159,10 @@ impl Record {
         }
         let program = command::find(&self.command[0])?;
         let library = library::find(&config)?;
+        let output = std::path::absolute(config.output_path(std::process::id(), false))?;
+        refuse_other_files(&output, self.force)?;
         suffix::refuse_for_recordings(&config.output)?;
-        config.output = std::path::absolute(config.output_path(std::process::id(), false))?;
-        refuse_other_files(&config.output)?;
+        config.output = output;
         let destinations = destinations(&config)?;
         // Kept for as long as the recording lasts: it holds the lock that keeps others out.
         let output = sink::File::create(&config.output, config.safe, config.mode)?;
@@ -451,7 +455,7 @@ fn attach(pid: u32) -> Result<Failure, Failure> {
 }
 
 /// `-o` with the name of a script or a result in it is a slip that would destroy it.
-fn refuse_other_files(output: &Path) -> Result<(), Failure> {
+fn refuse_other_files(output: &Path, force: bool) -> Result<(), Failure> {
     let Ok(metadata) = output.metadata() else {
         return Ok(());
     };
@@ -464,10 +468,11 @@ fn refuse_other_files(output: &Path) -> Result<(), Failure> {
             "{shown} is not a regular file, which several processes could share; name a file"
         )));
     }
-    if !sink::is_something_else(output) {
+    if force || !sink::is_something_else(output) {
         return Ok(());
     }
-    Err(Failure(format!("{shown} exists and is not a trace; remove it, or choose another file")))
+    let why = "exists and is not a trace; choose another file, or replace it with --force";
+    Err(Failure(format!("{shown} {why}")))
 }
 
 /// Adds what makes the command load the library.

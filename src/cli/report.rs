@@ -6,7 +6,9 @@ use clap::{Args, ValueEnum};
 use kymograph_analysis::compat::tensorboard::Plugin;
 use kymograph_converters::folder;
 use kymograph_converters::format::Format;
+use kymograph_converters::order::Order as _;
 use kymograph_report::{Rank, Settings, page, parallel};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -100,19 +102,11 @@ impl Report {
             Compat::Tensorboard => Plugin::Wheel,
             Compat::TensorboardLast => Plugin::Last,
         });
-        read(
-            &inputs,
-            &Settings {
-                compared: inputs.len() > 1,
-                exact: self.exact,
-                plugin,
-                ..Settings::default()
-            },
-        )
+        read(&inputs, &Settings { exact: self.exact, plugin, ..Settings::default() })
     }
 }
 
-/// Reads traces into a report.
+/// Reads traces into a report. Runs are compared where there are several.
 pub(super) fn read(
     inputs: &[Input],
     settings: &Settings,
@@ -123,8 +117,21 @@ pub(super) fn read(
     };
     let _room = Room::watch(what, "name fewer or shorter traces, or use a machine that has more");
     let cores = parallel::cores();
-    let settings = Settings { threads: cores / inputs.len().clamp(1, cores), ..*settings };
-    let given = parallel::each(inputs.len(), cores, |number| of_file(&inputs[number], &settings));
+    let threads = cores / inputs.len().clamp(1, cores);
+    let mut settings = Settings { threads, compared: are_several(inputs), ..*settings };
+    let mut ranks = ranks(inputs, &settings)?;
+    // Only the traces say that a rank comes again: what runs are compared by is computed then.
+    if !settings.compared && comes_again(ranks.iter().map(|(run, rank)| (run, rank.rank))) {
+        settings.compared = true;
+        ranks = self::ranks(inputs, &settings)?;
+    }
+    Ok(kymograph_report::Report::new(ranks, &settings))
+}
+
+/// The ranks of traces, each with the name of its run.
+fn ranks(inputs: &[Input], settings: &Settings) -> Result<Vec<(String, Rank)>, Failure> {
+    let read = |number: usize| of_file(&inputs[number], settings);
+    let given = parallel::each(inputs.len(), parallel::cores(), read);
     let mut ranks = Vec::new();
     for (source, (input, given)) in inputs.iter().zip(given).enumerate() {
         for mut rank in given? {
@@ -132,7 +139,20 @@ pub(super) fn read(
             ranks.push((input.run.clone(), rank));
         }
     }
-    Ok(kymograph_report::Report::new(ranks, &settings))
+    Ok(ranks)
+}
+
+/// Whether traces are known to be of several runs before they are read: by the names of the runs, or
+/// by a worker that comes again in one.
+fn are_several(inputs: &[Input]) -> bool {
+    inputs.iter().any(|input| input.run != inputs[0].run)
+        || comes_again(inputs.iter().map(|input| (&input.run, input.otherwise)))
+}
+
+/// Whether a run has a rank twice.
+fn comes_again<'r>(ranks: impl Iterator<Item = (&'r String, i64)>) -> bool {
+    let mut known = HashSet::new();
+    ranks.into_iter().any(|rank| !known.insert(rank))
 }
 
 /// A trace, the run that it belongs to, and its rank if it does not say.
@@ -192,7 +212,7 @@ fn runs_of(word: &str, name: &str) -> Result<Vec<(String, Vec<PathBuf>)>, Failur
         Err(_) => Vec::new(),
     };
     folders.retain(|path| path.is_dir());
-    folders.sort();
+    folders.order_by(Ord::cmp);
     let mut runs = Vec::new();
     for path in folders {
         if let Ok(found) = folder::traces(&path.to_string_lossy()) {
@@ -256,6 +276,22 @@ mod tests {
         assert_eq!(of("host_4711.1623143089861.pt.trace.json"), Some("host_4711"));
         assert_eq!(of("gpt.pt.trace.json"), None);
         assert_eq!(of("rank0.json.gz"), None);
+    }
+
+    #[test]
+    fn runs_are_several_by_their_names_or_by_a_worker_that_comes_again() {
+        let several = |all: &[(&str, i64)]| {
+            let input = |(run, otherwise): &(&str, i64)| Input {
+                run: (*run).to_owned(),
+                path: PathBuf::new(),
+                otherwise: *otherwise,
+            };
+            are_several(&all.iter().map(input).collect::<Vec<_>>())
+        };
+        assert!(!several(&[]));
+        assert!(!several(&[("a", 0), ("a", 1)]), "the ranks of a job");
+        assert!(several(&[("a", 0), ("b", 0)]));
+        assert!(several(&[("a", 0), ("a", 0)]), "two spans of a worker");
     }
 
     #[test]

@@ -14,6 +14,26 @@ const OTHERS: [&str; 14] = [
     "txt", "xml", "yaml",
 ];
 
+/// What traces are called, by whatever tool.
+const TRACES: [&str; 9] = [
+    "bin",
+    "out",
+    "pb",
+    "perfetto",
+    "perfetto-trace",
+    "perfetto_trace",
+    "pftrace",
+    "proto",
+    "trace",
+];
+
+/// Whether this is what tables are called.
+pub(super) fn is_of_tables(path: &Path) -> bool {
+    let tables =
+        ["arrow", "collapsed", "csv", "feather", "folded", "json", "md", "parquet", "tsv", "txt"];
+    last(path).is_some_and(|suffix| tables.contains(&&*suffix))
+}
+
 /// Refuses to write a compression that there is not.
 pub(super) fn refuse_packed(path: &Path) -> Result<(), Failure> {
     let Some(suffix) = last(path).filter(|suffix| PACKED.contains(&&**suffix)) else {
@@ -53,10 +73,19 @@ pub(super) fn refuse_for_recordings(path: &Path) -> Result<(), Failure> {
         Some("gz" | "zst") => path.with_extension(""),
         _ => path.to_owned(),
     };
-    match last(&inner).filter(|suffix| OTHERS.contains(&&**suffix)) {
-        Some(suffix) => Err(Failure(format!(
+    let suffix = last(&inner);
+    if let Some(suffix) = suffix.as_deref().filter(|suffix| OTHERS.contains(suffix)) {
+        return Err(Failure(format!(
             "{shown}: recordings are Perfetto traces, not .{suffix}; name it .pftrace, and make \
              what you want of it with `kymo convert`, `kymo export` or `kymo report`"
+        )));
+    }
+    // With digits it is a number, a version or a host.
+    let is_word = |suffix: &&str| suffix.chars().all(|c| c.is_ascii_alphabetic());
+    match suffix.as_deref().filter(is_word).filter(|suffix| !TRACES.contains(suffix)) {
+        Some(suffix) => Err(Failure(format!(
+            "{shown}: .{suffix} is not what kymo writes; name it .pftrace, .pftrace.gz or \
+             .pftrace.zst"
         ))),
         None => Ok(()),
     }
@@ -73,7 +102,17 @@ mod tests {
     #[test]
     fn only_what_is_written_is_promised() {
         let refused = |name: &str| refuse_for_recordings(Path::new(name)).is_err();
-        for name in ["-", "t.pftrace.bz2", "T.XZ", "t.json", "t.json.gz", "a/t.html", "t.tgz"] {
+        for name in [
+            "-",
+            "t.pftrace.bz2",
+            "T.XZ",
+            "t.json",
+            "t.json.gz",
+            "a/t.html",
+            "t.tgz",
+            "t.py",
+            "t.foo.gz",
+        ] {
             assert!(refused(name), "{name}");
         }
         for name in [

@@ -17,13 +17,14 @@
 //! around it that is not PyTorch's own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
-use super::kernels::uses_tensor_cores;
+use super::kernels::{self, TensorCores};
 use crate::metric::one_by_one;
-use crate::model::{Kind, Model};
+use crate::model::{Argument, Kind, Model};
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 
@@ -55,8 +56,9 @@ struct Tree<'m, 'a> {
     roots: HashMap<(i64, i64), Vec<u32>>,
     /// Work by the operator that launched it.
     work: Lists,
-    types: Option<kymograph_converters::trace::StrId>,
-    dims: Option<kymograph_converters::trace::StrId>,
+    types: Argument<'m, 'a>,
+    dims: Argument<'m, 'a>,
+    tensor_cores: Arc<TensorCores>,
 }
 
 /// Names and advice, in the order of [`Tree::matches`].
@@ -176,8 +178,15 @@ impl<'m, 'a> Tree<'m, 'a> {
         let launched =
             model.device().iter().filter_map(|row| Some((model.owners().get(*row)?, *row)));
         let work = Lists::of(model.events.len(), launched);
-        let find = |name| model.trace.strings.find(name);
-        Tree { model, children, roots, work, types: find("Input type"), dims: find("Input Dims") }
+        Tree {
+            model,
+            children,
+            roots,
+            work,
+            types: model.argument("Input type"),
+            dims: model.argument("Input Dims"),
+            tensor_cores: kernels::tensor_cores(model),
+        }
     }
 
     /// Which patterns an event is the beginning of.
@@ -232,14 +241,16 @@ impl<'m, 'a> Tree<'m, 'a> {
         }
     }
 
-    fn types(&self, row: u32) -> Vec<&'a str> {
-        self.model.list(row, self.types).map_or_else(Vec::new, |list| self.model.texts(list))
+    /// The types of the inputs.
+    fn types(&self, row: u32) -> impl Iterator<Item = &'a str> + '_ {
+        let types = self.types.list(row).map(|list| self.model.texts_of(list));
+        types.into_iter().flatten()
     }
 
     /// The shapes of the inputs; what is no tensor has none.
     fn shapes(&self, row: u32) -> Vec<Vec<f64>> {
         use kymograph_converters::trace::Value;
-        let Some(list) = self.model.list(row, self.dims) else { return Vec::new() };
+        let Some(list) = self.dims.list(row) else { return Vec::new() };
         let shape = |value| match value {
             Value::List(dims) => self.model.numbers(dims).unwrap_or_default(),
             _ => Vec::new(),
@@ -279,8 +290,7 @@ impl<'m, 'a> Tree<'m, 'a> {
         let copy = self.last(row).filter(|row| self.name(*row) == "aten::_to_copy");
         let copy = copy.and_then(|row| self.last(row));
         let Some(copy) = copy.filter(|row| self.name(*row) == "aten::copy_") else { return false };
-        let same_type =
-            matches!(self.types(copy)[..], [to, from, ..] if to == from && !to.is_empty());
+        let same_type = matches!(self.types(copy).take(2).collect::<Vec<_>>()[..], [to, from] if to == from && !to.is_empty());
         let before = self.model.calls().parent(row).filter(|_| same_type);
         let Some(mut before) = before.and_then(|up| self.around(up).0.last().copied()) else {
             return false;
@@ -326,17 +336,17 @@ impl<'m, 'a> Tree<'m, 'a> {
     }
 
     fn fp32_matmul(&self, row: u32) -> bool {
-        if !self.is_matmul(row) || self.types(row).first() != Some(&"float") {
+        if !self.is_matmul(row) || self.types(row).next() != Some("float") {
             return false;
         }
-        let kernels = self
+        let mut kernels = self
             .work
             .get(row)
             .iter()
             .filter(|row| self.model.events.kinds[**row as usize] == Kind::Kernel);
-        let mut names = kernels.clone().map(|row| self.name(*row));
         let first = kernels.clone().next();
-        first.is_some_and(|row| self.has_tf32(*row)) && !names.any(uses_tensor_cores)
+        first.is_some_and(|row| self.has_tf32(*row))
+            && !kernels.any(|row| self.tensor_cores.used_by(self.model, *row))
     }
 
     /// Whether the device of some work multiplies floats in tensor cores.
@@ -388,7 +398,7 @@ impl<'m, 'a> Tree<'m, 'a> {
     }
 
     fn bias_before_norm(&self, row: u32) -> bool {
-        let bias = || self.types(row).get(2).is_some_and(|ty| !ty.is_empty());
+        let bias = || self.types(row).nth(2).is_some_and(|ty| !ty.is_empty());
         if self.name(row) != "aten::conv2d" || !bias() {
             return false;
         }
@@ -399,7 +409,7 @@ impl<'m, 'a> Tree<'m, 'a> {
     }
 
     fn unaligned_matmul(&self, row: u32) -> bool {
-        let half = || matches!(self.types(row).first(), Some(&("c10::Half" | "c10::BFloat16")));
+        let half = || matches!(self.types(row).next(), Some("c10::Half" | "c10::BFloat16"));
         if !self.is_matmul(row) || !half() {
             return false;
         }

@@ -6,6 +6,7 @@
 //! its sequence; delays are those of the first. HTA adds the rows of earlier ranks to those of
 //! later ones; the exact reading keeps ranks apart.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -84,8 +85,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         let start = events.starts[launch as usize];
         let delays =
             (start - events.starts[operator as usize], events.starts[kernel as usize] - start);
-        let kernels: Vec<StrId> =
-            same.iter().map(|(.., kernel)| events.names[*kernel as usize]).collect();
+        let kernels = same.iter().map(|(.., kernel)| events.names[*kernel as usize]);
         (operator, kernels, delays)
     });
     if found.is_empty() {
@@ -94,13 +94,6 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
             "rank {rank} has no aten:: operator that launched a kernel"
         )));
     }
-    let sequence = |kernels: &[StrId]| {
-        let name = |name: &StrId| match hta {
-            true => model.text(*name).to_owned(),
-            false => shorten(model.text(*name)),
-        };
-        kernels.iter().map(name).collect::<Vec<_>>().join(" -> ")
-    };
     if hta {
         let mut rows = Rows::new(PARTS);
         for (operator, kernels, (launch, runtime)) in of {
@@ -108,22 +101,37 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
                 events.lane(operator).tid.into(),
                 events.starts[operator as usize].into(),
                 model.name(operator).into(),
-                sequence(&kernels).as_str().into(),
+                kernels
+                    .map(|name| model.text(name))
+                    .collect::<Vec<_>>()
+                    .join(" -> ")
+                    .as_str()
+                    .into(),
                 launch.into(),
                 runtime.into(),
             ]);
         }
         return rows.finish();
     }
-    let mut by_ids: HashMap<(StrId, Vec<StrId>), Sum> = HashMap::new();
+    let mut sequences = Sequences::default();
+    let mut by_sequence: Vec<Sum> = Vec::new();
     for (operator, kernels, (launch, runtime)) in of {
-        let key = (events.names[operator as usize], kernels);
-        by_ids.entry(key).or_default().add(launch, runtime);
+        let number = sequences.number(events.names[operator as usize], kernels);
+        if by_sequence.len() <= number {
+            by_sequence.resize(number + 1, Sum::default());
+        }
+        by_sequence[number].add(launch, runtime);
     }
     // Shortened, names of several kernels may be one.
+    let mut short: HashMap<StrId, String> = HashMap::new();
     let mut sums: BTreeMap<(&str, String), Sum> = BTreeMap::new();
-    for ((operator, kernels), sum) in by_ids {
-        let all = sums.entry((model.text(operator), sequence(&kernels))).or_default();
+    for (number, sum) in by_sequence.into_iter().enumerate().filter(|(_, sum)| sum.count > 0) {
+        let (operator, kernels) = sequences.names(number);
+        for name in &kernels {
+            short.entry(*name).or_insert_with(|| shorten(model.text(*name)));
+        }
+        let names: Vec<&str> = kernels.iter().map(|name| short[name].as_str()).collect();
+        let all = sums.entry((model.text(operator), names.join(" -> "))).or_default();
         all.count += sum.count;
         all.launch += sum.launch;
         all.runtime += sum.runtime;
@@ -133,6 +141,38 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         push(&mut rows, model.rank, name, &sequence, sum);
     }
     rows.finish()
+}
+
+/// Numbers for operators with the kernels that they launched: equal ones have the same.
+#[derive(Default)]
+struct Sequences {
+    /// By the number of what is before the last name, and that name.
+    numbers: HashMap<(u32, StrId), u32>,
+    /// The same by number.
+    ends: Vec<(u32, StrId)>,
+}
+
+impl Sequences {
+    fn number(&mut self, operator: StrId, kernels: impl Iterator<Item = StrId>) -> usize {
+        let Sequences { numbers, ends } = self;
+        let number = std::iter::once(operator).chain(kernels).fold(NONE, |before, name| {
+            *numbers.entry((before, name)).or_insert_with(|| {
+                ends.push((before, name));
+                ends.len() as u32 - 1
+            })
+        });
+        number as usize
+    }
+
+    /// The operator and the kernels of a number.
+    fn names(&self, number: usize) -> (StrId, Vec<StrId>) {
+        let end = |number: u32| self.ends.get(number as usize).copied();
+        let ends = std::iter::successors(end(number as u32), |(before, _)| end(*before));
+        let mut names: Vec<StrId> = ends.map(|(_, name)| name).collect();
+        let operator = names.pop().unwrap_or(StrId::NONE);
+        names.reverse();
+        (operator, names)
+    }
 }
 
 fn push(rows: &mut Rows, rank: i64, name: &str, sequence: &str, sum: Sum) {
@@ -208,14 +248,32 @@ struct Thread {
     rows: Vec<u32>,
     /// For each, the place of the one around it.
     outer: Vec<usize>,
+    /// The place behind those that begin before the event that was asked for last.
+    reached: Cell<usize>,
 }
 
 impl Thread {
+    /// How many operators begin no later than `time`. Mostly those who ask go forward, by little.
+    fn after(&self, events: &Events, time: i64) -> usize {
+        const NEAR: usize = 8;
+        let begins = |row: &u32| events.starts[*row as usize] <= time;
+        let reached = self.reached.get();
+        let (before, behind) = self.rows.split_at(reached);
+        let near = behind.iter().take(NEAR).take_while(|row| begins(row)).count();
+        let after = match before.last() {
+            Some(last) if !begins(last) => before.partition_point(begins),
+            _ if near < NEAR => reached + near,
+            _ => reached + behind.partition_point(begins),
+        };
+        self.reached.set(after);
+        after
+    }
+
     /// Operators that last from before the beginning of an event to its end or beyond, the
     /// innermost first.
     fn around(&self, events: &Events, event: u32) -> impl Iterator<Item = u32> {
         let (start, end) = events.interval(event);
-        let after = self.rows.partition_point(|row| events.starts[*row as usize] <= start);
+        let after = self.after(events, start);
         let outer = |place: &usize| self.outer.get(*place).copied().filter(|at| *at != usize::MAX);
         let places = std::iter::successors(after.checked_sub(1), outer);
         places.map(|place| self.rows[place]).filter(move |row| events.end(*row) >= end)
@@ -238,7 +296,7 @@ impl Operators {
             rows.iter().for_each(|row| thread_of[*row as usize] = threads.len() as u32);
             let rows: Vec<u32> = rows.iter().copied().filter(|row| is_operator(*row)).collect();
             let outer = chains(&model.events, &rows);
-            threads.push(Thread { rows, outer });
+            threads.push(Thread { rows, outer, reached: Cell::new(0) });
         }
         Operators { threads, thread_of }
     }

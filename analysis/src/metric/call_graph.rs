@@ -5,6 +5,7 @@
 //! operators, that one's outermost events lie below the step (or the annotation
 //! `## backward ##`) of the first during which they ran.
 
+use kymograph_converters::order::Order as _;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -135,7 +136,7 @@ impl Graph {
         let mut both: Vec<usize> = (0..self.stacks.len())
             .filter(|n| matches!(self.stacks[*n].label.as_str(), "bwd" | "main"))
             .collect();
-        both.sort_by_key(|n| &self.stacks[*n].label);
+        both.order_by_key(|n| &self.stacks[*n].label);
         let [backward, main] = both[..] else { return };
         let calls = model.calls();
         let (events, rows) =
@@ -243,7 +244,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let graph = Graph::of(model)?;
     let events = &model.events;
     let mut order: Vec<u32> = (0..events.len() as u32).collect();
-    order.sort_by_key(|row| events.positions[*row as usize]);
+    events.sort_by_position(&mut order);
     let parent = |at: usize| match graph.parents[at] {
         NONE if graph.depths[at] < 0 => -1,
         NONE => graph.roots[at],

@@ -15,6 +15,7 @@
 //! times 2(n-1)/n for an all-reduce, (n-1)/n for an all-gather, a reduce-scatter and an
 //! all-to-all, of n ranks. The size is the larger of input and output.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -309,8 +310,8 @@ fn last_of(shares: &[Share]) -> Option<Share> {
     shares.iter().copied().min_by_key(|share| (share.duration, share.rank))
 }
 
-/// What a link carries for each byte of the message.
-fn links(collective: &str, n: f64) -> f64 {
+/// What a link carries for each byte of the message of a collective of `n` ranks.
+pub fn links(collective: &str, n: f64) -> f64 {
     match collective {
         _ if n <= 1.0 => 1.0,
         "all_reduce" | "allreduce" | "allreduce_coalesced" => 2.0 * (n - 1.0) / n,
@@ -372,7 +373,7 @@ pub(super) fn waits(metric: &Metric, parts: &[Part]) -> Result<RecordBatch, Erro
         return Err(Error::Nothing(what.to_owned()));
     }
     let mut ranks: Vec<_> = ranks.into_iter().collect();
-    ranks.sort_by_key(|(rank, (_, waited_for, _))| (std::cmp::Reverse(*waited_for), *rank));
+    ranks.order_by_key(|(rank, (_, waited_for, _))| (std::cmp::Reverse(*waited_for), *rank));
     let mut rows = Rows::new(metric.columns);
     for (rank, (times, waited_for, waited)) in ranks {
         rows.push([rank.into(), times.into(), waited_for.into(), waited.into()]);

@@ -42,15 +42,15 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
             ]);
         }
     }
-    for (name, changes) in memory_bandwidth::series(model)? {
+    for (name, changes) in memory_bandwidth::series(model)?.iter() {
         for (time, device, bandwidth) in changes {
             rows.push([
                 model.rank.into(),
-                device.into(),
-                time.into(),
-                name.into(),
+                (*device).into(),
+                (*time).into(),
+                name.as_str().into(),
                 Cell::Null,
-                bandwidth.into(),
+                (*bandwidth).into(),
             ]);
         }
     }

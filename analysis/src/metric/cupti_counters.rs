@@ -39,14 +39,9 @@ const COLUMNS: &[Column] = &[
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let events = &model.events;
     let all = || 0..events.len() as u32;
-    let is_measured =
-        |row: &u32| model.text(events.category(model.trace, *row)) == "cuda_profiler_range";
-    let is_launch = |row: &u32| {
-        events.kinds[*row as usize] == Kind::Runtime
-            && model.name(*row).starts_with("cudaLaunchKernel")
-    };
+    let range = model.trace.strings.find("cuda_profiler_range");
+    let is_measured = |row: &u32| Some(events.category(model.trace, *row)) == range;
     let mut measured: Vec<u32> = all().filter(is_measured).collect();
-    let mut launches: Vec<u32> = all().filter(is_launch).collect();
     if measured.is_empty() {
         return Err(Error::Nothing(format!(
             "rank {} has no counters of kernels: PyTorch's profiler writes them with \
@@ -54,6 +49,11 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
             model.rank
         )));
     }
+    let is_launch = |row: &u32| {
+        events.kinds[*row as usize] == Kind::Runtime
+            && model.name(*row).starts_with("cudaLaunchKernel")
+    };
+    let mut launches: Vec<u32> = all().filter(is_launch).collect();
     if measured.len() != launches.len() {
         return Err(Error::Nothing(format!(
             "rank {} has {} measured kernels and {} launches: which belong together cannot be told",
@@ -63,7 +63,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         )));
     }
     for rows in [&mut measured, &mut launches] {
-        rows.sort_by_key(|row| events.starts[*row as usize]);
+        events.sort_by_start(rows);
     }
     let mut rows = Rows::new(COLUMNS);
     for (row, launch) in measured.into_iter().zip(launches) {

@@ -194,9 +194,10 @@ fn of_launches(model: &Model<'_>) -> Vec<Check> {
         "the work of these calls is not in the trace, or was not recorded",
     );
     let mut launches = 0;
+    let mut is_launch = model.names_that(is_launch);
     for row in 0..events.len() as u32 {
         let launch = matches!(events.kinds[row as usize], Kind::Runtime | Kind::Driver)
-            && is_launch(model.name(row))
+            && is_launch(row)
             && events.correlations[row as usize] != -1;
         if launch {
             launches += 1;

@@ -2,16 +2,19 @@
 //! words for one as for the other, each a file, a folder or a pattern: the ranks of a run.
 //!
 //! Counts and durations are those of one step in the mean, where all traces have steps, else
-//! those of the whole traces; and of one rank in the mean. Rows are in the order of what was lost. Durations of host events
-//! contain those of what they call, and host and device work at the same time, so rows do not
-//! add up. HTA compares the first step of the first rank only; its rows are in the order of names.
+//! those of the whole traces; and of one rank in the mean. Rows are in the order of what was lost.
+//! Durations of host events contain those of what they call, and host and device work at the same
+//! time, so rows do not add up. Two runs number their steps differently, so `ProfilerStep#16` is
+//! `ProfilerStep` here. HTA compares the first step of the first rank only, keeps the number, and has
+//! its rows in the order of names.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 
 use crate::model::Events;
-use crate::names::shorten;
+use crate::names::{shorten, unnumbered};
 use crate::table::{Cells, Rows};
 use crate::{Column, Error, Metric, Model, Options, Part};
 
@@ -66,6 +69,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             continue;
         }
         let name = model.name(row as u32);
+        let name = if model.reading.hta().is_some() { name } else { unnumbered(name) };
         let name = if options.short_names { shorten(name) } else { name.to_owned() };
         let sum = sums.entry(name).or_default();
         *sum = (sum.0 + 1, sum.1.saturating_add(events.durs[row]));
@@ -103,7 +107,7 @@ fn over_ranks(_: &Metric, parts: &[Part], options: &Options) -> Result<RecordBat
     }
     let mut names: Vec<_> = names.into_iter().collect();
     if options.reading.hta().is_none() {
-        names.sort_by(|(_, [a, b]), (_, [c, d])| (d.1 - c.1).total_cmp(&(b.1 - a.1)));
+        names.order_by(|(_, [a, b]), (_, [c, d])| (d.1 - c.1).total_cmp(&(b.1 - a.1)));
     }
     let mut rows = Rows::new(COLUMNS);
     for (name, [base, test]) in names {

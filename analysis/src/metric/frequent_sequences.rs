@@ -9,6 +9,7 @@
 //! `Patterns`: the sequence, and how often it came. HTA has it there, too; but HTA takes names and
 //! arguments from all other events unless it is told not to.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -91,7 +92,7 @@ pub(crate) fn sequences(
         return Err(Error::Nothing(format!("rank {}: {what}", model.rank)));
     }
     let mut sequences: Vec<_> = sequences.into_values().collect();
-    sequences.sort_by_key(|sequence| std::cmp::Reverse(sequence.operators.len()));
+    sequences.order_by_key(|sequence| std::cmp::Reverse(sequence.operators.len()));
     Ok((sequences, root_of))
 }
 

@@ -11,12 +11,11 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 
-use super::kernels::uses_tensor_cores;
-use super::{needs_device_work, overview};
+use super::{kernels, needs_device_work, overview};
 use crate::compat::tensorboard;
 use crate::interval::{covered, merge};
 use crate::metric::one_by_one;
-use crate::model::{Kind, Model};
+use crate::model::Model;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 
@@ -43,8 +42,8 @@ const COLUMNS: &[Column] = &[
 #[derive(Default)]
 struct Device {
     kernels: Vec<(i64, i64)>,
-    /// When blocks begin and end, and how many by multiprocessor.
-    blocks: Vec<(i64, f64)>,
+    /// When blocks begin and when they end, and how many by multiprocessor.
+    blocks: [Vec<(i64, f64)>; 2],
     occupancy: (f64, f64),
     tensor: i64,
     time: i64,
@@ -63,10 +62,8 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     for (number, device) in devices(model, options, (from, to)) {
         let whole = (to - from) as f64;
         let percent = |part: f64| part / whole * 100.0;
-        let mut blocks = device.blocks;
-        blocks.sort_by_key(|(time, _)| *time);
         let (mut running, mut at, mut busy) = (0.0f64, from, 0.0);
-        for (time, more) in blocks {
+        for (time, more) in in_order(device.blocks) {
             busy += running.clamp(0.0, 1.0) * (time - at) as f64;
             (running, at) = (running + more, time);
         }
@@ -89,32 +86,45 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     rows.finish()
 }
 
+/// Beginnings and ends by their times. What ends when another begins has ended.
+fn in_order(blocks: [Vec<(i64, f64)>; 2]) -> Vec<(i64, f64)> {
+    // Both are mostly in order already, unlike beginnings with ends between them.
+    let [mut starts, mut ends] = blocks;
+    starts.sort_by_key(|(time, _)| *time);
+    ends.sort_by_key(|(time, _)| *time);
+    let mut all = Vec::with_capacity(starts.len() * 2);
+    let mut ends = ends.into_iter().peekable();
+    for start in starts {
+        all.extend(std::iter::from_fn(|| ends.next_if(|end| end.0 <= start.0)));
+        all.push(start);
+    }
+    all.extend(ends);
+    all
+}
+
 fn devices(model: &Model<'_>, options: &Options, (from, to): (i64, i64)) -> BTreeMap<i64, Device> {
     let events = &model.events;
-    let find = |name| model.trace.strings.find(name);
-    let (blocks, occupancy) = (find("blocks per SM"), find("est. achieved occupancy %"));
-    let mut tensor_cores = model.names_that(uses_tensor_cores);
+    let tensor_cores = kernels::tensor_cores(model);
     let mut devices: BTreeMap<i64, Device> = BTreeMap::new();
-    for row in model.device().iter().copied() {
-        if events.kinds[row as usize] != Kind::Kernel {
-            continue;
-        }
+    for run in kernels::runs(model).iter() {
+        let row = run.row;
         let (start, end) = tensorboard::interval(options.tensorboard, events.interval(row));
         let device = devices.entry(events.lane(row).pid).or_default();
         device.kernels.push((start, end));
         device.time += end - start;
-        if tensor_cores(row) {
+        if tensor_cores.used_by(model, row) {
             device.tensor += end - start;
         }
         let (start, end) = (start.max(from), end.min(to));
-        let (blocks, occupancy) = (model.float(row, blocks), model.float(row, occupancy));
+        let (blocks, occupancy) = (run.blocks(), run.occupancy());
         device.says.0 |= blocks.is_some();
         device.says.1 |= occupancy.is_some();
         if start >= end {
             continue;
         }
         if let Some(blocks) = blocks.filter(|blocks| *blocks > 0.0) {
-            device.blocks.extend([(start, blocks), (end, -blocks)]);
+            device.blocks[0].push((start, blocks));
+            device.blocks[1].push((end, -blocks));
         }
         let length = (end - start) as f64;
         device.occupancy.0 += occupancy.unwrap_or(0.0) * length;

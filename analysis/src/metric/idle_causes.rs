@@ -21,6 +21,7 @@
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 use kymograph_converters::trace::StrId;
 
 use super::needs_device_work;
@@ -102,7 +103,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     }
     let text = |name: Option<StrId>| name.map(|name| model.text(name));
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|((device, cause), sum)| {
+    sums.order_by_key(|((device, cause), sum)| {
         let names = (text(cause.doing), text(cause.operator), text(cause.python));
         (*device, std::cmp::Reverse(sum.time), cause.kind, names)
     });

@@ -92,7 +92,7 @@ fn streams(model: &Model<'_>, options: &Options) -> Result<Vec<Stream>, Error> {
     let mut streams = Vec::new();
     for stream in order.into_iter().filter(wanted) {
         let mut rows = of.remove(&stream).unwrap_or_default();
-        rows.sort_by_key(|row| events.starts[*row as usize]);
+        events.sort_by_start(&mut rows);
         streams.push(Stream { number: stream.into(), gaps: gaps(model, &rows, options) });
     }
     Ok(streams)

@@ -5,6 +5,7 @@
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 
 use super::needs_device_work;
 use crate::metric::one_by_one;
@@ -46,7 +47,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         let rank = model.rank;
         return Err(Error::Nothing(format!("rank {rank} has no annotations on devices")));
     }
-    annotations.sort_by_key(|row| std::cmp::Reverse(events.durs[*row as usize]));
+    annotations.order_by_key(|row| std::cmp::Reverse(events.durs[*row as usize]));
     // The kernels of each stream in the order of time, and how long the longest takes.
     let mut streams: HashMap<Lane, (Vec<u32>, i64)> = HashMap::new();
     let place = |row: u32| Lane { thread: false, ..events.lane(row) };

@@ -8,6 +8,7 @@
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 
 use super::needs_device_work;
 use crate::model::Class;
@@ -71,7 +72,7 @@ fn over_ranks(metric: &Metric, parts: &[Part], _: &Options) -> Result<RecordBatc
     for (n, batch) in batches.iter().enumerate() {
         order.extend((0..batch.num_rows()).map(|row| (n, row)));
     }
-    order.sort_by_key(|(n, row)| {
+    order.order_by_key(|(n, row)| {
         let cells = Cells::of(batches[*n]);
         (cells.text("kernel_type", *row), cells.text("name", *row), parts[*n].rank)
     });
@@ -109,9 +110,9 @@ pub(super) fn by_name<'a>(
         });
         durations[place].1.push(model.events.durs[row as usize]);
     }
-    durations.sort_by(|a, b| a.0.cmp(b.0));
+    durations.order_by(|a, b| a.0.cmp(b.0));
     let sum = |durations: &[i64]| durations.iter().fold(0i64, |sum, d| sum.saturating_add(*d));
-    durations.sort_by_key(|(_, durations)| std::cmp::Reverse(sum(durations)));
+    durations.order_by_key(|(_, durations)| std::cmp::Reverse(sum(durations)));
     let is_folded = folded(&durations, sum, options, allowed);
     let Some(is_folded) = is_folded else {
         let named =

@@ -2,6 +2,7 @@
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 
 use super::needs_device_work;
 use crate::metric::one_by_one;
@@ -54,7 +55,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             (key, durations.iter().sum::<f64>(), durations)
         })
         .collect();
-    kernels.sort_by(|(a, more, _), (b, less, _)| less.total_cmp(more).then_with(|| a.cmp(b)));
+    kernels.order_by(|(a, more, _), (b, less, _)| less.total_cmp(more).then_with(|| a.cmp(b)));
     let mut rows = Rows::new(COLUMNS);
     for ((class, name), sum, durations) in kernels {
         let late = quantile(&durations, 0.99);

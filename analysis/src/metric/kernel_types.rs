@@ -4,6 +4,7 @@
 //! `COMPUTATION overlapping COMMUNICATION`. HTA cuts each stretch of time to whole
 //! microseconds before it adds them; the exact reading does not.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -36,7 +37,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         classes.push(Class::Memory);
     }
     let lists: Vec<_> = classes.iter().map(|class| model.busy(*class)).collect();
-    let lists: Vec<_> = lists.iter().map(Vec::as_slice).collect();
+    let lists: Vec<_> = lists.iter().map(|list| list.as_slice()).collect();
     let unit = if model.reading.hta().is_some() { 1000 } else { 1 };
     let mut sums: BTreeMap<i64, i64> = BTreeMap::new();
     sweep(&lists, |running, from, to| {
@@ -66,7 +67,7 @@ fn over_ranks(_: &Metric, parts: &[Part], _: &Options) -> Result<RecordBatch, Er
     }
     let total: i64 = sums.values().sum();
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
+    sums.order_by_key(|(_, sum)| std::cmp::Reverse(*sum));
     let mut rows = Rows::new(COLUMNS);
     for (name, sum) in sums {
         let part = 100.0 * (sum as f64 / total as f64);

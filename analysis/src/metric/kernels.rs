@@ -7,6 +7,9 @@
 //! multiprocessor and the estimated occupancy are those of the trace, in the mean over time; a
 //! kernel of which the trace does not say counts as 0, as it does there.
 
+use kymograph_converters::order::Order as _;
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 use kymograph_converters::trace::StrId;
@@ -14,7 +17,7 @@ use kymograph_converters::trace::StrId;
 use super::needs_device_work;
 use crate::compat::tensorboard;
 use crate::metric::one_by_one;
-use crate::model::Kind;
+use crate::model::{Argument, Kind};
 use crate::stats::Moments;
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options};
@@ -79,26 +82,92 @@ impl Sum {
     }
 }
 
+/// What the trace says of a run of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// The event.
+    pub(super) row: u32,
+    /// Blocks per multiprocessor; NaN where the trace does not say.
+    blocks: f64,
+    /// The estimated occupancy, likewise.
+    occupancy: f64,
+}
+
+impl Run {
+    pub(super) fn blocks(&self) -> Option<f64> {
+        Some(self.blocks).filter(|blocks| !blocks.is_nan())
+    }
+
+    pub(super) fn occupancy(&self) -> Option<f64> {
+        Some(self.occupancy).filter(|occupancy| !occupancy.is_nan())
+    }
+}
+
+/// The runs of kernels, in the order of [`Model::device`]; several metrics need what the trace says
+/// of them.
+pub(super) fn runs(model: &Model<'_>) -> Arc<Vec<Run>> {
+    model.shared("runs of kernels", || {
+        let (blocks, occupancy) =
+            (model.argument("blocks per SM"), model.argument("est. achieved occupancy %"));
+        let number = |of: &Argument<'_, '_>, row| of.float(row).unwrap_or(f64::NAN);
+        let kernels = model.device().iter().copied();
+        kernels
+            .filter(|row| model.events.kinds[*row as usize] == Kind::Kernel)
+            .map(|row| Run {
+                row,
+                blocks: number(&blocks, row),
+                occupancy: number(&occupancy, row),
+            })
+            .collect()
+    })
+}
+
+/// Which names of work are those of kernels that use tensor cores.
+#[derive(Debug)]
+pub(super) struct TensorCores(Vec<bool>);
+
+impl TensorCores {
+    /// Whether some work of a device uses them.
+    #[inline]
+    pub(super) fn used_by(&self, model: &Model<'_>, work: u32) -> bool {
+        self.used_by_all(model.events.names[work as usize])
+    }
+
+    /// Whether the kernels of a name use them.
+    pub(super) fn used_by_all(&self, name: StrId) -> bool {
+        self.0.get(name.0 as usize).is_some_and(|used| *used)
+    }
+}
+
+/// See [`TensorCores`]; several metrics ask for them, and each name takes long.
+pub(super) fn tensor_cores(model: &Model<'_>) -> Arc<TensorCores> {
+    model.shared("tensor cores", || {
+        let mut used = vec![false; model.trace.strings.len() + 1];
+        let mut uses = model.names_that(uses_tensor_cores);
+        for row in model.device() {
+            if let Some(used) = used.get_mut(model.events.names[*row as usize].0 as usize) {
+                *used = uses(*row);
+            }
+        }
+        TensorCores(used)
+    })
+}
+
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     needs_device_work(model)?;
-    let find = |name| model.trace.strings.find(name);
-    let (blocks, occupancy) = (find("blocks per SM"), find("est. achieved occupancy %"));
+    let tensor_cores = tensor_cores(model);
     let mut kernels: HashMap<StrId, Sum> = HashMap::new();
-    for row in model.device().iter().copied() {
-        let at = row as usize;
-        if model.events.kinds[at] != Kind::Kernel {
-            continue;
-        }
-        let number = |name| model.float(row, name);
+    for run in runs(model).iter() {
+        let at = run.row as usize;
         let sum = kernels.entry(model.events.names[at]).or_default();
-        sum.add(model.events.durs[at], number(blocks), number(occupancy));
+        sum.add(model.events.durs[at], run.blocks(), run.occupancy());
     }
-    let mut kernels: Vec<(&str, Sum)> =
-        kernels.into_iter().map(|(name, sum)| (model.text(name), sum)).collect();
-    kernels.sort_by(|a, b| (b.1.time(), a.0).cmp(&(a.1.time(), b.0)));
+    let mut kernels: Vec<(&str, StrId, Sum)> =
+        kernels.into_iter().map(|(name, sum)| (model.text(name), name, sum)).collect();
+    kernels.order_by(|a, b| (b.2.time(), a.0).cmp(&(a.2.time(), b.0)));
     let mut rows = Rows::new(COLUMNS);
-    for (name, sum) in kernels {
-        let tensor_cores = if uses_tensor_cores(name) { "Yes" } else { "No" };
+    for (name, id, sum) in kernels {
+        let tensor_cores = if tensor_cores.used_by_all(id) { "Yes" } else { "No" };
         let [calls, total, mean, max, min, blocks, occupancy] = sum.cells();
         rows.push([
             model.rank.into(),

@@ -4,17 +4,16 @@
 //! instead (`operators`), where what no call launched belongs to `CallTreeRoot`, once for each thread
 //! with steps, and what a call launched whose `External id` no operator has is lost.
 
-use std::collections::BTreeMap;
-
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
+use kymograph_converters::json::write_uint;
 use kymograph_converters::trace::{Dim3, StrId};
 
-use super::kernels::{Sum, uses_tensor_cores};
+use super::kernels::{self, Sum};
 use super::needs_device_work;
 use crate::compat::tensorboard::{self, Owner, Work};
 use crate::metric::one_by_one;
-use crate::model::{Kind, Model, whole};
+use crate::model::{Argument, Model, whole};
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 
@@ -54,95 +53,98 @@ type Key<'a> =
     (&'a str, Option<&'a str>, Option<String>, Option<String>, Option<i64>, Option<i64>, bool);
 
 /// The same with names and sizes as numbers: of kernels whose grid and block are known.
-type Numbers<'a> = (StrId, Option<&'a str>, [[u32; 3]; 2], Option<i64>, Option<i64>, bool);
+type Numbers = (StrId, Launcher, [[u32; 3]; 2], Option<i64>, Option<i64>, bool);
 
-/// Names of arguments.
-struct Names {
-    grid: Option<StrId>,
-    block: Option<StrId>,
-    registers: Option<StrId>,
-    shared: Option<StrId>,
-    blocks: Option<StrId>,
-    occupancy: Option<StrId>,
+/// What launched a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Launcher {
+    None,
+    /// An operator, by its name.
+    Operator(StrId),
+    /// What the plugin has for kernels that no call launched.
+    Root,
+}
+
+impl Launcher {
+    fn name<'a>(self, model: &Model<'a>) -> Option<&'a str> {
+        match self {
+            Launcher::None => None,
+            Launcher::Operator(name) => Some(model.text(name)),
+            Launcher::Root => Some("CallTreeRoot"),
+        }
+    }
 }
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     needs_device_work(model)?;
-    let find = |name| model.trace.strings.find(name);
-    let names = Names {
-        grid: find("grid"),
-        block: find("block"),
-        registers: find("registers per thread"),
-        shared: find("shared memory"),
-        blocks: find("blocks per SM"),
-        occupancy: find("est. achieved occupancy %"),
-    };
+    let (grid, block) = (model.argument("grid"), model.argument("block"));
+    let (registers, shared) =
+        (model.argument("registers per thread"), model.argument("shared memory"));
+    let tensor_cores = kernels::tensor_cores(model);
     let of_plugin = options.tensorboard.map(|state| Work::of(model, state));
-    let mut places: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     // The same by numbers, so that sizes are only written where one of these is new.
-    let mut known: HashMap<Numbers<'_>, usize> = HashMap::new();
-    let mut sums: Vec<Sum> = Vec::new();
-    for row in model.device().iter().copied() {
-        if model.events.kinds[row as usize] != Kind::Kernel {
-            continue;
-        }
-        let (operator, eligible, times) = match &of_plugin {
+    let mut known: HashMap<Numbers, usize> = HashMap::new();
+    let mut sums: Vec<(StrId, Sum)> = Vec::new();
+    let named = |row: u32| Launcher::Operator(model.events.names[row as usize]);
+    for run in kernels::runs(model).iter() {
+        let row = run.row;
+        let (launcher, eligible, times) = match &of_plugin {
             Some(work) => match work.owner(model, row) {
-                Some(Owner::Operator(row, eligible)) => (Some(model.name(row)), eligible, 1),
-                Some(Owner::Root(times)) => (Some("CallTreeRoot"), false, times),
+                Some(Owner::Operator(row, eligible)) => (named(row), eligible, 1),
+                Some(Owner::Root(times)) => (Launcher::Root, false, times),
                 None => continue,
             },
-            None => (model.owners().get(row).map(|operator| model.name(operator)), false, 1),
+            None => (model.owners().get(row).map_or(Launcher::None, named), false, 1),
         };
         let activity = model.events.activity(model.trace, row);
         let launch = activity.and_then(|activity| model.trace.launches.get(activity.launch?));
         let of_kernel =
             activity.and_then(|activity| model.trace.kernels.get(activity.kernel?)?.args);
-        let text = |name| model.arg(row, name).map(|value| model.plain(value));
-        let int = |name: Option<StrId>| {
-            let of_kernel = || whole(model.trace.args.find(of_kernel, name?)?);
-            model.int(row, name).or_else(of_kernel)
-        };
-        let (registers, shared) = (int(names.registers), int(names.shared));
+        let text = |of: &Argument<'_, '_>| of.value(row).map(|value| model.plain(value));
+        let int = |of: &Argument<'_, '_>| of.int(row).or_else(|| whole(of.value_in(of_kernel)?));
+        let (registers, shared) = (int(&registers), int(&shared));
         let sizes = launch.and_then(|launch| Some([launch.grid?, launch.block?]));
-        let mut place = |sums: &mut Vec<Sum>| {
-            let grid = launch.and_then(|launch| Some(dimensions(launch.grid?)));
-            let block = launch.and_then(|launch| Some(dimensions(launch.block?)));
+        let name = model.events.names[row as usize];
+        let mut place = |sums: &mut Vec<(StrId, Sum)>| {
+            let sizes = launch.map_or((None, None), |launch| (launch.grid, launch.block));
             let key = (
-                model.name(row),
-                operator,
-                grid.or_else(|| text(names.grid)),
-                block.or_else(|| text(names.block)),
+                model.text(name),
+                launcher.name(model),
+                sizes.0.map(dimensions).or_else(|| text(&grid)),
+                sizes.1.map(dimensions).or_else(|| text(&block)),
                 registers,
                 shared,
                 eligible,
             );
             *places.entry(key).or_insert_with(|| {
-                sums.push(Sum::default());
+                sums.push((name, Sum::default()));
                 sums.len() - 1
             })
         };
         let place = match sizes {
             Some([grid, block]) => {
                 let sizes = [grid, block].map(|size| [size.x, size.y, size.z]);
-                let name = model.events.names[row as usize];
-                let numbers = (name, operator, sizes, registers, shared, eligible);
+                let numbers = (name, launcher, sizes, registers, shared, eligible);
                 *known.entry(numbers).or_insert_with(|| place(&mut sums))
             }
             None => place(&mut sums),
         };
         let (start, end) = tensorboard::interval(options.tensorboard, model.events.interval(row));
         let dur = end - start;
-        let sum = &mut sums[place];
+        let sum = &mut sums[place].1;
         for _ in 0..times {
-            sum.add(dur, model.float(row, names.blocks), model.float(row, names.occupancy));
+            sum.add(dur, run.blocks(), run.occupancy());
         }
     }
     let mut order: Vec<(Key<'_>, usize)> = places.into_iter().collect();
-    order.sort_by_key(|(_, place)| std::cmp::Reverse(sums[*place].time()));
+    order.sort_unstable_by(|(one, at), (other, place)| {
+        sums[*place].1.time().cmp(&sums[*at].1.time()).then_with(|| one.cmp(other))
+    });
     let mut rows = Rows::new(COLUMNS);
     for ((name, operator, grid, block, registers, shared, eligible), place) in order {
-        let [calls, total, mean, max, min, blocks, occupancy] = sums[place].cells();
+        let (id, sum) = &sums[place];
+        let [calls, total, mean, max, min, blocks, occupancy] = sum.cells();
         let yes = |is| if is { "Yes" } else { "No" };
         rows.push([
             model.rank.into(),
@@ -152,7 +154,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             block.as_deref().into(),
             registers.into(),
             shared.into(),
-            yes(uses_tensor_cores(name)).into(),
+            yes(tensor_cores.used_by_all(*id)).into(),
             of_plugin.as_ref().map(|_| yes(eligible)).into(),
             calls,
             total,
@@ -167,7 +169,14 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 }
 
 fn dimensions(dim: Dim3) -> String {
-    format!("[{}, {}, {}]", dim.x, dim.y, dim.z)
+    // Faster than `format!`, and there may be thousands.
+    let mut out = Vec::with_capacity(24);
+    for (before, size) in [(&b"["[..], dim.x), (b", ", dim.y), (b", ", dim.z)] {
+        out.extend_from_slice(before);
+        write_uint(&mut out, size.into());
+    }
+    out.push(b']');
+    String::from_utf8(out).unwrap_or_default()
 }
 
 #[cfg(test)]

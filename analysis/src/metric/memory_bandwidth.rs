@@ -5,12 +5,13 @@
 //! and time where it does not. A copy that takes no time counts for a microsecond.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
 use super::needs_device_work;
 use crate::metric::one_by_one;
-use crate::model::Class;
+use crate::model::{Argument, Class};
 use crate::stats::describe;
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Model, Options, Unit};
@@ -57,23 +58,32 @@ const SUMMARY_COLUMNS: &[Column] = &[
 /// When, the device, the bandwidth from then on.
 pub(crate) type Change = (i64, i64, f64);
 
-pub(crate) fn series<'a>(model: &Model<'a>) -> Result<BTreeMap<&'a str, Vec<Change>>, Error> {
+/// The changes of each kind of copy.
+pub(crate) type Series = BTreeMap<String, Vec<Change>>;
+
+pub(crate) fn series(model: &Model<'_>) -> Result<Arc<Series>, Error> {
     needs_device_work(model)?;
+    Ok(model.shared("copies", || find_series(model)))
+}
+
+fn find_series(model: &Model<'_>) -> Series {
     let events = &model.events;
     let classes = model.classes();
-    let mut series: BTreeMap<&'a str, Vec<Change>> = BTreeMap::new();
+    let bandwidth = Bandwidth::of(model);
+    let mut series: BTreeMap<&str, Vec<Change>> = BTreeMap::new();
     let work = (0..events.len() as u32).filter(|row| events.on_device(*row));
     let copies: Vec<u32> =
         work.filter(|row| classes.of_row(model, *row) == Class::Memory).collect();
     // Beginnings count before ends of one moment.
     for row in &copies {
-        let change = (events.starts[*row as usize], events.lane(*row).pid, bandwidth(model, *row));
+        let change =
+            (events.starts[*row as usize], events.lane(*row).pid, bandwidth.find(model, *row));
         series.entry(direction(model.name(*row))).or_default().push(change);
     }
     for row in &copies {
         let dur = if events.durs[*row as usize] == 0 { 1000 } else { events.durs[*row as usize] };
         let end = events.starts[*row as usize].saturating_add(dur);
-        let change = (end, events.lane(*row).pid, -bandwidth(model, *row));
+        let change = (end, events.lane(*row).pid, -bandwidth.find(model, *row));
         series.entry(direction(model.name(*row))).or_default().push(change);
     }
     for changes in series.values_mut() {
@@ -84,7 +94,7 @@ pub(crate) fn series<'a>(model: &Model<'a>) -> Result<BTreeMap<&'a str, Vec<Chan
             *bandwidth = sum;
         }
     }
-    Ok(series)
+    series.into_iter().map(|(name, changes)| (name.to_owned(), changes)).collect()
 }
 
 /// `Memcpy DtoH`, `Memset`.
@@ -98,21 +108,38 @@ fn direction(name: &str) -> &str {
     name.char_indices().nth(11).map_or(name, |(end, _)| &name[..end])
 }
 
-fn bandwidth(model: &Model<'_>, row: u32) -> f64 {
-    let number = |name| model.float(row, model.trace.strings.find(name));
-    let computed = || {
-        let bytes = number("bytes").filter(|_| model.reading.hta().is_none())?;
-        Some(bytes / model.events.durs[row as usize].max(1) as f64)
-    };
-    number("memory bandwidth (GB/s)").or_else(computed).unwrap_or(0.0)
+/// What says how fast a copy was.
+struct Bandwidth<'m, 'a> {
+    said: Argument<'m, 'a>,
+    bytes: Argument<'m, 'a>,
+}
+
+impl<'m, 'a> Bandwidth<'m, 'a> {
+    fn of(model: &'m Model<'a>) -> Bandwidth<'m, 'a> {
+        let (said, bytes) = (model.argument("memory bandwidth (GB/s)"), model.argument("bytes"));
+        Bandwidth { said, bytes }
+    }
+
+    fn find(&self, model: &Model<'_>, row: u32) -> f64 {
+        let computed = || {
+            let bytes = self.bytes.float(row).filter(|_| model.reading.hta().is_none())?;
+            Some(bytes / model.events.durs[row as usize].max(1) as f64)
+        };
+        self.said.float(row).or_else(computed).unwrap_or(0.0)
+    }
 }
 
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(COLUMNS);
-    for (name, changes) in series(model)? {
+    for (name, changes) in series(model)?.iter() {
         for (time, device, bandwidth) in changes {
-            let rank = model.rank.into();
-            rows.push([rank, time.into(), device.into(), name.into(), bandwidth.into()]);
+            rows.push([
+                model.rank.into(),
+                (*time).into(),
+                (*device).into(),
+                name.as_str().into(),
+                (*bandwidth).into(),
+            ]);
         }
     }
     rows.finish()
@@ -120,7 +147,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
 
 fn summary(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(SUMMARY_COLUMNS);
-    for (name, changes) in series(model)? {
+    for (name, changes) in series(model)?.iter() {
         let some = changes.iter().map(|(.., bandwidth)| *bandwidth).filter(|b| *b > 0.0);
         let d = describe(some.collect());
         if d.count == 0 {
@@ -129,7 +156,7 @@ fn summary(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         let [min, q25, q50, q75, max] = d.quartiles;
         rows.push([
             model.rank.into(),
-            name.into(),
+            name.as_str().into(),
             d.count.into(),
             d.mean.into(),
             d.std.into(),

@@ -107,11 +107,14 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 
 fn exact(model: &Model<'_>) -> Vec<Place> {
     let (events, calls) = (&model.events, model.calls());
-    let id = model.trace.strings.find("Python module id");
-    let is_module = |row: u32| {
-        events.kinds[row as usize] == Kind::Python
-            && (model.name(row).starts_with("nn.Module: ") || model.arg(row, id).is_some())
-    };
+    let id = model.argument("Python module id");
+    let mut named = model.names_that(|name| name.starts_with("nn.Module: "));
+    let modules: Vec<bool> = (0..events.len() as u32)
+        .map(|row| {
+            events.kinds[row as usize] == Kind::Python && (named(row) || id.value(row).is_some())
+        })
+        .collect();
+    let is_module = |row: u32| modules[row as usize];
     let is_operator = |row: u32| events.kinds[row as usize] == Kind::Operator;
     // Places by the place around them, the name and the number.
     let mut known: HashMap<(u32, &str, Option<i64>), u32> = HashMap::new();
@@ -138,7 +141,7 @@ fn exact(model: &Model<'_>) -> Vec<Place> {
             above.operators += i64::from(is_operator(row));
         }
         if is_module(row) {
-            let (name, id) = (model.name(row), model.int(row, id));
+            let (name, id) = (model.name(row), id.int(row));
             let place = *known.entry((module, name, id)).or_insert_with(|| {
                 let (children, sum) = (Vec::new(), Sum::default());
                 places.push((module, Place { name: name.to_owned(), id, children, sum }));
@@ -210,7 +213,7 @@ fn hierarchy(model: &Model<'_>, sums: &HashMap<(&str, Option<i64>), Sum>) -> Vec
         category.eq_ignore_ascii_case("python_function")
     };
     let mut functions: Vec<u32> = (0..events.len() as u32).filter(is_python).collect();
-    functions.sort_by_key(|row| events.starts[*row as usize]);
+    events.sort_by_start(&mut functions);
     let by_id: HashMap<i64, u32> =
         functions.iter().filter_map(|row| Some((model.int(*row, id)?, *row))).collect();
     let callers: HashSet<i64> =

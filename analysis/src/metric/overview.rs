@@ -13,6 +13,7 @@
 //! which knows calls. The exact reading takes communication from devices. Without steps the
 //! whole trace is step 0.
 
+use kymograph_converters::order::Order as _;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -144,13 +145,15 @@ fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
         communicating.extend(rows.map(|row| external.number(model, row)));
     }
     let classes = model.classes();
-    let role = |row: u32| -> Option<Role> {
-        let name = model.name(row);
+    let mut is_step = model.names_that(|name| name.starts_with("ProfilerStep#"));
+    let mut is_data_loader = model.names_that(is_data_loader);
+    let mut is_collective = model.names_that(is_collective);
+    let mut role = |row: u32| -> Option<Role> {
         let kind = events.kinds[row as usize];
-        let is_step = name.starts_with("ProfilerStep#");
-        let host = || match name {
-            _ if is_data_loader(name) => 5,
-            _ if plugin.is_some() && is_collective(name) => 3,
+        let is_step = is_step(row);
+        let mut host = || match row {
+            _ if is_data_loader(row) => 5,
+            _ if plugin.is_some() && is_collective(row) => 3,
             _ => 6,
         };
         match (kind, plugin) {
@@ -173,7 +176,8 @@ fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
             (Kind::Runtime, _) | (Kind::Driver, None) => Some(Role::Call),
             (Kind::Operator, _) => Some(Role::Host(host())),
             (Kind::Annotation | Kind::DeviceAnnotation, Some(Plugin::Wheel)) => {
-                is_collective(name).then(|| Role::Host(host()))
+                let role = Role::Host(host());
+                is_collective(row).then_some(role)
             }
             (Kind::Annotation, _) | (Kind::DeviceAnnotation, Some(Plugin::Last)) => {
                 Some(Role::Host(host()))
@@ -181,11 +185,12 @@ fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
             _ => None,
         }
     };
-    let rows = 0..events.len() as u32;
-    let roles = rows.filter_map(|row| Some((events.starts[row as usize], row, role(row)?)));
+    let rows = model.thread_by_thread();
+    let roles =
+        rows.iter().copied().filter_map(|row| Some((events.starts[row as usize], row, role(row)?)));
     let mut roles: Vec<(i64, u32, Role)> = roles.collect();
-    // Of those that begin together, the order of rows stays.
-    roles.sort_by_key(|(start, ..)| *start);
+    // Those that begin together are in the order of rows.
+    roles.order_by_key(|(start, row, _)| (*start, *row));
     roles.into_iter().map(|(_, row, role)| (row, role)).collect()
 }
 

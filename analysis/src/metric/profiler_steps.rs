@@ -2,6 +2,7 @@
 
 use arrow_array::RecordBatch;
 use hashbrown::HashSet;
+use kymograph_converters::order::Order as _;
 
 use crate::metric::one_by_one;
 use crate::table::Rows;
@@ -29,7 +30,7 @@ fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
         let rank = model.rank;
         return Err(Error::Nothing(format!("rank {rank} has no events named ProfilerStep#N")));
     }
-    steps.sort_by_key(|step| step.number);
+    steps.order_by_key(|step| step.number);
     let mut seen = HashSet::new();
     let mut rows = Rows::new(COLUMNS);
     for step in steps {

@@ -4,13 +4,15 @@
 //! The exact reading counts every launch that has its work in the trace; HTA those of a list of
 //! names. Where several things happen at one moment, launches count first.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 
 use super::needs_device_work;
 use crate::metric::one_by_one;
 use crate::model::QueueChange;
 use crate::stats::describe;
-use crate::table::Rows;
+use crate::table::{Rows, columns};
 use crate::{Column, Error, Metric, Model, Options, Part};
 
 /// The series.
@@ -72,22 +74,27 @@ const BLOCKED_COLUMNS: &[Column] = &[
 ];
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
-    let mut rows = Rows::new(COLUMNS);
-    for (stream, changes) in wanted(model, options)? {
-        for change in changes {
-            let lane = model.events.lane(change.work);
-            rows.push([
-                model.rank.into(),
-                i64::from(model.events.positions[change.row as usize]).into(),
-                change.time.into(),
-                lane.pid.into(),
-                lane.tid.into(),
-                stream.into(),
-                change.length.into(),
-            ]);
-        }
-    }
-    rows.finish()
+    let events = &model.events;
+    let queues: Vec<(i64, &[QueueChange])> = wanted(model, options)?.collect();
+    // Column by column: there may be as many rows as events.
+    let column = |cell: &dyn Fn(i64, &QueueChange) -> i64| -> ArrayRef {
+        let of = |(stream, changes): &(i64, &[QueueChange])| -> Vec<i64> {
+            changes.iter().map(|change| cell(*stream, change)).collect()
+        };
+        Arc::new(Int64Array::from(queues.iter().map(of).collect::<Vec<_>>().concat()))
+    };
+    columns(
+        COLUMNS,
+        vec![
+            column(&|_, _| model.rank),
+            column(&|_, change| i64::from(events.positions[change.row as usize])),
+            column(&|_, change| change.time),
+            column(&|_, change| events.lane(change.work).pid),
+            column(&|_, change| events.lane(change.work).tid),
+            column(&|stream, _| stream),
+            column(&|_, change| change.length),
+        ],
+    )
 }
 
 fn summary(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {

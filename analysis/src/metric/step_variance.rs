@@ -11,6 +11,7 @@
 
 use arrow_array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
+use kymograph_converters::order::Order as _;
 use kymograph_converters::trace::StrId;
 
 use crate::interval::{covered, subtraction, union};
@@ -96,7 +97,7 @@ pub(super) fn parts(model: &Model<'_>, options: &Options) -> Vec<Parts> {
         })
         .filter(|parts| parts.times[0] > 0)
         .collect();
-    parts.sort_by_key(|parts| parts.start);
+    parts.order_by_key(|parts| parts.start);
     parts
 }
 
@@ -150,13 +151,24 @@ pub(super) fn by_name(
 ) -> HashMap<(bool, StrId), HashMap<i64, Sum>> {
     let (events, of) = (&model.events, &model.steps().of);
     let wanted: HashSet<i64> = numbers.iter().copied().collect();
-    let mut sums: HashMap<(bool, StrId), HashMap<i64, Sum>> = HashMap::new();
+    // What has one name comes step after step, so that a sum is mostly that of the one before.
+    let mut sums: [Vec<Vec<(i64, Sum)>>; 2] = Default::default();
+    let mut last = (0, wanted.contains(&0));
     let mut add = |on_device: bool, row: u32, time: i64| {
         let step = of[row as usize];
-        if wanted.contains(&step) {
-            let name = events.names[row as usize];
-            let sum = sums.entry((on_device, name)).or_default().entry(step).or_default();
-            *sum = (sum.0 + 1, sum.1.saturating_add(time));
+        if last.0 != step {
+            last = (step, wanted.contains(&step));
+        }
+        if last.1 {
+            let (name, sums) =
+                (events.names[row as usize].0 as usize, &mut sums[usize::from(on_device)]);
+            if sums.len() <= name {
+                sums.resize(name + 1, Vec::new());
+            }
+            match sums[name].last_mut() {
+                Some((own, sum)) if *own == step => *sum = (sum.0 + 1, sum.1.saturating_add(time)),
+                _ => sums[name].push((step, (1, time))),
+            }
         }
     };
     for (row, time) in own_times(model) {
@@ -165,7 +177,17 @@ pub(super) fn by_name(
     for row in model.device() {
         add(true, *row, events.durs[*row as usize]);
     }
-    sums
+    let mut all: HashMap<(bool, StrId), HashMap<i64, Sum>> = HashMap::new();
+    for (on_device, sums) in [false, true].into_iter().zip(sums) {
+        for (name, parts) in (0..).map(StrId).zip(sums).filter(|(_, parts)| !parts.is_empty()) {
+            let by_step = all.entry((on_device, name)).or_default();
+            for (step, (count, time)) in parts {
+                let sum = by_step.entry(step).or_default();
+                *sum = (sum.0 + count, sum.1.saturating_add(time));
+            }
+        }
+    }
+    all
 }
 
 /// How long each event of a thread took without what it calls.
@@ -204,7 +226,7 @@ fn slowest(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
             found.push((on_device, name, (count, time), usual));
         }
     }
-    found.sort_by(|a, b| {
+    found.order_by(|a, b| {
         let more = |row: &(bool, &str, Sum, (f64, f64))| row.2.1 as f64 - row.3.1;
         more(b).total_cmp(&more(a)).then_with(|| (a.0, a.1).cmp(&(b.0, b.1)))
     });

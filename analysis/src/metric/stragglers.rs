@@ -9,6 +9,7 @@
 //! The exact reading compares each collective over the ranks that take part in it
 //! ([`super::collectives`]): the rank that begins it last made all others wait.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -164,14 +165,14 @@ fn late(candidates: &[&Long], options: &Options) -> Result<RecordBatch, Error> {
     }
     for of_step in steps.values() {
         let mut starts: Vec<f64> = of_step.iter().map(|long| long.start).collect();
-        starts.sort_by(|a, b| b.total_cmp(a));
+        starts.order_by(|a, b| b.total_cmp(a));
         let Some(threshold) = starts.get(wanted - 1).or(starts.last()) else { continue };
         for long in of_step.iter().filter(|long| long.start >= *threshold) {
             *counts.entry(long.rank).or_default() += 1;
         }
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     let mut rows = Rows::new(COLUMNS);
     for (rank, count) in counts.into_iter().take(wanted) {
         let nothing = crate::table::Cell::Null;

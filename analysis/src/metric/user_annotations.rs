@@ -2,6 +2,7 @@
 //! [`super::kernel_breakdown`]; names that contain an entry of `allowlist` never are.
 
 use arrow_array::RecordBatch;
+use kymograph_converters::order::Order as _;
 
 use super::kernel_breakdown::by_name;
 use crate::model::Kind;
@@ -56,7 +57,7 @@ fn over_ranks(metric: &Metric, parts: &[Part], options: &Options) -> Result<Reco
     for (n, batch) in batches.iter().enumerate() {
         let cells = Cells::of(batch);
         let mut rows: Vec<usize> = (0..batch.num_rows()).collect();
-        rows.sort_by_key(|row| cells.text("name", *row));
+        rows.order_by_key(|row| cells.text("name", *row));
         order.extend(rows.into_iter().map(|row| (n, row)));
     }
     if order.is_empty() {

@@ -123,9 +123,9 @@ fn all(model: &Model<'_>) -> std::ops::Range<u32> {
 /// The kernel and the launch of each `External id` that begin first.
 fn causality(model: &Model<'_>) -> Found {
     let events = &model.events;
-    let external = model.trace.strings.find("External id");
+    let external = model.argument("External id");
     let launches = model.trace.strings.find("cudaLaunchKernel");
-    let mut firsts: BTreeMap<i64, (Option<u32>, Option<u32>)> = BTreeMap::new();
+    let mut firsts: HashMap<i64, (Option<u32>, Option<u32>)> = HashMap::new();
     for row in all(model) {
         let kernel = events.kinds[row as usize] == Kind::Kernel;
         let launch = events.kinds[row as usize] == Kind::Runtime
@@ -133,7 +133,7 @@ fn causality(model: &Model<'_>) -> Found {
         if !kernel && !launch {
             continue;
         }
-        let Some(id) = model.int(row, external) else { continue };
+        let Some(id) = external.int(row) else { continue };
         let (first_kernel, first_launch) = firsts.entry(id).or_default();
         let first = if kernel { first_kernel } else { first_launch };
         let start = |row: u32| events.starts[row as usize];
@@ -142,19 +142,24 @@ fn causality(model: &Model<'_>) -> Found {
         }
     }
     let mut found = Found::default();
+    let mut early = Vec::new();
     for (id, both) in firsts {
         let (Some(kernel), Some(launch)) = both else { continue };
         found.checked += 1;
         let (kernel_at, launch_at) =
             (events.starts[kernel as usize], events.starts[launch as usize]);
         if kernel_at < launch_at {
-            let message = format!(
-                "kernel `{}` of External id {id} begins {} ns before its cudaLaunchKernel",
-                model.name(kernel),
-                launch_at - kernel_at
-            );
-            found.violated(kernel_at, message);
+            early.push((id, kernel, kernel_at, launch_at));
         }
+    }
+    early.sort_unstable();
+    for (id, kernel, kernel_at, launch_at) in early {
+        let message = format!(
+            "kernel `{}` of External id {id} begins {} ns before its cudaLaunchKernel",
+            model.name(kernel),
+            launch_at - kernel_at
+        );
+        found.violated(kernel_at, message);
     }
     found
 }
@@ -164,13 +169,12 @@ fn waits<'m>(
     model: &'m Model<'_>,
     kinds: &'m [&str],
 ) -> impl Iterator<Item = (u32, String, Option<i64>)> + 'm {
-    let strings = &model.trace.strings;
-    let kind = strings.find("cuda_sync_kind");
-    let record = strings.find("wait_on_cuda_event_record_corr_id");
-    let rows = all(model).filter(move |_| kind.is_some());
+    let kind = model.argument("cuda_sync_kind");
+    let record = model.argument("wait_on_cuda_event_record_corr_id");
+    let rows = if kind.is_known() { all(model) } else { 0..0 };
     rows.filter_map(move |row| {
-        let own = model.plain(model.arg(row, kind)?);
-        kinds.contains(&own.as_str()).then(|| (row, own, model.int(row, record)))
+        let own = model.plain(kind.value(row)?);
+        kinds.contains(&own.as_str()).then(|| (row, own, record.int(row)))
     })
 }
 
@@ -191,8 +195,7 @@ fn waits_have_records(model: &Model<'_>) -> Found {
 
 fn syncs_overlap(model: &Model<'_>) -> Found {
     let events = &model.events;
-    let strings = &model.trace.strings;
-    let (device, stream) = (strings.find("device"), strings.find("stream"));
+    let (device, stream) = (model.argument("device"), model.argument("stream"));
     let mut kernels: HashMap<(i64, i64), Vec<u32>> = HashMap::new();
     for row in model.device().iter().copied() {
         if events.kinds[row as usize] == Kind::Kernel {
@@ -204,7 +207,7 @@ fn syncs_overlap(model: &Model<'_>) -> Found {
     for (row, ..) in waits(model, &["Stream Sync"]) {
         found.checked += 1;
         let at = events.starts[row as usize];
-        let lane = (model.int(row, device), model.int(row, stream));
+        let lane = (device.int(row), stream.int(row));
         let (Some(device), Some(stream)) = lane else { continue };
         let of_stream = kernels.get(&(device, stream)).map_or(&[][..], Vec::as_slice);
         let before = of_stream.partition_point(|row| events.starts[*row as usize] < at);
@@ -230,7 +233,7 @@ fn records_are_past(model: &Model<'_>) -> Found {
         "cudaEventRecordWithFlags_ptsz",
     ];
     let events = &model.events;
-    let external = model.trace.strings.find("External id");
+    let external = model.argument("External id");
     let mut records: HashMap<i64, i64> = HashMap::new();
     let mut records_event = model.names_that(|name| RECORDS.contains(&name));
     for row in all(model) {
@@ -240,7 +243,7 @@ fn records_are_past(model: &Model<'_>) -> Found {
         }
         let start = events.starts[row as usize];
         let correlation = Some(events.correlations[row as usize]).filter(|number| *number != -1);
-        for id in [model.int(row, external), correlation].into_iter().flatten() {
+        for id in [external.int(row), correlation].into_iter().flatten() {
             let first = records.entry(id).or_insert(start);
             *first = (*first).min(start);
         }
@@ -287,15 +290,14 @@ fn nccl_metadata(model: &Model<'_>) -> Found {
 }
 
 fn sequence_numbers(model: &Model<'_>) -> Found {
-    let strings = &model.trace.strings;
-    let (number, other) = (strings.find("Sequence number"), strings.find("seq_num"));
+    let (number, other) = (model.argument("Sequence number"), model.argument("seq_num"));
     let mut names: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
     let mut evaluates =
         model.names_that(|name| name.contains("autograd::engine::evaluate_function:"));
     for row in all(model).filter(|row| evaluates(*row)) {
         let name = model.name(row);
         // 0 counts as none there.
-        let own = model.int(row, number).filter(|n| *n != 0).or_else(|| model.int(row, other));
+        let own = number.int(row).filter(|n| *n != 0).or_else(|| other.int(row));
         let Some(own) = own else { continue };
         let of_number = names.entry(own).or_default();
         if !of_number.contains(&name) {

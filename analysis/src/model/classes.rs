@@ -1,27 +1,27 @@
 //! What kind of work device events are.
 
-use hashbrown::HashMap;
-use kymograph_converters::trace::StrId;
-
 use super::{Class, Kind, Model, Reading};
 use crate::compat::hta;
 
 /// The class of each device event: by its kind, and by its name.
 #[derive(Debug)]
 pub struct Classes {
-    by_name: HashMap<StrId, Class>,
+    /// By the number of the name; none of names that no device event has.
+    by_name: Vec<Option<Class>>,
     exact: bool,
 }
 
 impl Classes {
     pub(super) fn of(model: &Model<'_>) -> Classes {
-        let mut by_name = HashMap::new();
+        let mut by_name = vec![None; model.trace.strings.len() + 1];
         for row in model.device() {
             let id = model.events.names[*row as usize];
-            by_name.entry(id).or_insert_with(|| match model.reading {
-                Reading::Exact => of_kernel(model.text(id)),
-                Reading::Hta(rules) => hta::class(rules.version, model.text(id)),
-            });
+            if let Some(class) = by_name.get_mut(id.0 as usize) {
+                class.get_or_insert_with(|| match model.reading {
+                    Reading::Exact => of_kernel(model.text(id)),
+                    Reading::Hta(rules) => hta::class(rules.version, model.text(id)),
+                });
+            }
         }
         Classes { by_name, exact: model.reading == Reading::Exact }
     }
@@ -29,7 +29,8 @@ impl Classes {
     /// The class of a device event.
     pub fn of_row(&self, model: &Model<'_>, row: u32) -> Class {
         let name = model.events.names[row as usize];
-        let by_name = || self.by_name.get(&name).copied().unwrap_or(Class::Other);
+        let by_name =
+            || self.by_name.get(name.0 as usize).copied().flatten().unwrap_or(Class::Other);
         if !self.exact {
             return by_name();
         }
@@ -42,8 +43,9 @@ impl Classes {
     }
 }
 
-/// The class of a kernel: whether it belongs to a library that moves data between devices.
-fn of_kernel(name: &str) -> Class {
+/// The class of a kernel by its name: whether it belongs to a library that moves data between
+/// devices.
+pub fn of_kernel(name: &str) -> Class {
     const LIBRARIES: [&str; 12] = [
         "ncclDevKernel",
         "ncclKernel",

@@ -63,6 +63,16 @@ impl Events {
         self.starts.is_empty()
     }
 
+    /// Sorts rows by when they begin; of the same time, as they were.
+    pub fn sort_by_start(&self, rows: &mut [u32]) {
+        rows.sort_by_key(|row| self.starts[*row as usize]);
+    }
+
+    /// Sorts rows by where they stand in the trace.
+    pub fn sort_by_position(&self, rows: &mut [u32]) {
+        rows.sort_by_key(|row| self.positions[*row as usize]);
+    }
+
     /// When an event ends.
     pub fn end(&self, row: u32) -> i64 {
         self.starts[row as usize].saturating_add(self.durs[row as usize])
@@ -261,6 +271,8 @@ impl Events {
     fn take_activities(&mut self, trace: &Trace, wanted: &Wanted, reading: Reading) {
         let keys = Keys::new(trace);
         let tracks = trace.tracks.len();
+        // Where JSON says no stream HTA sees none, though it has a row of its own.
+        let unsaid = trace.was_json().then_some(Events::HOST);
         let stages: Vec<Kind> = trace
             .stages
             .iter()
@@ -282,7 +294,7 @@ impl Events {
             let number = self.lanes[tracks + queue.index()].tid;
             let stream = match reading {
                 Reading::Exact => None,
-                Reading::Hta(_) => keys.look_up(&trace.args, activity.args).0,
+                Reading::Hta(_) => keys.look_up(&trace.args, activity.args).0.or(unsaid),
             };
             self.starts.push(activity.start.0);
             self.durs.push(activity.dur.0);
@@ -381,6 +393,10 @@ impl Keys {
     /// Stream and correlation number.
     fn look_up(&self, args: &Args, set: Option<ArgsId>) -> (Option<i32>, Option<i64>) {
         let (mut stream, mut correlation) = (None, None);
+        // Most events of the host have neither.
+        if !args.has_any(set, &[self.stream, self.correlation].map(|key| key.unwrap_or(NO_KEY))) {
+            return (stream, correlation);
+        }
         for (name, value) in args.entries(set) {
             if Some(name) == self.stream {
                 stream = whole(value).map(stream_number);
@@ -391,6 +407,9 @@ impl Keys {
         (stream, correlation)
     }
 }
+
+/// The name of no argument.
+const NO_KEY: StrId = StrId(u32::MAX);
 
 /// Some streams are numbered beyond 31 bits: those that stand for all.
 fn stream_number(number: i64) -> i32 {

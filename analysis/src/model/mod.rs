@@ -29,12 +29,12 @@ mod queues;
 pub(crate) mod steps;
 mod work;
 
-pub use arguments::{number, whole};
+pub use arguments::{Argument, number, whole};
 
 pub use crate::reading::Reading;
 pub use calls::{Calls, Thread};
 pub(crate) use calls::{chains, nest_by_count};
-pub use classes::Classes;
+pub use classes::{Classes, of_kernel as kernel_class};
 pub use events::{Events, Lane};
 pub use kind::{Class, Kind};
 pub use leaves::Leaves;
@@ -238,6 +238,25 @@ impl<'a> Model<'a> {
         self.memo.while_held(key, make)
     }
 
+    /// All events: those of threads, thread by thread and in the order of [`Calls`], then those of
+    /// devices in the order of their beginnings, then all others. For what sorts them: that is fast
+    /// where long stretches are in order.
+    pub fn thread_by_thread(&self) -> Arc<Vec<u32>> {
+        self.shared("thread by thread", || {
+            let mut rows = Vec::with_capacity(self.events.len());
+            let mut taken = vec![false; self.events.len()];
+            let mut take = |row: u32| {
+                if !std::mem::replace(&mut taken[row as usize], true) {
+                    rows.push(row);
+                }
+            };
+            self.calls().order.iter().for_each(|row| take(*row));
+            self.device().iter().for_each(|row| take(*row));
+            (0..self.events.len() as u32).for_each(take);
+            rows
+        })
+    }
+
     /// Events on devices, in the order of their beginnings; of those that begin together, in
     /// the order of the trace.
     pub fn device(&self) -> &[u32] {
@@ -245,16 +264,18 @@ impl<'a> Model<'a> {
             let streams = self.events.streams.iter().enumerate();
             let rows = streams.filter(|(_, stream)| **stream != Events::HOST);
             let mut rows: Vec<u32> = rows.map(|(row, _)| row as u32).collect();
-            rows.sort_by_key(|row| self.events.starts[*row as usize]);
+            self.events.sort_by_start(&mut rows);
             rows
         })
     }
 
     /// Device events of one class, joined where they overlap.
-    pub fn busy(&self, class: Class) -> Vec<Interval> {
-        let classes = self.classes();
-        let rows = self.device().iter().filter(|row| classes.of_row(self, **row) == class);
-        interval::merge(rows.map(|row| self.events.interval(*row)))
+    pub fn busy(&self, class: Class) -> Arc<Vec<Interval>> {
+        self.shared(("busy", class), || {
+            let classes = self.classes();
+            let rows = self.device().iter().filter(|row| classes.of_row(self, **row) == class);
+            interval::merge(rows.map(|row| self.events.interval(*row)))
+        })
     }
 
     /// Device events of any class, joined where they overlap.

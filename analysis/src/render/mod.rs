@@ -1,8 +1,7 @@
-//! Tables as text, JSON and CSV; with the feature `export`, Parquet and Arrow, too.
+//! Tables as text, JSON and CSV, Parquet and Arrow.
 
 mod csv;
 mod json;
-#[cfg(feature = "export")]
 mod packed;
 mod stacks;
 mod text;
@@ -10,7 +9,6 @@ mod torch;
 
 pub use csv::csv;
 pub use json::json;
-#[cfg(feature = "export")]
 pub use packed::{arrow, parquet};
 pub use stacks::{collapsed, speedscope};
 pub use text::text;

@@ -7,7 +7,7 @@ use crate::trace::{Args, StrId, Trace, Value};
 
 /// Puts values into the hub. Remembers what came before, since traces repeat themselves.
 #[derive(Debug, Default)]
-pub(super) struct Values {
+pub(crate) struct Values {
     keys: Keys,
     /// Lists and dictionaries by their text, when it is short: shapes of tensors.
     seen: HashMap<Box<str>, Value>,
@@ -31,7 +31,7 @@ impl Values {
 
     /// The value; text of JSON where the hub has no type for it.
     #[inline]
-    pub(super) fn value(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
+    pub(crate) fn value(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
         match value.kind() {
             Kind::Int | Kind::Float => match number(value) {
                 Some(json::Number::Int(n)) => Value::I64(n),

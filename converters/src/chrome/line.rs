@@ -19,8 +19,6 @@ pub(super) struct Line<'a> {
     pub(super) bare_moments: bool,
     /// Names of arguments that are members of the event.
     foreign: Vec<(StrId, &'a str)>,
-    /// Names of arguments that are lists where a text says one.
-    pub(super) lists: Vec<StrId>,
 }
 
 impl<'a> Line<'a> {
@@ -41,7 +39,6 @@ impl<'a> Line<'a> {
                 .find(BARE_MOMENTS)
                 .is_some_and(|key| trace.facts.get(key).is_some()),
             foreign: trace.strings.iter().filter_map(foreign).collect(),
-            lists: Vec::new(),
         }
     }
 
@@ -166,20 +163,7 @@ impl<'a> Line<'a> {
         }
         write_string(out, self.trace.strings.get(name));
         out.extend_from_slice(b": ");
-        match value {
-            Value::Str(text) if self.lists.contains(&name) => self.list(out, text),
-            _ => self.value(out, value),
-        }
-    }
-
-    /// A text that stands for a list.
-    fn list(&self, out: &mut Vec<u8>, text: StrId) {
-        let said = self.trace.strings.get(text);
-        if said.starts_with('[') && crate::json::is_valid(said) {
-            out.extend_from_slice(said.as_bytes());
-        } else {
-            write_string(out, said);
-        }
+        self.value(out, value);
     }
 
     pub(super) fn value(&self, out: &mut Vec<u8>, value: Value) {
@@ -235,7 +219,7 @@ fn micros(out: &mut Vec<u8>, nanos: i64, whole: bool) {
 pub(crate) fn write_text(trace: &Trace, value: Value) -> String {
     let mut out = Vec::new();
     let (whole, quotes) = ((false, false), Quotes::default());
-    let (bare_moments, foreign, lists) = (false, Vec::new(), Vec::new());
-    Line { trace, shift: 0, whole, quotes, bare_moments, foreign, lists }.value(&mut out, value);
+    let (bare_moments, foreign) = (false, Vec::new());
+    Line { trace, shift: 0, whole, quotes, bare_moments, foreign }.value(&mut out, value);
     String::from_utf8_lossy(&out).into_owned()
 }

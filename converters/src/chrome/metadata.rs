@@ -4,6 +4,7 @@
 //! it would not make again, such as Kineto's names for sixteen devices of which two exist, are
 //! kept verbatim, and nothing is generated in their place.
 
+use crate::order::Order as _;
 use hashbrown::{HashMap, HashSet};
 
 use super::rows::{Id, Place, RowKind, Rows};
@@ -162,7 +163,7 @@ impl MetaRows {
         let mut generated: Vec<Identity> =
             Generated::new(trace).entries.iter().map(Entry::identity).collect();
         generated.retain(|identity| !verbatim(identity));
-        generated.sort();
+        generated.order_by(Ord::cmp);
         let position = |identity| others.get_mut(identity).and_then(Vec::pop).unwrap_or(0);
         positions.extend(generated.iter().map(position));
         let list: Vec<String> = positions.iter().map(u32::to_string).collect();

@@ -34,7 +34,7 @@
 //! beginning; ids in quotes as numbers, where not all events of a kind have them; times finer than
 //! a nanosecond rounded; what [`crate::json`] repaired.
 
-mod args;
+pub(crate) mod args;
 mod arrows;
 mod counters;
 mod event;

@@ -24,9 +24,6 @@ const MODULE: &str = "nn.Module: ";
 /// What the autograd engine's call of a node is called; the name of the node follows.
 const EVALUATE: &str = "autograd::engine::evaluate_function: ";
 
-/// Arguments that are lists, which recordings have as a text.
-const LISTS: [&str; 4] = ["Input Dims", "Input Strides", "Input type", "Concrete Inputs"];
-
 /// The operator that stands for a collective, and what Kineto says of it with its kernels, too.
 const COLLECTIVE: &str = "record_param_comms";
 const COLLECTIVE_ARGS: [&str; 13] = [
@@ -67,7 +64,6 @@ pub(crate) struct Operators {
     categories: [Option<StrId>; 2],
     sequence: Option<StrId>,
     forward: Option<StrId>,
-    lists: Vec<StrId>,
 }
 
 impl Operators {
@@ -95,7 +91,6 @@ impl Operators {
             categories,
             sequence: find("Sequence number"),
             forward: find("Fwd thread id"),
-            lists: LISTS.iter().filter_map(|name| find(name)).collect(),
         };
         operators.number(trace);
         for link in &trace.flows.links {
@@ -192,11 +187,6 @@ impl Operators {
         let args = self.collectives.get(&number).copied();
         let all = self.of_kernels.iter();
         all.filter_map(move |name| Some((*name, trace.args.find(Some(args?), *name)?)))
-    }
-
-    /// Names of arguments that are lists, which texts stand for.
-    pub(crate) fn lists(&self) -> &[StrId] {
-        &self.lists
     }
 
     /// Writes what Kineto says first of a slice.

@@ -10,6 +10,7 @@
 //! and all that lies in it, gets a lane: a track that is free again when the outermost slice has
 //! ended.
 
+use crate::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -148,7 +149,7 @@ impl Pairs {
                 keep(trace, *key, self.ids[moment.row as usize], &moment);
             }
         }
-        trace.leftovers.sort_by_key(|leftover| leftover.position);
+        trace.leftovers.order_by_key(|leftover| leftover.position);
         trace.leftovers.dedup_by_key(|leftover| leftover.position);
         unmatched
     }
@@ -305,7 +306,7 @@ struct Lanes {
 
 /// Gives each group the first lane that is free.
 fn deal(mut groups: Vec<Group>, trace: &mut Trace, rows: &mut Rows) {
-    groups.sort_by_key(|group| group.start);
+    groups.order_by_key(|group| group.start);
     let mut kinds: HashMap<(Id, StrId, StrId), Lanes> = HashMap::new();
     for group in groups {
         let lanes = kinds.entry(group.lane).or_default();

@@ -7,6 +7,10 @@ use super::{ASYNC, ROW};
 use crate::json::{write_int, write_string};
 use crate::trace::{QueueId, StrId, Trace, Track, TrackId, TrackKind};
 
+/// The end of the name of a track under a thread's, on which annotations of PyTorch lie that cross
+/// slices of the thread.
+const ANNOTATIONS: &str = " · user_annotation";
+
 /// How a track is named in the file. The texts are pieces of JSON, made once for a track.
 #[derive(Clone, Debug)]
 pub(super) enum Row {
@@ -100,6 +104,8 @@ fn other(trace: &Trace, id: TrackId, track: &Track) -> Row {
         TrackKind::Thread(thread) if trace.threads[thread].name == track.name => {
             row(trace, parent, above)
         }
+        // Annotations that begin and end inside of calls, which they cross.
+        TrackKind::Thread(_) if name.ends_with(ANNOTATIONS) => row(trace, parent, above),
         // What its calls to a device's libraries are called lies under it, too.
         TrackKind::Thread(_) if name == CALLS_TRACK => row(trace, parent, above),
         TrackKind::Process(process) if trace.processes[process].name == track.name => {

@@ -4,6 +4,7 @@
 //! inside of its own annotation; so the end of a step, and the beginning of the next, move to the
 //! end of what began in the step and is open there. Slices of a thread nest in these files.
 
+use crate::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -30,7 +31,7 @@ pub(super) fn place(trace: &Trace) -> HashMap<SliceId, Slice> {
         }
     }
     for (track, mut steps) in rows {
-        steps.sort_by_key(|id| trace.slices.get(*id).start);
+        steps.order_by_key(|id| trace.slices.get(*id).start);
         let times = steps.iter().map(|id| trace.slices.get(*id));
         let times: Vec<_> = times.map(|step| (step.start.0, (step.start + step.dur).0)).collect();
         for (id, (start, end)) in steps.into_iter().zip(nest(&around(trace, track), &times)) {

@@ -6,8 +6,11 @@
 //! ```
 //! Memory is bounded by the hub and the rows that are being written.
 
+mod arrow;
 mod columns;
 mod csv;
+mod flatbuffer;
+mod parquet;
 mod tables;
 
 use std::fmt;
@@ -16,11 +19,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
-use arrow_ipc::writer::FileWriter;
 use arrow_schema::SchemaRef;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 
 use crate::trace::Trace;
 
@@ -56,8 +55,6 @@ impl Format {
 
 /// Rows that are put together, and written, at a time.
 const ROWS: usize = 1 << 16;
-/// Rows of a row group in Parquet.
-const GROUP: usize = 1 << 18;
 
 /// Writes all tables of a trace into a folder, which is made if it is not there; says how
 /// many rows each has. Files of these names are replaced when all of them are whole, and not
@@ -108,55 +105,49 @@ fn write_table(table: &tables::Table<'_>, path: &Path, format: Format) -> io::Re
     out.finish()
 }
 
-enum Output {
-    Parquet(Box<ArrowWriter<BufWriter<File>>>),
-    Arrow(Box<FileWriter<BufWriter<File>>>),
-    Csv(BufWriter<File>),
+/// Writes one table. It may have columns of 64-bit numbers and of texts; what their schema says
+/// of them is kept in Parquet and Arrow.
+///
+/// # Errors
+///
+/// Those of `out`, and when the table has columns of other types.
+pub fn write_table_to(batch: &RecordBatch, format: Format, out: impl Write) -> io::Result<()> {
+    let mut out = Output::new(out, format, batch.schema())?;
+    out.write(batch)?;
+    out.finish()
 }
 
-impl Output {
-    fn new(mut file: BufWriter<File>, format: Format, schema: SchemaRef) -> io::Result<Output> {
+enum Output<W: Write> {
+    Parquet(Box<parquet::Writer<W>>),
+    Arrow(arrow::Writer<W>),
+    Csv(W),
+}
+
+impl<W: Write> Output<W> {
+    fn new(mut out: W, format: Format, schema: SchemaRef) -> io::Result<Output<W>> {
         Ok(match format {
-            Format::Parquet => {
-                let level = ZstdLevel::try_new(3).map_err(io::Error::other)?;
-                let properties = WriterProperties::builder()
-                    .set_compression(Compression::ZSTD(level))
-                    .set_max_row_group_row_count(Some(GROUP))
-                    .build();
-                let writer = ArrowWriter::try_new(file, schema, Some(properties));
-                Output::Parquet(Box::new(writer.map_err(io::Error::other)?))
-            }
-            Format::Arrow => {
-                let writer = FileWriter::try_new(file, &schema).map_err(io::Error::other)?;
-                Output::Arrow(Box::new(writer))
-            }
+            Format::Parquet => Output::Parquet(Box::new(parquet::Writer::new(out, schema)?)),
+            Format::Arrow => Output::Arrow(arrow::Writer::new(out, schema)?),
             Format::Csv => {
-                csv::header(&mut file, &schema)?;
-                Output::Csv(file)
+                csv::header(&mut out, &schema)?;
+                Output::Csv(out)
             }
         })
     }
 
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         match self {
-            Output::Parquet(writer) => writer.write(batch).map_err(io::Error::other),
-            Output::Arrow(writer) => writer.write(batch).map_err(io::Error::other),
-            Output::Csv(file) => csv::rows(file, batch),
+            Output::Parquet(writer) => writer.write(batch),
+            Output::Arrow(writer) => writer.write(batch),
+            Output::Csv(out) => csv::rows(out, batch),
         }
     }
 
     fn finish(self) -> io::Result<()> {
         match self {
-            Output::Parquet(writer) => {
-                let mut file = writer.into_inner().map_err(io::Error::other)?;
-                file.flush()
-            }
-            Output::Arrow(mut writer) => {
-                writer.finish().map_err(io::Error::other)?;
-                let mut file = writer.into_inner().map_err(io::Error::other)?;
-                file.flush()
-            }
-            Output::Csv(mut file) => file.flush(),
+            Output::Parquet(writer) => writer.finish()?.flush(),
+            Output::Arrow(writer) => writer.finish()?.flush(),
+            Output::Csv(mut out) => out.flush(),
         }
     }
 }

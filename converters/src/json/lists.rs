@@ -4,7 +4,7 @@
 //! before, to its last bracket, is that list, and its nodes need only be copied. It has a number
 //! too, by which readers know what they made of it.
 
-use super::tape::Node;
+use super::tape::{Form, Node};
 use super::value::Kind;
 
 /// How long a list may be, and how many nodes it may have.
@@ -67,13 +67,14 @@ impl Lists {
             self.places.resize(BEGINNINGS, [0; ALIKE]);
             self.seen.resize(MOST, 0);
         }
+        let is_escaped = |node: &Node| node.form == Form::Escaped;
         let print = fingerprint(text);
         let known = &mut self.seen[print as usize % MOST];
-        if std::mem::replace(known, print) != print || nodes.iter().any(|node| node.escaped) {
+        if std::mem::replace(known, print) != print || nodes.iter().any(is_escaped) {
             return 0;
         }
         let start = nodes.first().map_or(0, |node| node.start);
-        let moved = |node: &Node| Node { start: node.start - start, end: node.end - base, ..*node };
+        let moved = |node: &Node| node.moved(start.wrapping_neg(), base.wrapping_neg());
         let mut nodes: Box<[Node]> = nodes.iter().map(moved).collect();
         let number = self.lists.len() as u16 + 1;
         if let Some(root) = nodes.first_mut() {
@@ -118,19 +119,36 @@ mod tests {
     use crate::json::keys::Keys;
     use crate::json::problem::Limits;
     use crate::json::tape::{Stop, Tape};
+    use crate::json::value::{Element, Value};
 
     fn nodes(text: &str, keys: &mut Keys) -> Result<String, Stop> {
         let mut tape = Tape::default();
         tape.parse(text, true, &Limits::default(), keys)?;
-        let print =
-            |node: &Node| format!("{:?} {}+{} {}", node.kind, node.start, node.len, node.end);
-        Ok(tape.nodes.iter().map(print).collect::<Vec<_>>().join(" "))
+        let mut all = String::new();
+        print(Element { text, tape: &tape }.root(), &mut all);
+        Ok(all)
+    }
+
+    /// Everything that a reader sees of a value, but for the numbers.
+    fn print(value: Value<'_>, all: &mut String) {
+        all.push_str(&format!("{:?} {:?}", value.kind(), value.raw()));
+        for (key, value) in value.fields() {
+            all.push_str(&format!(" {:?}: ", key.raw()));
+            print(value, all);
+        }
+        for item in value.items() {
+            all.push_str(", ");
+            print(item, all);
+        }
+        all.push(';');
     }
 
     #[test]
     fn a_list_that_came_before_has_the_same_nodes() {
         let mut keys = Keys::default();
-        for list in ["[[8, 64], [], []]", "[\"a\", {\"b\": [1.5]}, null]", "[]", "[[[[]]], -1e5]"] {
+        for list in
+            ["[[8, 64], [], []]", "[\"a\", {\"b\": [1.5], \"d\": 7}, null]", "[]", "[[[[]]], -1e5]"]
+        {
             let text = format!("{{\"a\": 1, \"b\": [2, {list}, 3], \"c\": {list}, \"d\": 2}}");
             let fresh = nodes(&text, &mut Keys::default());
             for round in 0..4 {

@@ -44,5 +44,5 @@ pub use problem::{Error, Limits, Repair, RepairKind, Repairs};
 pub use tape::Tape;
 pub use valid::is_valid;
 pub use value::{Element, Kind, Str, Value};
-pub use whole::whole;
+pub use whole::{Texts, whole};
 pub use write::{write_float, write_int, write_micros, write_string, write_uint, write_value};

@@ -8,6 +8,9 @@
 //!
 //! A node holds where its text is and where the next value begins, so that a value is skipped
 //! in one step. Numbers and escapes are not decoded here: most are never looked at.
+//!
+//! A number or string under a key that came before has one node for both: nodes go from one
+//! thread to another, and these are most of a trace.
 
 use super::keys::Keys;
 use super::lists::Lists;
@@ -23,13 +26,44 @@ pub(super) struct Node {
     pub(super) start: u32,
     /// How long the text is, in bytes.
     pub(super) len: u32,
-    /// Index of the node after this value.
+    /// Index of the node after this value. Of one with its key: how long that is, in the lowest
+    /// eight bits, and how far before `start` it begins.
     pub(super) end: u32,
     pub(super) kind: Kind,
-    /// A string that has escapes in it.
-    pub(super) escaped: bool,
-    /// Of a key or a list, its number among those that [`Keys`] knows; else 0.
+    pub(super) form: Form,
+    /// Of a key, a value with its key or a list, its number among those that [`Keys`] knows; else
+    /// 0.
     pub(super) key: u16,
+}
+
+/// What there is to a node besides its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    /// A string that has escapes in it.
+    Escaped,
+    /// A number or a string without escapes whose key has no node of its own.
+    WithKey,
+}
+
+const _: () = assert!(size_of::<Node>() == 16);
+
+impl Node {
+    /// Where its key begins and how long it is, if that has no node of its own.
+    #[inline]
+    pub(super) fn its_key(&self) -> Option<(u32, u32)> {
+        let start = self.start.wrapping_sub(self.end >> 8);
+        (self.form == Form::WithKey).then_some((start, self.end & 0xff))
+    }
+
+    /// The same node of a text that begins so many bytes earlier, on a tape that does so many
+    /// nodes earlier.
+    #[inline]
+    pub(super) fn moved(self, bytes: u32, nodes: u32) -> Node {
+        let nodes = if self.form == Form::WithKey { 0 } else { nodes };
+        let (start, end) = (self.start.wrapping_add(bytes), self.end.wrapping_add(nodes));
+        Node { start, end, ..self }
+    }
 }
 
 /// Why an element is not on the tape.
@@ -93,8 +127,7 @@ impl Tape {
             return false;
         }
         let (start, base) = (*pos as u32, self.nodes.len() as u32);
-        let moved = |node: &Node| Node { start: node.start + start, end: node.end + base, ..*node };
-        self.nodes.extend(list.nodes.iter().map(moved));
+        self.nodes.extend(list.nodes.iter().map(|node| node.moved(start, base)));
         *pos += list.len();
         true
     }
@@ -206,11 +239,11 @@ impl Parser<'_> {
             };
             let Some(gap) = gap else { break if first { Ahead::Unknown } else { Ahead::End } };
             first = false;
-            let start = pos + usize::from(gap.key);
+            let at = pos + usize::from(gap.key);
             let end = tape.nodes.len() as u32 + 1;
-            let (len, key) = (gap.key_len.into(), gap.number);
-            let node =
-                Node { start: start as u32, len, end, kind: Kind::String, escaped: false, key };
+            let (key_len, key) = (u32::from(gap.key_len), gap.number);
+            let (kind, form, start) = (Kind::String, Form::Plain, at as u32);
+            let node = Node { start, len: key_len, end, kind, form, key };
             pos += usize::from(gap.len);
             let (kind, start, len, next) = match bytes.get(pos) {
                 Some(b'0'..=b'9' | b'-') => match short_or_plain(bytes, pos) {
@@ -239,9 +272,9 @@ impl Parser<'_> {
                     }
                 }
             };
-            let (start, len) = (start as u32, len as u32);
-            let value = Node { start, len, end: end + 1, kind, escaped: false, key: 0 };
-            tape.nodes.extend([node, value]);
+            let end = ((start - at) as u32) << 8 | key_len;
+            let (start, len, form) = (start as u32, len as u32, Form::WithKey);
+            tape.nodes.push(Node { start, len, end, kind, form, key });
             pos = next;
         };
         self.pos = pos;
@@ -269,7 +302,7 @@ impl Parser<'_> {
         }
         self.pos += 1;
         let key = self.tape.nodes[node];
-        if !key.escaped && notes == self.tape.notes.len() && self.token().is_ok() {
+        if key.form != Form::Escaped && notes == self.tape.notes.len() && self.token().is_ok() {
             let start = key.start as usize - from;
             let number =
                 self.keys.learn(&self.bytes[from..self.pos], start..start + key.len as usize);
@@ -326,7 +359,8 @@ impl Parser<'_> {
             return Err(Stop::Limit { at: start, what: "an element has too many values" });
         }
         let end = nodes.len() as u32 + 1;
-        nodes.push(Node { start: start as u32, len: len as u32, end, kind, escaped, key });
+        let form = if escaped { Form::Escaped } else { Form::Plain };
+        nodes.push(Node { start: start as u32, len: len as u32, end, kind, form, key });
         Ok(())
     }
 
@@ -493,6 +527,24 @@ mod tests {
                 r#"Object {"a": [1, -2.5e3, {}], "b\"": true} | String a | Array [1, -2.5e3, {}] | Int 1 | Float -2.5e3 | Object {} | String b\" | True true"#
             )
         );
+    }
+
+    #[test]
+    fn a_value_shares_its_node_with_a_key_that_came_before() {
+        let text = r#"{"ph": "X", "ts": -1.5, "args": {"n": 12, "list": [1], "text": "a\"b"}} "#;
+        let text = &format!("{text}{}", " ".repeat(48));
+        let (mut tape, mut keys) = (Tape::default(), Keys::default());
+        let mut seen = |shared: usize| {
+            tape.parse(text, true, &Limits::default(), &mut keys).unwrap();
+            let with_key = |node: &&Node| node.form == Form::WithKey;
+            assert_eq!(tape.nodes.iter().filter(with_key).count(), shared);
+            let root = super::super::Element { text, tape: &tape }.root();
+            let mut all = Vec::new();
+            super::super::write_value(&mut all, root);
+            String::from_utf8(all).unwrap()
+        };
+        let first = seen(0);
+        assert_eq!(seen(3), first, "ph, ts and n, but no list and no text with escapes");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::tape::{Node, Tape};
+use super::tape::{Form, Node, Tape};
 use super::text;
 
 /// What a value is.
@@ -101,7 +101,7 @@ impl<'a> Value<'a> {
 
     /// What stands there as if it were a string.
     pub fn as_text(self) -> Str<'a> {
-        Str { raw: self.raw(), escaped: false, key: 0 }
+        Str { escaped: false, ..self.string() }
     }
 
     /// Of a list, a number that only this text has in this document, if it came before.
@@ -114,8 +114,13 @@ impl<'a> Value<'a> {
     /// The string, when it is one.
     #[inline]
     pub fn as_str(self) -> Option<Str<'a>> {
-        let node = self.node();
-        (node.kind == Kind::String).then(|| Str { raw: self.raw(), escaped: node.escaped, key: 0 })
+        (self.kind() == Kind::String).then(|| self.string())
+    }
+
+    #[inline]
+    fn string(self) -> Str<'a> {
+        let Node { start, len, form, .. } = *self.node();
+        Str { text: self.element.text, start, len, escaped: form == Form::Escaped, key: 0 }
     }
 
     /// The keys and values of an object; nothing for any other value.
@@ -143,28 +148,35 @@ impl<'a> Value<'a> {
 /// A string of the input, its escapes not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Str<'a> {
-    pub(super) raw: &'a str,
-    pub(super) escaped: bool,
-    pub(super) key: u16,
+    /// Of its element. Cut out when it is looked at: most keys are known by their numbers.
+    text: &'a str,
+    start: u32,
+    len: u32,
+    escaped: bool,
+    key: u16,
 }
 
 impl<'a> Str<'a> {
     /// The text. Allocates only where there are escapes.
     #[inline]
     pub fn text(self) -> Cow<'a, str> {
-        if self.escaped { Cow::Owned(text::unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
+        match self.escaped {
+            true => Cow::Owned(text::unescape(self.raw())),
+            false => Cow::Borrowed(self.raw()),
+        }
     }
 
     /// Whether it is this text, written without escapes.
     #[inline]
     pub fn is(self, text: &str) -> bool {
-        self.raw == text
+        self.raw() == text
     }
 
     /// The text as it stands in the input.
     #[inline]
     pub fn raw(self) -> &'a str {
-        self.raw
+        let start = self.start as usize;
+        &self.text[start..start + self.len as usize]
     }
 
     /// Whether there are escapes in it.
@@ -197,11 +209,16 @@ impl<'a> Iterator for Fields<'a> {
         if self.next >= self.end {
             return None;
         }
-        let key = Value { element: self.element, index: self.next };
+        let first = Value { element: self.element, index: self.next };
+        let Node { key: number, .. } = *first.node();
+        if let Some((start, len)) = first.node().its_key() {
+            self.next += 1;
+            let text = self.element.text;
+            return Some((Str { text, start, len, escaped: false, key: number }, first));
+        }
         let value = Value { element: self.element, index: self.next + 1 };
         self.next = value.node().end;
-        let Node { escaped, key: number, .. } = *key.node();
-        Some((Str { raw: key.raw(), escaped, key: number }, value))
+        Some((Str { key: number, ..first.string() }, value))
     }
 }
 

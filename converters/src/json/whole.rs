@@ -1,9 +1,12 @@
-//! Documents that are one value, for formats whose parts refer to each other.
+//! Documents that are one value: of formats whose parts refer to each other, and short ones that
+//! stand in other formats.
 
 use std::io::Read;
 
+use super::keys::Keys;
 use super::problem::{Error, Limits};
-use super::value::Value;
+use super::tape::Tape;
+use super::value::{Element, Value};
 use super::{Document, Item, Kind, Number, number};
 
 /// What a document may be; beyond that it is refused.
@@ -23,6 +26,24 @@ pub fn whole<T>(input: impl Read, read: impl FnOnce(Value<'_>) -> T) -> Result<T
     let first = document.repairs().first().first();
     let what = first.map_or("an end at once", |repair| repair.kind.phrase());
     Err(Error::NotATrace(format!("JSON of a profile that is damaged or too large ({what})")))
+}
+
+/// Reads texts that are one value each. What it learns from one makes the next faster, so numbers of
+/// keys and lists are those of all.
+#[derive(Debug, Default)]
+pub struct Texts {
+    tape: Tape,
+    keys: Keys,
+}
+
+impl Texts {
+    /// Hands the value to `read`; `None` if the text is no JSON, or is more than a value.
+    pub fn read<T>(&mut self, text: &str, read: impl FnOnce(Value<'_>) -> T) -> Option<T> {
+        let Texts { tape, keys } = self;
+        let length = tape.parse(text, true, &Limits::default(), keys).ok()?;
+        let whole = tape.notes.is_empty() && text[length..].trim_ascii().is_empty();
+        whole.then(|| read(Element { text, tape }.root()))
+    }
 }
 
 impl<'a> Value<'a> {

@@ -18,6 +18,7 @@
 //! Traces that have no collective in common with the first may have some with another that
 //! has been aligned: they follow it.
 
+use crate::order::Order as _;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -100,7 +101,7 @@ impl Names {
 fn ends(trace: &Trace, names: &Names, rows: Range<usize>, shift: Nanos) -> Ends {
     let mut ends = Ends::new();
     let mut order: Vec<ActivityId> = rows.map(ActivityId::at).collect();
-    order.sort_by_key(|id| trace.activities.get(*id).start);
+    order.order_by_key(|id| trace.activities.get(*id).start);
     let mut communicates: HashMap<StrId, bool> = HashMap::new();
     for id in order {
         let activity = trace.activities.get(id);

@@ -175,6 +175,11 @@ impl Activities {
         &self.correlations
     }
 
+    /// What kind of work each is.
+    pub fn stages(&self) -> &[Option<StageId>] {
+        &self.stages
+    }
+
     /// The arguments of each.
     pub fn args(&self) -> &[Option<ArgsId>] {
         &self.args

@@ -84,7 +84,7 @@ impl Trace {
     }
 
     /// Whether the trace was read from JSON.
-    pub(crate) fn was_json(&self) -> bool {
+    pub fn was_json(&self) -> bool {
         let producer = self.strings.get(self.facts.producer);
         producer == "Kineto" || producer.ends_with("JSON")
     }

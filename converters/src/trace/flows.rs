@@ -1,6 +1,6 @@
 //! Arrows: between host events by flow ids, and from calls to what they launched.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use super::{ActivityId, Api, InstantId, Nanos, SliceId, StrId, Trace};
 
@@ -149,16 +149,17 @@ impl Trace {
 
     /// How many [`Trace::launch_arrows`] there are, without a list of them.
     pub fn launch_arrow_count(&self) -> u64 {
-        let mut activities: HashMap<u64, u64> = HashMap::new();
-        for activity in self.activities.iter().filter(|activity| activity.correlation != 0) {
-            *activities.entry(activity.correlation).or_default() += 1;
+        // How many have a number, and whether a call that submitted it has been seen.
+        let mut activities: HashMap<u64, (u64, bool)> = HashMap::new();
+        for correlation in self.activities.correlations().iter().filter(|number| **number != 0) {
+            activities.entry(*correlation).or_default().0 += 1;
         }
         let mut arrows = 0;
         // A number counts once, however many calls submitted it.
-        let mut submitted: HashSet<u64> = HashSet::new();
         for link in &self.flows.links {
-            if link.kind == LaunchKind::Wait || submitted.insert(link.correlation) {
-                arrows += activities.get(&link.correlation).copied().unwrap_or(0);
+            let Some((count, submitted)) = activities.get_mut(&link.correlation) else { continue };
+            if link.kind == LaunchKind::Wait || !std::mem::replace(submitted, true) {
+                arrows += *count;
             }
         }
         arrows

@@ -69,7 +69,7 @@ mod time;
 mod tracks;
 
 pub use activities::{Activities, Activity};
-pub use args::{Args, Entries, Items, Value};
+pub use args::{Args, Entries, Finder, Items, Value};
 pub(crate) use class::{Class, Work, class, work_category};
 pub use counters::{Counters, Number, Sample, Series, SeriesKind};
 pub use devices::{Api, Context, Device, Dim3, Kernel, Launch, Queue, Stage, StageKind};

@@ -1,9 +1,10 @@
 //! What is in a trace, in figures.
 
+use crate::order::Order as _;
 use hashbrown::HashMap;
 
 use super::json::put_text;
-use super::{Nanos, StrId, Trace, Value, Warning};
+use super::{ActivityId, Nanos, StrId, Trace, Value, Warning};
 
 /// See the module.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -282,10 +283,10 @@ fn devices(trace: &Trace) -> Vec<DeviceSummary> {
             ..QueueSummary::default()
         })
         .collect();
-    for activity in trace.activities.iter() {
-        let queue = &mut queues[activity.queue.index()];
+    for (queue, dur) in trace.activities.queues().iter().zip(trace.activities.durs()) {
+        let queue = &mut queues[queue.index()];
         queue.activities += 1;
-        queue.busy = queue.busy + activity.dur;
+        queue.busy = queue.busy + Nanos(*dur);
     }
     for ((_, queue), summary) in trace.queues.iter().zip(queues) {
         let device = &mut rows[queue.device.index()];
@@ -308,54 +309,55 @@ fn clock(trace: &Trace) -> ClockSummary {
 
 fn categories(trace: &Trace) -> Vec<(String, u64)> {
     let mut counts: HashMap<StrId, u64> = HashMap::new();
-    trace.slices.categories().iter().for_each(|id| *counts.entry(*id).or_default() += 1);
+    // Mostly the next one is of the same category.
+    let slices = trace.slices.categories().chunk_by(|one, next| one == next);
+    slices.for_each(|same| *counts.entry(same[0]).or_default() += same.len() as u64);
     trace.instants.iter().for_each(|instant| *counts.entry(instant.category).or_default() += 1);
-    for activity in trace.activities.iter() {
-        let stage = activity.stage.map_or(StrId::NONE, |stage| trace.stages[stage].name);
-        *counts.entry(stage).or_default() += 1;
+    for same in trace.activities.stages().chunk_by(|one, next| one == next) {
+        let stage = same[0].map_or(StrId::NONE, |stage| trace.stages[stage].name);
+        *counts.entry(stage).or_default() += same.len() as u64;
     }
     let name = |id: StrId| match trace.strings.get(id) {
         "" => "(none)".to_owned(),
         name => name.to_owned(),
     };
     let mut rows: Vec<_> = counts.into_iter().map(|(id, count)| (name(id), count)).collect();
-    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    rows.order_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     rows
 }
 
 /// How many there are, and the longest of them.
 fn names(trace: &Trace) -> (u64, Vec<NameSummary>) {
-    let mut times: HashMap<(StrId, bool), (u64, Nanos)> = HashMap::new();
-    // There are far more slices than names: those of slices are counted by their number.
-    let mut host = vec![(0_u64, Nanos(0)); trace.strings.len() + 1];
-    for (name, dur) in trace.slices.names().iter().zip(trace.slices.durs()) {
-        if let Some((count, total)) = host.get_mut(name.0 as usize) {
+    // There are far more events than names, which are counted by their numbers: what the host did,
+    // and what devices did.
+    let mut times = [(); 2].map(|()| vec![(0_u64, Nanos(0)); trace.strings.len() + 1]);
+    let mut add = |on_device: bool, name: StrId, dur: i64| {
+        if let Some((count, total)) = times[usize::from(on_device)].get_mut(name.0 as usize) {
             *count += 1;
-            *total = *total + Nanos((*dur).max(0));
+            *total = *total + Nanos(dur.max(0));
         }
+    };
+    for (name, dur) in trace.slices.names().iter().zip(trace.slices.durs()) {
+        add(false, *name, *dur);
     }
-    for activity in trace.activities.iter() {
-        let of_kernel = |kernel| trace.kernels[kernel].name;
-        let named = activity.name != StrId::NONE;
-        let name =
-            if named { activity.name } else { activity.kernel.map_or(StrId::NONE, of_kernel) };
-        let (count, total) = times.entry((name, true)).or_default();
-        *count += 1;
-        let dur = activity.dur;
-        *total = *total + if dur.is_finished() { dur } else { Nanos(0) };
+    for (row, (name, dur)) in
+        trace.activities.names().iter().zip(trace.activities.durs()).enumerate()
+    {
+        let of_kernel =
+            || Some(trace.kernels[trace.activities.get(ActivityId::at(row)).kernel?].name);
+        let named = Some(*name).filter(|name| *name != StrId::NONE);
+        add(true, named.or_else(of_kernel).unwrap_or(StrId::NONE), *dur);
     }
+    let mut rows: Vec<((StrId, bool), (u64, Nanos))> = Vec::new();
     for (id, _) in trace.strings.iter() {
-        let own = host[id.0 as usize];
-        if own.0 > 0 {
-            times.insert((id, false), own);
+        for (on_device, of_side) in [false, true].into_iter().zip(&times) {
+            let own = of_side[id.0 as usize];
+            rows.extend((own.0 > 0).then_some(((id, on_device), own)));
         }
     }
-    times.remove(&(StrId::NONE, false));
-    times.remove(&(StrId::NONE, true));
-    let count = times.len() as u64;
-    let mut rows: Vec<_> = times.into_iter().collect();
+    let count = rows.len() as u64;
     let text = |id: StrId| trace.strings.get(id);
-    rows.sort_by(|((a, _), (_, x)), ((b, _), (_, y))| {
+    rows.order_by(|((a, _), (_, x)), ((b, _), (_, y))| {
         y.cmp(x).then_with(|| text(*a).cmp(text(*b)))
     });
     rows.truncate(LONGEST);

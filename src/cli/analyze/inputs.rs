@@ -7,8 +7,6 @@ use kymograph_converters::format::Format;
 use kymograph_converters::trace::{ProcessId, Trace};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Which parts of files are wanted: all, if neither ranks nor processes are named.
 #[derive(Default)]
@@ -118,29 +116,8 @@ impl Inputs {
     }
 
     fn each<T: Send>(&self, of: impl Fn(usize, &Path) -> T + Sync) -> Vec<T> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new(Vec::new());
-        let work = || {
-            while let Some((number, path)) = {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                self.0.get(number).map(|path| (number, path))
-            } {
-                let given = of(number, path);
-                if let Ok(mut done) = done.lock() {
-                    done.push((number, given));
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..cores.min(self.0.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
-        let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        done.sort_by_key(|(number, _)| *number);
-        done.into_iter().map(|(_, given)| given).collect()
+        let size = |path: &PathBuf| path.metadata().map_or(0, |about| about.len());
+        kymograph_converters::each(&self.0, size, |number, path| of(number, path))
     }
 }
 

@@ -11,6 +11,7 @@ use inputs::{Inputs, Wanted};
 use kymograph_analysis::compat::hta::{Rules, Version};
 use kymograph_analysis::compat::tensorboard::{self, Plugin};
 use kymograph_analysis::{Metric, Model, Options, Reading, overlay, render, run, table};
+use kymograph_converters::format as traces;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,6 +62,12 @@ pub(super) struct Analyze {
     /// Where to write; standard output without it.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace FILE or OUT even if it is something else: a trace, a script.
+    #[arg(long)]
+    force: bool,
+    /// Say nothing but errors; do not name what was left out.
+    #[arg(short, long)]
+    quiet: bool,
     /// counters, critical_path, frequent_sequences: write the trace again, to this file, with the
     /// counters in it, the path as arrows, or the argument `Patterns` at the events of the most
     /// frequent sequences. Its name says the format (.pftrace, .json) and the packing (.gz, .zst).
@@ -151,7 +158,12 @@ enum Compat {
 
 impl Analyze {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
-        self.output.iter().try_for_each(|output| suffix::refuse_any_packed(output))?;
+        self.output.iter().try_for_each(|output| may_write(output, self.force))?;
+        let say = |line: &str| {
+            if !self.quiet {
+                say(line)
+            }
+        };
         let metrics = self.metrics()?;
         if self.help {
             return Ok(help::print(&metrics));
@@ -174,6 +186,7 @@ impl Analyze {
             return self.put(text.as_bytes());
         }
         if let Some(out) = &self.overlay {
+            files::may_replace(out, self.force)?;
             let [metric] = metrics[..] else {
                 return Err(Failure("--overlay is for one metric".to_owned()));
             };
@@ -381,12 +394,24 @@ fn overlay(
 /// The exit status when TEST is slower than BASE.
 const REGRESSION: u8 = 3;
 
+/// Refuses a name that promises packing, and to replace what is no table.
+fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
+    suffix::refuse_any_packed(path)?;
+    let is_file = path.metadata().is_ok_and(|about| about.is_file() && about.len() > 0);
+    let is_table =
+        || suffix::is_of_tables(path) && !std::fs::File::open(path).is_ok_and(traces::is_trace);
+    if force || files::is_pipe(path) || !is_file || is_table() {
+        return Ok(());
+    }
+    let name = path.display();
+    Err(Failure(format!("{name} is there and no table: it is not replaced without --force")))
+}
+
 fn regressed(batch: &table::RecordBatch) -> bool {
     let cells = table::Cells::of(batch);
     (0..batch.num_rows()).any(|row| cells.text("verdict", row) == Some("regression"))
 }
 
-#[cfg(feature = "export")]
 fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     match format {
@@ -394,15 +419,6 @@ fn packed(format: Format, batch: &table::RecordBatch) -> Result<Vec<u8>, Failure
         _ => render::arrow(batch, &mut bytes)?,
     }
     Ok(bytes)
-}
-
-#[cfg(not(feature = "export"))]
-fn packed(_: Format, _: &table::RecordBatch) -> Result<Vec<u8>, Failure> {
-    Err(Failure(
-        "this kymo was built without the feature export: build it with `cargo build --release`, or \
-         choose --format csv"
-            .to_owned(),
-    ))
 }
 
 fn parse_steps(text: &str) -> Result<(i64, i64), String> {

@@ -140,7 +140,7 @@ impl View {
         if room::memory().is_some_and(|(left, _)| lengths.sum::<u64>() > left / UNPACKED) {
             spilled::begin();
         }
-        let settings = Settings { compared: inputs.len() > 1, exact: true, ..Settings::default() };
+        let settings = Settings { exact: true, ..Settings::default() };
         let report = report::read(&inputs, &settings)?;
         let mut page = Vec::new();
         report.write_live(version, &mut page)?;

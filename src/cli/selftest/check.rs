@@ -3,6 +3,7 @@
 use super::Vendor;
 use super::keys::{self, Key};
 use super::truth::{Kind, Op, Range, Truth};
+use kymograph_converters::order::Order as _;
 use kymograph_converters::trace::{Activity, EventRef, SliceId, Trace, TrackKind, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -88,7 +89,7 @@ fn matched<'a>(
     for one in found {
         there.entry((one.device, &one.key)).or_default().push(one);
     }
-    there.values_mut().for_each(|all| all.sort_by_key(|one| one.start));
+    there.values_mut().for_each(|all| all.order_by_key(|one| one.start));
     let devices: BTreeSet<u64> = found.iter().map(|one| one.device).collect();
     let devices: Vec<u64> = devices.into_iter().collect();
     let mut done: BTreeMap<(u32, &Key), Vec<&Op>> = BTreeMap::new();

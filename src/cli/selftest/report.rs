@@ -3,6 +3,7 @@
 use super::super::Failure;
 use super::check::facts;
 use super::truth::Truth;
+use kymograph_converters::order::Order as _;
 use kymograph_converters::trace::Trace;
 use std::path::Path;
 
@@ -35,7 +36,7 @@ impl Report {
         trace: &Trace,
     ) {
         let mut facts = facts(trace);
-        facts.sort();
+        facts.order_by(Ord::cmp);
         // The machine's name stays private.
         facts.retain(|(key, _)| !["kymograph.host", "kymograph.boot_id"].contains(&key.as_str()));
         let lines: String = facts.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();

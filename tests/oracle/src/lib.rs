@@ -38,6 +38,11 @@
 //! And of the order of events: an end that closes a slice other than the innermost is
 //! counted (`misplaced_end_event`) only if a later event follows on the same track. Without
 //! one, again only `dur = -1` tells.
+#![allow(
+    clippy::missing_errors_doc,
+    clippy::missing_panics_doc,
+    reason = "for tests, as said above"
+)]
 
 mod engine;
 mod native;

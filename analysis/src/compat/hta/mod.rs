@@ -37,7 +37,7 @@ pub(crate) fn retime(events: &mut Events, rules: Rules) {
 fn in_file_order(events: &mut Events) {
     if !events.positions.is_sorted() {
         let mut rows: Vec<u32> = (0..events.len() as u32).collect();
-        rows.sort_by_key(|row| events.positions[*row as usize]);
+        events.sort_by_position(&mut rows);
         *events = events.select(&rows);
     }
 }

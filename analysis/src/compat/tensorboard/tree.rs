@@ -163,7 +163,7 @@ fn lists(model: &Model<'_>, plugin: Plugin) -> (Vec<Vec<Node>>, Calls) {
     let module = strings.find("Python module id");
     let category = |row: u32| model.text(events.category(model.trace, row));
     let mut rows: Vec<u32> = (0..events.len() as u32).collect();
-    rows.sort_by_key(|row| events.starts[*row as usize]);
+    events.sort_by_start(&mut rows);
     let mut calls: HashMap<Option<i64>, Vec<u32>> = HashMap::new();
     let mut known = Calls::default();
     let mut order: HashMap<i64, usize> = HashMap::new();

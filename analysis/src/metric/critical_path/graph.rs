@@ -63,7 +63,7 @@ pub(super) struct Graph {
     /// Events in the window, in the order of the trace.
     pub(super) rows: Vec<u32>,
     /// The nodes of each event of the trace: beginning and end.
-    ends: HashMap<u32, (u32, u32)>,
+    ends: Vec<(u32, u32)>,
     /// Edges by their nodes: of two between the same nodes, the later one counts.
     places: HashMap<(u32, u32), u32>,
 }
@@ -84,26 +84,33 @@ impl Graph {
             };
             counts || (events.on_device(row) && events.correlations[row as usize] >= 0)
         };
-        let rows = graph.rows.iter().copied().filter(|row| is_node(*row));
-        let mut nodes: Vec<Node> = Vec::new();
-        for row in rows {
-            let (start, end) = events.interval(row);
-            nodes.push(Node { row, time: start, is_start: true });
-            nodes.push(Node { row, time: end, is_start: false });
+        // By time, then by the place of the event among the rows, then beginnings before ends. All
+        // of it is in one number, which is fast to sort.
+        let key = |time: i64, at: usize, is_end: bool| {
+            let time = time as u64 ^ 1 << 63;
+            u128::from(time) << 64 | (at as u128) << 1 | u128::from(is_end)
+        };
+        let mut order: Vec<u128> = Vec::with_capacity(graph.rows.len() * 2);
+        for (at, row) in graph.rows.iter().enumerate().filter(|(_, row)| is_node(**row)) {
+            let (start, end) = events.interval(*row);
+            order.extend([key(start, at, false), key(end, at, true)]);
         }
-        nodes.sort_by_key(|node| (node.time, events.positions[node.row as usize], !node.is_start));
-        graph.ends.reserve(nodes.len() / 2);
-        for (number, node) in nodes.iter().enumerate() {
-            let ends = graph.ends.entry(node.row).or_insert((NO_NODE, NO_NODE));
-            *if node.is_start { &mut ends.0 } else { &mut ends.1 } = number as u32;
+        order.sort_unstable();
+        graph.ends = vec![(NO_NODE, NO_NODE); events.len()];
+        graph.places.reserve(order.len());
+        for (number, key) in order.iter().enumerate() {
+            let (row, is_start) = (graph.rows[(*key as u64 >> 1) as usize], key & 1 == 0);
+            let (start, end) = &mut graph.ends[row as usize];
+            *if is_start { start } else { end } = number as u32;
+            let time = ((key >> 64) as u64 ^ 1 << 63) as i64;
+            graph.nodes.push(Node { row, time, is_start });
         }
-        graph.nodes = nodes;
         Ok(graph)
     }
 
     /// The nodes of an event, if it has any.
     pub(super) fn ends(&self, row: u32) -> Option<(u32, u32)> {
-        self.ends.get(&row).copied()
+        self.ends.get(row as usize).copied().filter(|(start, _)| *start != NO_NODE)
     }
 
     pub(super) fn node(&self, number: u32) -> Node {
@@ -141,10 +148,10 @@ fn window(model: &Model<'_>, options: &Options) -> Result<(i64, i64), Error> {
         return Ok((i64::MIN, i64::MAX));
     }
     let events = &model.events;
+    let mut named = model.names_that(|name| name.contains(&options.annotation));
     let counts = |row: &u32| {
         let on_device = events.kinds[*row as usize] == Kind::DeviceAnnotation;
-        model.name(*row).contains(&options.annotation)
-            && (model.reading.hta().is_some() || !on_device)
+        named(*row) && (model.reading.hta().is_some() || !on_device)
     };
     let mut all: Vec<u32> = (0..events.len() as u32).filter(counts).collect();
     if all.iter().any(|row| events.kinds[*row as usize] == Kind::Step) {
@@ -173,6 +180,7 @@ fn clipped(model: &Model<'_>, (start, end): (i64, i64)) -> Vec<u32> {
     };
     let mut rows: Vec<u32> = (0..events.len() as u32).filter(inside).collect();
     let peers = model.peers();
+    let stream_wait = model.trace.strings.find("Stream Wait Event");
     let mut wanted = vec![false; events.len()];
     for row in &rows {
         if let Some(work) = peers.get(*row) {
@@ -184,9 +192,9 @@ fn clipped(model: &Model<'_>, (start, end): (i64, i64)) -> Vec<u32> {
         let of_call =
             model.reading.hta().is_none() && peers.get(row).is_some_and(|call| inside(&call));
         wanted[row as usize] |=
-            events.on_device(row) && (of_call || model.name(row) == "Stream Wait Event");
+            events.on_device(row) && (of_call || Some(events.names[row as usize]) == stream_wait);
     }
     rows.extend((0..events.len() as u32).filter(|row| wanted[*row as usize]));
-    rows.sort_by_key(|row| events.positions[*row as usize]);
+    events.sort_by_position(&mut rows);
     rows
 }

@@ -2,6 +2,7 @@
 //! lock of the CUDA runtime.
 
 use hashbrown::HashMap;
+use kymograph_converters::trace::StrId;
 
 use super::graph::{Edge, EdgeKind, Graph, NO_NODE};
 use crate::model::{Events, Kind, Model, NONE, nest_by_count};
@@ -20,25 +21,49 @@ const BLOCKING: [&str; 6] = [
 /// Calls that take the runtime's lock.
 const LOCKING: [&str; 3] = ["cudaHostAlloc", "cudaLaunchKernel", "cudaMemcpyAsync"];
 
+/// The calls of a list, as far as the trace has them.
+#[derive(Clone, Copy)]
+struct Named<const N: usize>([Option<StrId>; N]);
+
+impl<const N: usize> Named<N> {
+    fn of(model: &Model<'_>, names: [&str; N]) -> Named<N> {
+        Named(names.map(|name| model.trace.strings.find(name)))
+    }
+
+    fn has(&self, model: &Model<'_>, row: u32) -> bool {
+        self.0.contains(&Some(model.events.names[row as usize]))
+    }
+}
+
 pub(super) fn connect(model: &Model<'_>, graph: &mut Graph) {
     let old = model.reading.hta().is_some_and(|rules| rules.version == Version::Hta);
+    let (locking, blocking) = (Named::of(model, LOCKING), Named::of(model, BLOCKING));
     if !old {
-        locks(model, graph);
+        locks(model, graph, locking);
     }
     for rows in threads(model, graph, !old) {
-        let mut walk =
-            Walk { model, graph, old, last: NO_NODE, parent: NONE, depth: 0, above: NO_NODE };
+        let mut walk = Walk {
+            model,
+            graph,
+            locking,
+            blocking,
+            old,
+            last: NO_NODE,
+            parent: NONE,
+            depth: 0,
+            above: NO_NODE,
+        };
         walk.thread(rows);
     }
 }
 
 /// Edges to who got the lock first: the call that ends first.
-fn locks(model: &Model<'_>, graph: &mut Graph) {
+fn locks(model: &Model<'_>, graph: &mut Graph, locking: Named<3>) {
     let mut waiting: Vec<u32> = Vec::new();
     let mut last: Option<u32> = None;
     for number in 0..graph.nodes.len() as u32 {
         let node = graph.node(number);
-        if !LOCKING.contains(&model.name(node.row)) {
+        if !locking.has(model, node.row) {
             continue;
         }
         if node.is_start {
@@ -64,12 +89,14 @@ fn locks(model: &Model<'_>, graph: &mut Graph) {
 fn threads(model: &Model<'_>, graph: &Graph, merge: bool) -> Vec<Vec<u32>> {
     let events = &model.events;
     let merged = |part: &str| {
+        let mut named = model.names_that(|name| name.contains(part));
         let is = |row: &&u32| {
             matches!(events.kinds[**row as usize], Kind::Operator | Kind::Annotation)
-                && model.name(**row).contains(part)
+                && named(**row)
         };
         let mut tids: Vec<i64> =
             graph.rows.iter().filter(is).map(|row| events.lane(*row).tid).collect();
+        tids.dedup();
         tids.sort_unstable();
         tids.dedup();
         if let [one] = tids[..] { Some(one) } else { None }
@@ -96,6 +123,8 @@ fn threads(model: &Model<'_>, graph: &Graph, merge: bool) -> Vec<Vec<u32>> {
 struct Walk<'a, 'b> {
     model: &'a Model<'b>,
     graph: &'a mut Graph,
+    locking: Named<3>,
+    blocking: Named<6>,
     /// By the rules of HTA 0.5.0.
     old: bool,
     /// The node that was passed last.
@@ -149,7 +178,7 @@ impl Walk<'_, '_> {
         let Some(row) = open.pop() else { return };
         let Some((_, end)) = self.graph.ends(row) else { return };
         if self.last != NO_NODE && !self.share_lock(end) {
-            let blocking = BLOCKING.contains(&self.model.name(row));
+            let blocking = self.blocking.has(self.model, row);
             self.edge(end, EdgeKind::Operator, blocking);
         }
         self.depth -= 1;
@@ -178,7 +207,7 @@ impl Walk<'_, '_> {
     /// Whether the edge from the last node to this one is that of the lock.
     fn share_lock(&self, to: u32) -> bool {
         let (from, to) = (self.graph.node(self.last), self.graph.node(to));
-        let locks = |row| LOCKING.contains(&self.model.name(row));
+        let locks = |row| self.locking.has(self.model, row);
         !self.old && (from.is_start || !to.is_start) && locks(from.row) && locks(to.row)
     }
 }

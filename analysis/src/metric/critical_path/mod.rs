@@ -33,6 +33,7 @@ mod host;
 mod path;
 mod waits;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -215,8 +216,8 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     for (edge, [from, _]) in path.as_ref().as_ref().map_err(Clone::clone)? {
         let lane = edge.event.map(|event| events.lane(event));
         let name = edge.event.map(|event| match model.reading.hta() {
-            Some(_) => shorten(model.name(event)),
-            None => model.name(event).to_owned(),
+            Some(_) => Cow::Owned(shorten(model.name(event))),
+            None => Cow::Borrowed(model.name(event)),
         });
         rows.push([
             model.rank.into(),

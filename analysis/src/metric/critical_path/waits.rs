@@ -33,9 +33,8 @@ impl Waits {
             }
         }
         let mut waits = Waits::default();
-        if recorded.is_empty()
-            && !events.names.iter().any(|n| model.text(*n) == "Stream Wait Event")
-        {
+        let wait = model.trace.strings.find("Stream Wait Event");
+        if recorded.is_empty() && !wait.is_some_and(|wait| events.names.contains(&wait)) {
             return waits;
         }
         waits.fill(model, &recorded);
@@ -51,7 +50,7 @@ impl Waits {
         };
         let mut rows: Vec<u32> =
             (0..events.len() as u32).filter(|row| !events.on_device(*row)).collect();
-        rows.sort_by_key(|row| events.starts[*row as usize]);
+        events.sort_by_start(&mut rows);
         let is_launch = |row: u32| model.launches(row);
         let mut launched: HashMap<Stream, u32> = HashMap::new();
         for row in &rows {

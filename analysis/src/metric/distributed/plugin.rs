@@ -78,7 +78,7 @@ fn found(model: &Model<'_>, state: Plugin) -> Vec<Collective> {
     let external = tensorboard::External::of(model);
     let interval = |row| tensorboard::interval(Some(state), events.interval(row));
     let mut rows: Vec<u32> = (0..events.len() as u32).collect();
-    rows.sort_by_key(|row| events.starts[*row as usize]);
+    events.sort_by_start(&mut rows);
     let mut by_number: HashMap<Option<i64>, usize> = HashMap::new();
     let mut found: Vec<Collective> = Vec::new();
     let (mut nccl, mut gloo) = (false, false);

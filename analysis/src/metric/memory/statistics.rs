@@ -1,5 +1,6 @@
 //! What operators allocate and free, by name.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -55,7 +56,7 @@ pub(super) fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBat
     let mut sums: Vec<_> = sums.into_iter().collect();
     match plugin {
         Some(_) => sums.retain(|(_, (all, own))| all.iter().chain(own).any(|value| *value != 0)),
-        None => sums.sort_by_key(|((device, _), (all, _))| (device.clone(), -all[2])),
+        None => sums.order_by_key(|((device, _), (all, _))| (device.clone(), -all[2])),
     }
     let mut rows = Rows::new(COLUMNS);
     for ((device, name), (all, own)) in sums {

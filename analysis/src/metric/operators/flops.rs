@@ -3,9 +3,9 @@
 
 use kymograph_converters::trace::{ListId, StrId, Trace, Value};
 
-use crate::model::{Model, number};
+use crate::model::{Argument, Model, number};
 
-type Rule = fn(&Inputs<'_>) -> Option<f64>;
+pub(super) type Rule = fn(&Inputs<'_>) -> Option<f64>;
 
 const RULES: [(&str, Rule); 7] = [
     ("aten::conv2d", conv2d),
@@ -18,40 +18,64 @@ const RULES: [(&str, Rule); 7] = [
 ];
 
 /// The rules for the names that a trace has.
-pub(super) struct Flops(Vec<(StrId, Rule)>);
+pub(super) struct Flops<'m, 'a> {
+    rules: Vec<(StrId, Rule)>,
+    inputs: InputsOf<'m, 'a>,
+}
 
-impl Flops {
-    pub(super) fn new(model: &Model<'_>) -> Flops {
+impl<'m, 'a> Flops<'m, 'a> {
+    pub(super) fn new(model: &'m Model<'a>) -> Flops<'m, 'a> {
         let known = RULES.iter().filter_map(|(name, rule)| {
             let name = model.trace.strings.find(name)?;
             Some((name, *rule))
         });
-        Flops(known.collect())
+        Flops { rules: known.collect(), inputs: InputsOf::new(model) }
     }
 
-    /// The operations of an event; 0 where there is no rule, or the trace has no shapes.
-    pub(super) fn of(&self, model: &Model<'_>, row: u32) -> f64 {
-        let name = model.events.names[row as usize];
-        let rule = self.0.iter().find(|(own, _)| *own == name).map(|(_, rule)| *rule);
-        let flops = || rule?(&Inputs::of(model, row)?);
-        flops().unwrap_or(0.0)
+    /// The rule for a name, if there is one.
+    pub(super) fn rule(&self, name: StrId) -> Option<Rule> {
+        self.rules.iter().find(|(own, _)| *own == name).map(|(_, rule)| *rule)
+    }
+
+    /// The operations of an event by a rule; 0 where the trace does not tell.
+    pub(super) fn of(&self, rule: Rule, row: u32) -> f64 {
+        self.inputs.of(row).and_then(|inputs| rule(&inputs)).unwrap_or(0.0)
+    }
+}
+
+/// The inputs of operators of a trace.
+pub(in crate::metric) struct InputsOf<'m, 'a> {
+    trace: &'a Trace,
+    shapes: Argument<'m, 'a>,
+    values: Argument<'m, 'a>,
+}
+
+impl<'m, 'a> InputsOf<'m, 'a> {
+    pub(in crate::metric) fn new(model: &'m Model<'a>) -> InputsOf<'m, 'a> {
+        let (shapes, values) = (model.argument("Input Dims"), model.argument("Concrete Inputs"));
+        InputsOf { trace: model.trace, shapes, values }
+    }
+
+    /// The inputs of an event; none if the trace does not say which shapes those have.
+    pub(in crate::metric) fn of(&self, row: u32) -> Option<Inputs<'_>> {
+        Some(Inputs {
+            trace: self.trace,
+            shapes: self.shapes.list(row)?,
+            values: &self.values,
+            row,
+        })
     }
 }
 
 /// Inputs of an operator.
-pub(in crate::metric) struct Inputs<'a> {
-    trace: &'a Trace,
+pub(in crate::metric) struct Inputs<'i> {
+    trace: &'i Trace,
     shapes: ListId,
-    values: Option<ListId>,
+    values: &'i Argument<'i, 'i>,
+    row: u32,
 }
 
-impl<'a> Inputs<'a> {
-    pub(in crate::metric) fn of(model: &Model<'a>, row: u32) -> Option<Inputs<'a>> {
-        let trace = model.trace;
-        let list = |name| model.list(row, trace.strings.find(name));
-        Some(Inputs { trace, shapes: list("Input Dims")?, values: list("Concrete Inputs") })
-    }
-
+impl Inputs<'_> {
     /// The shape of an input.
     pub(in crate::metric) fn dims(&self, input: usize) -> Option<Vec<f64>> {
         let Value::List(dims) = self.trace.args.items(self.shapes).nth(input)? else { return None };
@@ -60,7 +84,7 @@ impl<'a> Inputs<'a> {
 
     /// An input that is a number or a list of numbers.
     pub(in crate::metric) fn numbers(&self, input: usize) -> Option<Vec<f64>> {
-        match self.trace.args.items(self.values?).nth(input)? {
+        match self.trace.args.items(self.values.list(self.row)?).nth(input)? {
             Value::Str(text) => {
                 let text = self.trace.strings.get(text).trim_matches(['[', ']']);
                 text.split(',').map(|number| number.trim().parse().ok()).collect()
@@ -70,8 +94,8 @@ impl<'a> Inputs<'a> {
     }
 
     /// An input that is a text.
-    pub(in crate::metric) fn text(&self, input: usize) -> Option<&'a str> {
-        match self.trace.args.items(self.values?).nth(input)? {
+    pub(in crate::metric) fn text(&self, input: usize) -> Option<&str> {
+        match self.trace.args.items(self.values.list(self.row)?).nth(input)? {
             Value::Str(text) => Some(self.trace.strings.get(text)),
             _ => None,
         }

@@ -34,11 +34,11 @@ use kymograph_converters::trace::{ListId, StrId, Trace, Value};
 
 use crate::compat::tensorboard::Plugin;
 use crate::metric::one_by_one;
-use crate::model::{Kind, NONE};
+use crate::model::{Argument, Kind, NONE};
 use crate::table::{Cell, Rows};
 use crate::{Column, Error, Metric, Model, Options, Unit};
-use flops::Flops;
-pub(super) use flops::Inputs;
+use flops::{Flops, Rule};
+pub(super) use flops::{Inputs, InputsOf};
 pub(super) use stacks::Stacks;
 pub(super) use tree::Tree;
 
@@ -160,6 +160,7 @@ const COLUMNS: &[Column] = &[
 /// A row. Times are microseconds, added up in the order of events, as PyTorch does it.
 #[derive(Default)]
 struct Sum {
+    rule: Option<Rule>,
     calls: u64,
     host: f64,
     self_host: f64,
@@ -274,7 +275,7 @@ fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBa
 }
 
 /// What `operators` and `operators_by_shape` have in common. While it lives, both take less time;
-/// it has about 100 bytes for each event.
+/// it has about 110 bytes for each event.
 pub fn common(model: &Model<'_>) -> impl Sized + use<> {
     Tree::of(model, false).ok()
 }
@@ -289,6 +290,8 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
     let mut places: HashMap<Key<'a>, usize> = HashMap::new();
     // The same by numbers, so that texts are only compared where one of these is new.
     let mut known: HashMap<Numbers, usize> = HashMap::new();
+    // Mostly what has one name is what had it last.
+    let mut last: Vec<Option<(Numbers, u32)>> = vec![None; model.trace.strings.len() + 1];
     let flops = Flops::new(model);
     for at in tree.all() {
         let event = &tree.events[at];
@@ -297,27 +300,35 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
             continue;
         }
         let annotation = matches!(kind, Kind::Annotation | Kind::DeviceAnnotation);
-        let dims = if by == By::Shape { shapes.inputs(model, event.row) } else { None };
+        let dims = if by == By::Shape { shapes.dims.list(event.row) } else { None };
         let stack = if by == By::Stack { stacks.of[at] } else { NONE };
         let name = model.events.names[event.row as usize];
         let numbers = (name, dims, stack, event.on_device, annotation);
-        let place = *known.entry(numbers).or_insert_with(|| {
-            let shape = (by == By::Shape).then(|| shapes.text(model, dims));
-            let stack = (by == By::Stack).then(|| {
-                let Some(text) = texts.get_mut(stack as usize) else { return Rc::clone(&none) };
-                let text = text.get_or_insert_with(|| {
-                    let frames = stacks.functions(stack).take(options.stack_depth);
-                    frames.map(|row| model.name(row)).collect::<Vec<_>>().join(";").into()
+        let last = last.get_mut(name.0 as usize);
+        let again = last.as_deref().copied().flatten().filter(|(own, _)| *own == numbers);
+        let mut find = || {
+            *known.entry(numbers).or_insert_with(|| {
+                let shape = (by == By::Shape).then(|| shapes.text(model, dims));
+                let stack = (by == By::Stack).then(|| {
+                    let Some(text) = texts.get_mut(stack as usize) else { return Rc::clone(&none) };
+                    let text = text.get_or_insert_with(|| {
+                        let frames = stacks.functions(stack).take(options.stack_depth);
+                        frames.map(|row| model.name(row)).collect::<Vec<_>>().join(";").into()
+                    });
+                    Rc::clone(text)
                 });
-                Rc::clone(text)
-            });
-            let name = tree::name(model, event.row);
-            let key = (name, shape, stack, event.on_device, annotation);
-            *places.entry_ref(&key).or_insert_with(|| {
-                order.push((key.clone(), Sum::default()));
-                order.len() - 1
+                let text = tree::name(model, event.row);
+                let key = (text, shape, stack, event.on_device, annotation);
+                *places.entry_ref(&key).or_insert_with(|| {
+                    order.push((key.clone(), Sum { rule: flops.rule(name), ..Sum::default() }));
+                    order.len() - 1
+                })
             })
-        });
+        };
+        let place = again.map_or_else(&mut find, |(_, place)| place as usize);
+        if let Some(last) = last {
+            *last = Some((numbers, place as u32));
+        }
         let sum = &mut order[place].1;
         let (self_host, self_device) = tree.self_times(at);
         sum.calls += 1;
@@ -325,7 +336,9 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
         sum.self_host += self_host;
         sum.device += tree.device_time(at);
         sum.self_device += self_device;
-        sum.flops += flops.of(model, event.row);
+        if let Some(rule) = sum.rule {
+            sum.flops += flops.of(rule, event.row);
+        }
         if let Some(memory) = tree.memory.get(at) {
             for side in [0, 1] {
                 sum.memory[side] += memory[side];
@@ -341,21 +354,16 @@ fn nanos(micros: f64) -> f64 {
 }
 
 /// Shapes of inputs, each list of them written once.
-struct Shapes {
-    dims: Option<StrId>,
+struct Shapes<'m, 'a> {
+    dims: Argument<'m, 'a>,
     none: Rc<str>,
     known: HashMap<ListId, Rc<str>>,
 }
 
-impl Shapes {
-    fn of(model: &Model<'_>) -> Shapes {
-        let dims = model.trace.strings.find("Input Dims");
+impl<'m, 'a> Shapes<'m, 'a> {
+    fn of(model: &'m Model<'a>) -> Shapes<'m, 'a> {
+        let dims = model.argument("Input Dims");
         Shapes { dims, none: "[]".into(), known: HashMap::new() }
-    }
-
-    /// The shapes of an event's inputs, if the trace has them.
-    fn inputs(&self, model: &Model<'_>, row: u32) -> Option<ListId> {
-        model.list(row, self.dims)
     }
 
     /// As Python prints them; `[]` for none.

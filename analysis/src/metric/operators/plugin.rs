@@ -1,6 +1,7 @@
 //! Operators as the TensorBoard plugin has them.
 
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 
 use crate::compat::tensorboard::{Plugin, Sum, Tree};
 use crate::model::Model;
@@ -37,6 +38,6 @@ pub(super) fn operators(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Vec<
         sum.self_tensor += own.self_tensor;
     }
     let on_device = sums.iter().any(|(.., sum)| sum.device > 0);
-    sums.sort_by_key(|(.., s)| -if on_device { s.self_device } else { s.self_host });
+    sums.order_by_key(|(.., s)| -if on_device { s.self_device } else { s.self_host });
     sums
 }

@@ -20,12 +20,12 @@ impl Stacks {
     /// others. Two functions of `torch.autograd` that lie in every backward pass are left out.
     pub(in crate::metric) fn of(model: &Model<'_>, tree: &Tree) -> Stacks {
         let mut stacks = Stacks::around(model, tree);
-        let number = model.trace.strings.find("Sequence number");
+        let number = model.argument("Sequence number");
         let number = |at: usize| {
             let row = tree.events[at].row;
             // Python functions have none, and there are many of them.
             let is_function = model.events.kinds[row as usize] == Kind::Python;
-            (if is_function { None } else { model.int(row, number) }).unwrap_or(-1)
+            (if is_function { None } else { number.int(row) }).unwrap_or(-1)
         };
         let backward: Vec<Option<usize>> = of_backward(model, tree);
         let mut forward: HashMap<i64, u32> = HashMap::new();
@@ -92,15 +92,16 @@ impl Stacks {
 
 /// The node of the backward pass that each event lies in, or is.
 fn of_backward(model: &Model<'_>, tree: &Tree) -> Vec<Option<usize>> {
-    let thread = model.trace.strings.find("Fwd thread id");
+    let thread = model.argument("Fwd thread id");
+    let mut accumulates = model.names_that(is_accumulation);
+    let mut of_engine = model.names_that(|name| name.starts_with("autograd::engine"));
     let mut nodes: Vec<Option<usize>> = vec![None; tree.events.len()];
     // Callers come before what they call.
     for at in 0..tree.events.len() {
         let event = &tree.events[at];
-        let name = model.name(event.row);
         let is_node = model.events.kinds[event.row as usize] == Kind::Operator
-            && !name.starts_with("autograd::engine")
-            && (is_accumulation(name) || model.int(event.row, thread).is_some_and(|id| id > 0));
+            && !of_engine(event.row)
+            && (accumulates(event.row) || thread.int(event.row).is_some_and(|id| id > 0));
         nodes[at] = match tree.parent(at) {
             _ if is_node => Some(at),
             Some(parent) => nodes[parent],

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use kymograph_converters::trace::{ArgsId, StrId, Value};
 
 use crate::Error;
-use crate::model::{Events, Kind, Model, NONE};
+use crate::model::{Argument, Events, Kind, Model, NONE};
 
 /// An event of the host or of a device.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ pub(in crate::metric) struct Tree {
     pub(in crate::metric) events: Vec<Event>,
     /// How long device work below each takes, itself included.
     device: Vec<f64>,
+    /// The time of the host and of devices that each did not spend in what it calls.
+    own: Vec<(f64, f64)>,
     /// Bytes that were allocated less those that were freed while each lasted: host, device. Empty
     /// if the trace does not say what was allocated.
     pub(in crate::metric) memory: Vec<[i64; 2]>,
@@ -59,20 +61,35 @@ impl Tree {
     }
 
     fn new(model: &Model<'_>, python: bool) -> Tree {
-        let mut tree =
-            Tree { events: events(model, python), device: Vec::new(), memory: Vec::new() };
+        let mut tree = Tree {
+            events: events(model, python),
+            device: Vec::new(),
+            own: Vec::new(),
+            memory: Vec::new(),
+        };
         tree.count_memory(model);
         let threads = tree.link(model);
         tree.nest(&threads);
         tree.merge(model);
-        tree.device = vec![0.0; tree.events.len()];
-        // Callers come before what they call.
-        for at in (0..tree.events.len()).rev() {
-            let event = &tree.events[at];
-            let below: f64 = tree.children(at).map(|child| tree.device[child]).sum();
-            tree.device[at] = if event.on_device { event.time() } else { event.kernels + below };
-        }
+        tree.add_up();
         tree
+    }
+
+    /// How long each takes with what it calls, and without.
+    fn add_up(&mut self) {
+        self.device = vec![0.0; self.events.len()];
+        self.own = vec![(0.0, 0.0); self.events.len()];
+        // Callers come before what they call.
+        for at in (0..self.events.len()).rev() {
+            let (mut host, mut device) = (0.0, 0.0);
+            for child in self.children(at) {
+                host += self.host_time(child);
+                device += self.device[child];
+            }
+            let event = &self.events[at];
+            self.device[at] = if event.on_device { event.time() } else { event.kernels + device };
+            self.own[at] = (self.host_time(at) - host, self.device[at] - device);
+        }
     }
 
     /// All events that are left.
@@ -97,12 +114,7 @@ impl Tree {
 
     /// The time of the host and of devices that an event did not spend in what it calls.
     pub(in crate::metric) fn self_times(&self, at: usize) -> (f64, f64) {
-        let (mut host, mut device) = (0.0, 0.0);
-        for child in self.children(at) {
-            host += self.host_time(child);
-            device += self.device[child];
-        }
-        (self.host_time(at) - host, self.device[at] - device)
+        self.own[at]
     }
 
     pub(in crate::metric) fn device_time(&self, at: usize) -> f64 {
@@ -163,7 +175,7 @@ impl Tree {
         for (at, event) in self.events.iter().enumerate() {
             let kind = model.events.kinds[event.row as usize];
             if matches!(kind, Kind::Operator | Kind::Annotation)
-                && let Some(number) = external.of(model, event.row)
+                && let Some(number) = external.of(event.row)
             {
                 operators.insert(number, at);
             }
@@ -176,7 +188,7 @@ impl Tree {
             let is_call = matches!(kind, Kind::Runtime | Kind::Driver);
             let mut thread = (own.pid, own.tid);
             if (is_call || self.events[at].on_device)
-                && let Some(operator) = external.of(model, row).and_then(|n| operators.get(&n))
+                && let Some(operator) = external.of(row).and_then(|n| operators.get(&n))
             {
                 if is_call {
                     let lane = model.events.lane(self.events[*operator].row);
@@ -192,12 +204,23 @@ impl Tree {
 
     /// An event lies in another if it begins before that ends, and ends no later.
     fn nest(&mut self, threads: &[(i64, i64)]) {
-        let mut open: HashMap<(i64, i64), Vec<u32>> = HashMap::new();
+        let mut numbers: HashMap<(i64, i64), usize> = HashMap::new();
+        let mut open: Vec<Vec<u32>> = Vec::new();
+        // Mostly the thread of one event is that of the next, too.
+        let mut last = None;
         for (at, thread) in threads.iter().enumerate() {
             if self.events[at].on_device {
                 continue;
             }
-            let stack = open.entry(*thread).or_default();
+            let number = match last {
+                Some((known, number)) if known == thread => number,
+                _ => *numbers.entry(*thread).or_insert_with(|| {
+                    open.push(Vec::new());
+                    open.len() - 1
+                }),
+            };
+            last = Some((thread, number));
+            let stack = &mut open[number];
             let (start, end) = (self.events[at].start, self.events[at].end);
             while let Some(top) = stack.last() {
                 let around = &self.events[*top as usize];
@@ -223,6 +246,11 @@ impl Tree {
 
     /// An only child of its parent's name is its parent.
     fn merge(&mut self, model: &Model<'_>) {
+        let mut is_step = model.names_that(|name| name.starts_with(STEP));
+        let names = &model.events.names;
+        let mut same = |one: u32, other: u32| {
+            names[one as usize] == names[other as usize] || is_step(one) && is_step(other)
+        };
         loop {
             let mut merged = false;
             for at in 0..self.events.len() {
@@ -230,10 +258,9 @@ impl Tree {
                 if parent == NONE as usize || self.events[at].gone {
                     continue;
                 }
-                let name = |at: usize| name(model, self.events[at].row);
                 // Of its parent it is the only child if it is both the first and the last.
-                let Event { first, last, .. } = self.events[parent];
-                if first != last || name(at) != name(parent) {
+                let Event { first, last, row, .. } = self.events[parent];
+                if first != last || !same(self.events[at].row, row) {
                     continue;
                 }
                 let own = &mut self.events[at];
@@ -256,10 +283,13 @@ impl Tree {
     }
 }
 
+/// How names of steps begin.
+const STEP: &str = "ProfilerStep#";
+
 /// What an event is called: steps have no numbers.
 pub(super) fn name<'a>(model: &Model<'a>, row: u32) -> &'a str {
     match model.name(row) {
-        step if step.starts_with("ProfilerStep#") => "ProfilerStep*",
+        step if step.starts_with(STEP) => "ProfilerStep*",
         name => name,
     }
 }
@@ -304,8 +334,8 @@ fn order(model: &Model<'_>) -> Vec<u32> {
     };
     // With what they are sorted by beside them, and their own order where that is the same.
     let key = |row: u32| (events.starts[row as usize], std::cmp::Reverse(events.end(row)), row);
-    let mut rows: Vec<_> = (0..events.len() as u32).filter(counts).map(key).collect();
-    // They mostly come in this order.
+    let rows = model.thread_by_thread();
+    let mut rows: Vec<_> = rows.iter().copied().filter(counts).map(key).collect();
     rows.sort();
     rows.into_iter().map(|(.., row)| row).collect()
 }
@@ -315,16 +345,16 @@ fn is_on_device(events: &Events, row: u32, kind: Kind) -> bool {
 }
 
 /// The number that joins operators with calls and device work.
-struct External(Option<StrId>);
+struct External<'m, 'a>(Argument<'m, 'a>);
 
-impl External {
-    fn new(model: &Model<'_>) -> External {
-        let find = |name| model.trace.strings.find(name);
-        External(find("External id").or_else(|| find("external id")))
+impl<'m, 'a> External<'m, 'a> {
+    fn new(model: &'m Model<'a>) -> External<'m, 'a> {
+        let own = model.argument("External id");
+        External(if own.is_known() { own } else { model.argument("external id") })
     }
 
-    fn of(&self, model: &Model<'_>, row: u32) -> Option<i64> {
-        match model.trace.args.find(model.events.args(model.trace, row), self.0?)? {
+    fn of(&self, row: u32) -> Option<i64> {
+        match self.0.value(row)? {
             Value::I64(n) => Some(n).filter(|n| *n != 0),
             _ => None,
         }

@@ -23,6 +23,7 @@
 
 pub mod test;
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -191,7 +192,7 @@ fn over_ranks(_: &Metric, parts: &[Part], options: &Options) -> Result<RecordBat
         others.push((key, compare(&before, &after).unwrap_or(new)));
     }
     let rank = |kind: &str| QUANTITIES.contains(&kind);
-    others.sort_by(|(a, x), (b, y)| {
+    others.order_by(|(a, x), (b, y)| {
         let more = |c: &Comparison| c.test - c.base;
         (!rank(a.1)).cmp(&!rank(b.1)).then(more(y).total_cmp(&more(x))).then(a.cmp(b))
     });

@@ -19,13 +19,16 @@
 
 mod rules;
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
-use super::kernels::uses_tensor_cores;
-use super::needs_device_work;
+use super::kernels::TensorCores;
+use super::operators::InputsOf;
+use super::{kernels, needs_device_work};
 use crate::metric::one_by_one;
 use crate::model::{Class, Kind, Model};
 use crate::peaks::{self, Peaks, Precision};
@@ -75,12 +78,14 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         return Err(Error::Nothing(format!("rank {} {what}", model.rank)));
     }
     let owned = Owned::of(model);
+    let (inputs, types) = (InputsOf::new(model), model.argument("Input type"));
+    let mut precisions = Precisions::of(model);
     let mut sums: BTreeMap<(&str, Precision), Sum> = BTreeMap::new();
     for (operator, work) in &owned.of {
-        let Some(needed) = rules::of(model, *operator) else { continue };
-        let types = types(model, *operator);
-        let precision = precision(model, types.first().copied().unwrap_or_default(), work);
-        let width = types.first().and_then(|ty| width(ty)).unwrap_or(match precision {
+        let Some(needed) = rules::of(model.name(*operator), &inputs, *operator) else { continue };
+        let ty = types.list(*operator).and_then(|list| model.texts_of(list).next());
+        let precision = precisions.find(ty.unwrap_or_default(), work);
+        let width = ty.and_then(width).unwrap_or(match precision {
             Precision::Double => 8.0,
             Precision::Float | Precision::Tf32 => 4.0,
             Precision::Half => 2.0,
@@ -125,7 +130,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     };
     let mut all: Vec<((&str, Precision), Sum)> =
         sums.into_iter().filter(|(_, sum)| sum.time > 0).collect();
-    all.sort_by_key(|(key, sum)| (std::cmp::Reverse(sum.time), *key));
+    all.order_by_key(|(key, sum)| (std::cmp::Reverse(sum.time), *key));
     let busy = model.busy_at_all();
     let span = busy.last().map_or(0, |last| last.1) - busy.first().map_or(0, |first| first.0);
     let mut whole = Sum { time: span, ..Sum::default() };
@@ -185,11 +190,6 @@ impl Owned {
     }
 }
 
-fn types<'a>(model: &Model<'a>, operator: u32) -> Vec<&'a str> {
-    let types = model.trace.strings.find("Input type");
-    model.list(operator, types).map_or_else(Vec::new, |list| model.texts(list))
-}
-
 /// The size of an element, by the name that a C++ compiler gives its type.
 fn width(ty: &str) -> Option<f64> {
     Some(match ty {
@@ -202,26 +202,46 @@ fn width(ty: &str) -> Option<f64> {
     })
 }
 
-/// By the type of the first input and, where it does not tell, by the names of kernels.
-fn precision(model: &Model<'_>, ty: &str, work: &[u32]) -> Precision {
-    let any = |is: &dyn Fn(&str) -> bool| work.iter().any(|row| is(model.name(*row)));
-    let has = |parts: &[&str]| any(&|name| parts.iter().any(|part| name.contains(part)));
-    match ty {
-        "double" => Precision::Double,
-        "float" if any(&uses_tensor_cores) => Precision::Tf32,
-        "float" => Precision::Float,
-        "c10::Half" | "c10::BFloat16" => Precision::Half,
-        _ if ty.starts_with("c10::Float8") || ty == "signed char" => Precision::Byte,
-        _ if has(&["e4m3", "e5m2", "fp8"]) => Precision::Byte,
-        _ if has(&[
-            "bf16", "f16", "fp16", "half", "BFloat16", "Half", "hgemm", "_HHS_", "_BBS_",
-        ]) =>
-        {
-            Precision::Half
+/// Which numbers operators work with. What the names of kernels tell is found out once for each
+/// name.
+struct Precisions<'m> {
+    tensor_cores: Arc<TensorCores>,
+    model: &'m Model<'m>,
+    /// What names say: bytes, halves, TF32, doubles.
+    said: [Box<dyn FnMut(u32) -> bool + 'm>; 4],
+}
+
+impl<'m> Precisions<'m> {
+    fn of(model: &'m Model<'m>) -> Precisions<'m> {
+        const BYTE: &[&str] = &["e4m3", "e5m2", "fp8"];
+        const HALF: &[&str] =
+            &["bf16", "f16", "fp16", "half", "BFloat16", "Half", "hgemm", "_HHS_", "_BBS_"];
+        const DOUBLE: &[&str] = &["dgemm", "f64", "double"];
+        let said = [BYTE, HALF, &["tf32"], DOUBLE].map(|parts: &'static [&str]| {
+            let says = |name: &str| parts.iter().any(|part| name.contains(part));
+            Box::new(model.names_that(says)) as Box<dyn FnMut(u32) -> bool + 'm>
+        });
+        Precisions { tensor_cores: kernels::tensor_cores(model), model, said }
+    }
+
+    /// By the type of the first input and, where it does not tell, by the names of kernels.
+    fn find(&mut self, ty: &str, work: &[u32]) -> Precision {
+        let [byte, half, tf32, double] = &mut self.said;
+        let any = |says: &mut dyn FnMut(u32) -> bool| work.iter().any(|row| says(*row));
+        match ty {
+            "double" => Precision::Double,
+            "float" if any(&mut |row| self.tensor_cores.used_by(self.model, row)) => {
+                Precision::Tf32
+            }
+            "float" => Precision::Float,
+            "c10::Half" | "c10::BFloat16" => Precision::Half,
+            _ if ty.starts_with("c10::Float8") || ty == "signed char" => Precision::Byte,
+            _ if any(byte) => Precision::Byte,
+            _ if any(half) => Precision::Half,
+            _ if any(tf32) => Precision::Tf32,
+            _ if any(double) => Precision::Double,
+            _ => Precision::Float,
         }
-        _ if has(&["tf32"]) => Precision::Tf32,
-        _ if has(&["dgemm", "f64", "double"]) => Precision::Double,
-        _ => Precision::Float,
     }
 }
 

@@ -1,7 +1,6 @@
 //! What operators have to compute and to move at least, by the shapes of their inputs.
 
-use crate::metric::operators::Inputs;
-use crate::model::Model;
+use crate::metric::operators::{Inputs, InputsOf};
 
 /// Floating point operations, and elements that are read or written once.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,9 +47,9 @@ pub(super) fn has_rule(operator: &str) -> bool {
     rule(operator).is_some()
 }
 
-/// What an operator has to do; `None` without a rule, or without the shapes that it needs.
-pub(super) fn of(model: &Model<'_>, row: u32) -> Option<Work> {
-    rule(model.name(row))?(&Inputs::of(model, row)?)
+/// What an operator of a name has to do; `None` without a rule, or without the shapes that it needs.
+pub(super) fn of(name: &str, inputs: &InputsOf<'_, '_>, row: u32) -> Option<Work> {
+    rule(name)?(&inputs.of(row)?)
 }
 
 fn size(inputs: &Inputs<'_>, input: usize) -> Option<f64> {

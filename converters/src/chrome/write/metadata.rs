@@ -1,5 +1,6 @@
 //! Metadata events: those that were kept as they were, and those that the hub gives rise to.
 
+use crate::order::Order as _;
 use std::collections::HashSet;
 use std::io::Write;
 
@@ -36,7 +37,7 @@ impl<W: Write> Writer<'_, W> {
         entries.retain(|entry| !given.contains(&entry.identity()));
         let time = self.metadata_time();
         let mut order: Vec<usize> = (0..entries.len()).collect();
-        order.sort_by_cached_key(|row| entries[*row].identity());
+        order.order_by_key(|row| entries[*row].identity());
         let order: Vec<usize> = order.into_iter().map(|row| row + lines.len()).collect();
         let verbatim = lines.len();
         lines.extend(entries.iter().map(|entry| self.generated(entry, time)));

@@ -62,9 +62,6 @@ pub(crate) fn write_in(trace: &Trace, out: impl Write, frame: &Frame) -> io::Res
         own: trace.is_own().then(|| own::Names::new(trace)),
         operators: Operators::new(trace, frame.steps),
     };
-    if let Some(operators) = &writer.operators {
-        writer.line.lists = operators.lists().to_vec();
-    }
     writer.out.text.extend_from_slice(frame.before.as_bytes());
     let counters = Events::new(trace, trace.was_json());
     let metadata = writer.metadata();

@@ -69,7 +69,8 @@ impl Reader {
         self.args_in_progress = entries;
         let event = self.parse(row, time, bytes);
         let mut entries = std::mem::take(&mut self.args_in_progress);
-        if self.trace.flows.links.len() > links {
+        let submits = |link: &LaunchLink| link.kind == LaunchKind::Submit;
+        if self.trace.flows.links[links..].iter().any(submits) {
             launch::of_call(&mut entries, &self.trace.strings, self.maker);
         }
         let args = self.trace.args.add(&entries);

@@ -21,6 +21,7 @@ mod facts;
 mod frames;
 mod gpu;
 mod gpu_counters;
+mod inputs;
 mod launch;
 mod nesting;
 mod origin;
@@ -402,6 +403,7 @@ impl Reader {
             rows::take_back_memory(&mut self.trace);
         }
         origin::shift_back(&mut self.trace);
+        inputs::unfold(&mut self.trace);
         let facts = &mut self.trace.facts;
         for (what, count) in [
             ("ends of slices that had not begun", nesting.unmatched),

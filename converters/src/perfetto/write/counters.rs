@@ -1,5 +1,6 @@
 //! Counters of the host and of devices.
 
+use crate::order::Order as _;
 use std::io::{self, Write};
 
 use hashbrown::HashSet;
@@ -55,7 +56,7 @@ impl<W: Write> Writer<'_, W> {
             }
             self.flush(FULL)?;
         }
-        of_devices.sort_by_key(|(device, sample)| (*device, sample.time));
+        of_devices.order_by_key(|(device, sample)| (*device, sample.time));
         for of_device in of_devices.chunk_by(|a, b| a.0 == b.0) {
             self.device_counters(of_device[0].0, of_device)?;
         }

@@ -1,5 +1,6 @@
 //! What is known of the job, the machine and the clocks.
 
+use crate::order::Order as _;
 use std::io::{self, Write};
 
 use kymograph_protos::packet::{self, Fact, Snapshot, System};
@@ -112,7 +113,7 @@ pub(super) fn snapshots(trace: &Trace, shift: i64) -> Vec<Snapshot> {
         })
         .filter(|snapshot| snapshot.realtime != 0 || snapshot.monotonic != 0)
         .collect();
-    snapshots.sort_by_key(|snapshot| snapshot.boottime);
+    snapshots.order_by_key(|snapshot| snapshot.boottime);
     snapshots.dedup();
     snapshots
 }

@@ -14,11 +14,15 @@
 //! Lists and dictionaries are stored once each, however many events hold them: shapes of tensors
 //! repeat all the time. A set that equals one of a few thousand recent ones is that one.
 
+mod finder;
+
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{ArgsId, ListId, StrId};
+pub use finder::Finder;
+use finder::skips;
 
 /// A typed value.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -207,16 +211,25 @@ impl Args {
         Items { left, bytes }
     }
 
-    /// The first value of that name.
+    /// The first value of that name. Those who ask many sets for one name take a [`Finder`].
     pub fn find(&self, set: Option<ArgsId>, name: StrId) -> Option<Value> {
         let mut bytes = self.sets.get(set?.index()..)?;
         let shape = self.shapes.get(take_varint(&mut bytes)? as usize)?;
         // Most sets that are asked do not have it, which their shape says: nothing is unpacked.
         let at = shape.iter().position(|(own, _)| *own == name)?;
-        for (_, ty) in &shape[..at] {
-            skip_value(&mut bytes, *ty)?;
+        for skip in skips(&shape[..at]) {
+            bytes = skip.after(bytes)?;
         }
         take_value(&mut bytes, shape[at].1)
+    }
+
+    /// Whether a set has a value of one of these names. Nothing is unpacked for that.
+    pub fn has_any(&self, set: Option<ArgsId>, names: &[StrId]) -> bool {
+        let shape = || {
+            let mut bytes = self.sets.get(set?.index()..)?;
+            self.shapes.get(take_varint(&mut bytes)? as usize)
+        };
+        shape().is_some_and(|shape| shape.iter().any(|(name, _)| names.contains(name)))
     }
 
     /// Sets and lists that found no room: each kind may take 4 GiB.
@@ -433,19 +446,6 @@ fn take_value(bytes: &mut &[u8], ty: Type) -> Option<Value> {
     })
 }
 
-/// Passes over what [`take_value`] would read.
-#[inline]
-fn skip_value(bytes: &mut &[u8], ty: Type) -> Option<()> {
-    let length = match ty {
-        Type::Null => 0,
-        Type::Bool => 1,
-        Type::F64 => 8,
-        _ => bytes.iter().position(|byte| *byte < 0x80)? + 1,
-    };
-    *bytes = bytes.get(length..)?;
-    Some(())
-}
-
 fn take_type(bytes: &mut &[u8]) -> Option<Type> {
     TYPES.get(take_byte(bytes)? as usize).copied()
 }
@@ -475,6 +475,19 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 fn take_long_varint(bytes: &mut &[u8]) -> Option<u64> {
+    // One of at most eight bytes is taken at once: what is behind its last byte, the first below 0x80,
+    // is cleared, and then the eighth bit of each byte is closed up.
+    if let Some((word, _)) = bytes.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends != 0 {
+            let own = word & (ends ^ (ends - 1));
+            let pairs = own & 0x007f_007f_007f_007f | (own & 0x7f00_7f00_7f00_7f00) >> 1;
+            let fours = pairs & 0x3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+            *bytes = &bytes[ends.trailing_zeros() as usize / 8 + 1..];
+            return Some(fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4);
+        }
+    }
     let mut value = 0;
     for shift in (0..70).step_by(7) {
         let byte = take_byte(bytes)?;
@@ -516,7 +529,16 @@ mod tests {
         assert_eq!(entries, [(StrId(5), list), (StrId(6), Value::Bool(true))]);
         let Value::List(list) = list else { panic!("{list:?}") };
         assert_eq!(args.items(list).collect::<Vec<_>>(), [inner, empty]);
-        assert_eq!(args.find(set, StrId(4)), Some(Value::U64(u64::MAX)));
+        for (name, value) in &given[..4] {
+            let at = given.iter().position(|(own, _)| own == name).unwrap();
+            assert_eq!(args.find(set, *name), Some(given[at].1), "{value:?}");
+        }
+        for name in 0..8 {
+            let name = StrId(name);
+            assert_eq!(args.finder(name).find(&args, set), args.find(set, name));
+        }
+        assert!(args.has_any(set, &[StrId(9), StrId(6)]) && !args.has_any(set, &[StrId(9)]));
+        assert!(!args.has_any(None, &[StrId(1)]));
         assert_eq!(args.add(&[]), None);
     }
 
@@ -539,6 +561,12 @@ mod tests {
             args.entries(Some(ArgsId::at(at))).for_each(drop);
             args.items(ListId::at(at)).for_each(drop);
             args.entries_of(ListId::at(at)).for_each(drop);
+            for name in 0..3 {
+                let (id, name) = (Some(ArgsId::at(at)), StrId(name));
+                // As texts, since what is read there may be no number, which equals nothing.
+                let found = [args.finder(name).find(&args, id), args.find(id, name)];
+                assert_eq!(format!("{:?}", found[0]), format!("{:?}", found[1]));
+            }
         }
     }
 }
