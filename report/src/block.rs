@@ -6,7 +6,7 @@
 use libdeflater::{CompressionLvl, Compressor};
 
 /// How hard to pack: beyond this, time grows faster than pages shrink.
-const LEVEL: i32 = 7;
+const LEVEL: i32 = 3;
 
 /// Packs bytes.
 pub fn pack(bytes: &[u8]) -> String {
@@ -21,13 +21,18 @@ pub fn pack(bytes: &[u8]) -> String {
 /// Base64 (RFC 4648, section 4), with padding.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |word: u32, at: u32| DIGITS[(word >> (18 - 6 * at) & 63) as usize];
     let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let word =
-            (0..3).fold(0_u32, |word, at| word << 8 | u32::from(*group.get(at).unwrap_or(&0)));
-        let digits = (0..4).map(|at| DIGITS[(word >> (18 - 6 * at) & 63) as usize]);
-        out.extend(digits.take(group.len() + 1));
-        out.extend(std::iter::repeat_n(b'=', 3 - group.len()));
+    let (groups, rest) = bytes.as_chunks::<3>();
+    for [one, two, three] in groups {
+        let word = u32::from_be_bytes([0, *one, *two, *three]);
+        out.extend([digit(word, 0), digit(word, 1), digit(word, 2), digit(word, 3)]);
+    }
+    if let [one, rest @ ..] = rest {
+        let two = rest.first();
+        let word = u32::from_be_bytes([0, *one, *two.unwrap_or(&0), 0]);
+        let third = if two.is_some() { digit(word, 2) } else { b'=' };
+        out.extend([digit(word, 0), digit(word, 1), third, b'=']);
     }
     // Digits are ASCII.
     String::from_utf8(out).unwrap_or_default()

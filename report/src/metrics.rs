@@ -1,12 +1,11 @@
 //! Which tables a page has, and what is left out of very long ones.
 
-use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, Int64Array, RecordBatch};
 use hashbrown::HashMap;
 use kymograph_analysis::findings;
 use kymograph_analysis::metric::stacks;
-use kymograph_analysis::table::{self, Cells};
+use kymograph_analysis::table::{self, Cells, ColumnCells};
 use kymograph_analysis::{Error, Metric, Part, bundle};
-use std::collections::BTreeMap;
 use std::hash::Hash;
 
 /// The metrics of a run. Those that have a row for each event are on the timeline instead.
@@ -139,13 +138,18 @@ pub fn cut(metric: &str, batch: RecordBatch, of: usize) -> Result<Cut, Error> {
         "critical_path" => &["duration"],
         _ => &[],
     };
-    let cells = Cells::of(&batch);
-    let most = |row| by.iter().filter_map(|by| cells.float(by, row)).max_by(f64::total_cmp);
+    let columns: Vec<_> = by.iter().map(|by| Cells::of(&batch).column(by)).collect();
+    let most = |row| columns.iter().filter_map(|column| column.float(row)).max_by(f64::total_cmp);
     let most: Vec<f64> = (0..batch.num_rows()).map(|row| most(row).unwrap_or(0.0)).collect();
     let mut rows: Vec<usize> = (0..batch.num_rows()).collect();
-    rows.sort_by(|one, other| most[*other].total_cmp(&most[*one]));
-    rows.truncate(ROWS);
-    rows.sort_unstable();
+    if rows.len() > ROWS {
+        // Of equal ones the first.
+        rows.select_nth_unstable_by(ROWS, |one, other| {
+            most[*other].total_cmp(&most[*one]).then(one.cmp(other))
+        });
+        rows.truncate(ROWS);
+        rows.sort_unstable();
+    }
     Ok(Cut { batch: table::take(&batch, &rows)?, which: Some(which(by)) })
 }
 
@@ -159,26 +163,32 @@ fn which(by: &[&str]) -> String {
 
 /// The first, least, greatest and last row of each stretch of time, for each series.
 fn thinned(batch: RecordBatch, keys: &[&str], value: &str) -> Result<Cut, Error> {
-    let cells = Cells::of(&batch);
-    let keys: Vec<Vec<u32>> = keys.iter().map(|name| coded(&batch, name)).collect();
-    let mut series: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
-    if keys.iter().all(|codes| codes.len() == batch.num_rows()) {
-        let mut key = vec![0; keys.len()];
-        for row in 0..batch.num_rows() {
-            key.iter_mut().zip(&keys).for_each(|(own, codes)| *own = codes[row]);
-            match series.get_mut(&key) {
-                Some(rows) => rows.push(row),
-                None => drop(series.insert(key.clone(), vec![row])),
-            }
-        }
-    }
-    let values: Vec<f64> =
-        (0..batch.num_rows()).map(|row| cells.float(value, row).unwrap_or(0.0)).collect();
-    if series.values().all(|rows| rows.len() <= POINTS * 4) {
+    if batch.num_rows() <= POINTS * 4 {
         return Ok(Cut { batch, which: None });
     }
+    let mut of = vec![0; batch.num_rows()];
+    for key in keys {
+        of = match Cells::of(&batch).column(key) {
+            // Most keys are the same in all rows.
+            ColumnCells::Int(ints) if is_one(ints) => of,
+            ColumnCells::Int(ints) => numbered(of.into_iter().zip(ints)),
+            ColumnCells::Text(texts) => numbered(of.into_iter().zip(texts)),
+            _ => of,
+        };
+    }
+    let count = of.iter().max().map_or(0, |most| *most as usize + 1);
+    let mut series: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (row, of) in of.into_iter().enumerate() {
+        series[of as usize].push(row);
+    }
+    if series.iter().all(|rows| rows.len() <= POINTS * 4) {
+        return Ok(Cut { batch, which: None });
+    }
+    let value = Cells::of(&batch).column(value);
+    let values: Vec<f64> =
+        (0..batch.num_rows()).map(|row| value.float(row).unwrap_or(0.0)).collect();
     let mut kept = Vec::new();
-    for rows in series.values() {
+    for rows in &series {
         if rows.len() <= POINTS * 4 {
             kept.extend(rows);
             continue;
@@ -196,24 +206,27 @@ fn thinned(batch: RecordBatch, keys: &[&str], value: &str) -> Result<Cut, Error>
     Ok(Cut { batch: table::take(&batch, &kept)?, which: Some(which) })
 }
 
-/// The cells of a column as numbers: equal ones have the same.
-fn coded(batch: &RecordBatch, name: &str) -> Vec<u32> {
-    let Some(array) = batch.column_by_name(name).map(|array| array.as_any()) else {
-        return vec![0; batch.num_rows()];
+/// Whether all rows have one number.
+fn is_one(ints: &Int64Array) -> bool {
+    let values = ints.values();
+    ints.null_count() == 0 && values.iter().all(|value| *value == values[0])
+}
+
+/// Numbers for values, from 0 on: equal ones have the same.
+fn numbered<K: Copy + Eq + Hash>(values: impl Iterator<Item = K>) -> Vec<u32> {
+    let mut known = HashMap::new();
+    // Mostly a row is of the same series as the one before.
+    let mut last: Option<(K, u32)> = None;
+    let number = |value| {
+        if let Some((_, number)) = last.filter(|(own, _)| *own == value) {
+            return number;
+        }
+        let next = known.len() as u32;
+        let number = *known.entry(value).or_insert(next);
+        last = Some((value, number));
+        number
     };
-    fn numbers<K: Eq + Hash>(cells: impl Iterator<Item = K>) -> Vec<u32> {
-        let mut known = HashMap::new();
-        let number = |cell| {
-            let next = known.len() as u32;
-            *known.entry(cell).or_insert(next)
-        };
-        cells.map(number).collect()
-    }
-    match (array.downcast_ref::<Int64Array>(), array.downcast_ref::<StringArray>()) {
-        (Some(ints), _) => numbers(ints.iter()),
-        (_, Some(texts)) => numbers(texts.iter()),
-        _ => vec![0; batch.num_rows()],
-    }
+    values.map(number).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use kymograph_analysis::compat::tensorboard::{self, Plugin};
 use kymograph_analysis::metric::operators;
 use kymograph_analysis::{Metric, Model, Options, Part, run};
-use kymograph_converters::trace::{ProcessId, Summary, Trace};
+use kymograph_converters::trace::{Nanos, ProcessId, Summary, Trace};
 
 use crate::block::pack;
 use crate::{metrics, parallel, samples, timeline};
@@ -79,7 +79,10 @@ impl Rank {
         let mut done = parallel::each(groups.len() + 3, settings.threads, |task| match task {
             0 => Done::Text(packed(timeline::of(&model, settings.exact))),
             1 => Done::Text(packed(samples::of(&model).unwrap_or_default().into_bytes())),
-            2 => Done::Text(Summary::of(trace).to_json()),
+            2 => {
+                let summary = Summary::of(trace);
+                Done::About(summary.to_json(), summary.span)
+            }
             group => {
                 let group = groups[group - 3];
                 let _common = (group.len() > 1).then(|| operators::common(&model));
@@ -91,7 +94,11 @@ impl Rank {
             Some(Done::Text(text)) => text,
             _ => String::new(),
         };
-        let (timeline, samples, about) = (text(), text(), text());
+        let (timeline, samples) = (text(), text());
+        let (about, span) = match done.next() {
+            Some(Done::About(about, span)) => (about, span),
+            _ => (String::new(), None),
+        };
         let mut parts: Vec<Given> = done.flat_map(Done::parts).collect();
         let table = |name: &str| {
             let (_, part) = parts.iter().find(|(metric, _)| metric.name == name)?;
@@ -106,7 +113,7 @@ impl Rank {
             parts.push((metric, part));
         }
         let (origin, events) = (model.origin, model.events.len());
-        let start = trace.time_span().map_or(origin, |(start, _)| start.0);
+        let start = span.map_or(origin, |(start, _)| start.0);
         let in_file = if events == 0 { 0 } else { origin.saturating_sub(start) };
         let file = file.to_owned();
         let source = 0;
@@ -117,6 +124,8 @@ impl Rank {
 /// What a thread has done for a rank.
 enum Done {
     Text(String),
+    /// What the file says, and when its events begin and end.
+    About(String, Option<(Nanos, Nanos)>),
     Parts(Vec<Given>),
 }
 
@@ -124,7 +133,7 @@ impl Done {
     fn parts(self) -> Vec<Given> {
         match self {
             Done::Parts(given) => given,
-            Done::Text(_) => Vec::new(),
+            Done::Text(_) | Done::About(..) => Vec::new(),
         }
     }
 }

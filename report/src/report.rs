@@ -1,6 +1,7 @@
 //! Ranks put together into runs, and runs compared with each other.
 
 use kymograph_analysis::{Metric, Part, run};
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -85,7 +86,7 @@ fn packed((metric, parts, why): Asked, settings: &Settings) -> Result<String, St
         of,
         cut: cut.which.as_deref(),
     };
-    Ok(block::pack(table.to_json().as_bytes()))
+    Ok(block::pack(&table.to_json()))
 }
 
 impl Report {
@@ -104,7 +105,7 @@ impl Report {
         }
         let names: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
         for (name, ranks) in &mut runs {
-            ranks.sort_by_key(|rank| rank.rank);
+            ranks.order_by_key(|rank| rank.rank);
             if names.iter().filter(|own| *own == name).count() > 1 {
                 let file = ranks.first().map_or("", |rank| rank.file.as_str());
                 *name = if name.is_empty() { file.to_owned() } else { format!("{name} · {file}") };

@@ -60,7 +60,7 @@ pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
     let rows = rows(model);
     let grid = if exact || events.len() <= MANY { 1 } else { GRID };
     let rounded = |time: i64| time.saturating_sub(model.origin).saturating_add(grid / 2) / grid;
-    let mut head = Head::default();
+    let mut head = Head::of(model);
     let mut places = vec![0_u32; events.len()];
     for (place, event) in rows.iter().flat_map(|row| &row.events).enumerate() {
         places[*event as usize] = place as u32;
@@ -153,8 +153,9 @@ struct Row {
 fn rows(model: &Model<'_>) -> Vec<Row> {
     let events = &model.events;
     let mut of_lane: Vec<Vec<u32>> = vec![Vec::new(); events.lanes.len()];
-    for (event, lane) in (0_u32..).zip(&events.lane_of) {
-        of_lane[*lane as usize].push(event);
+    // Mostly each gets them in its order.
+    for event in model.thread_by_thread().iter().copied() {
+        of_lane[events.lane_of[event as usize] as usize].push(event);
     }
     let mut rows: Vec<Row> = Vec::new();
     for (lane, mut of) in of_lane.into_iter().enumerate() {
@@ -251,21 +252,35 @@ fn called(trace: &Trace, lane: usize, pid: i64, tid: i64, device: bool) -> (Stri
     (group, if name.is_empty() { format!("track {tid}") } else { name })
 }
 
-#[derive(Default)]
 struct Head {
+    /// What each name was a name of last, and its number then: most are names of one thing.
+    last: Vec<Option<(u8, u32)>>,
     numbers: HashMap<(u32, u8), u32>,
     names: Vec<(String, u8)>,
 }
 
 impl Head {
+    fn of(model: &Model<'_>) -> Head {
+        let last = vec![None; model.trace.strings.len() + 1];
+        Head { last, numbers: HashMap::new(), names: Vec::new() }
+    }
+
     /// The number of the name of an event.
     fn name(&mut self, model: &Model<'_>, event: u32) -> u32 {
         let kind = shown_as(model, event);
         let id = model.events.names[event as usize];
-        *self.numbers.entry((id.0, kind)).or_insert_with(|| {
+        let last = self.last.get(id.0 as usize).copied().flatten();
+        if let Some((_, number)) = last.filter(|(own, _)| *own == kind) {
+            return number;
+        }
+        let number = *self.numbers.entry((id.0, kind)).or_insert_with(|| {
             self.names.push((model.text(id).to_owned(), kind));
             self.names.len() as u32 - 1
-        })
+        });
+        if let Some(last) = self.last.get_mut(id.0 as usize) {
+            *last = Some((kind, number));
+        }
+        number
     }
 
     fn finish(self, rows: &[Row], grid: i64) -> String {

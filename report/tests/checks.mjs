@@ -224,6 +224,14 @@ export async function timelineWorks(page, file) {
   await page.value('[...document.querySelectorAll(".tools button")].find((one) => one.textContent === "List what is in view").click()');
   assert.ok((await page.value('document.querySelector("section[data-metric=in_view] tbody").rows.length')) > 0);
 
+  // An edge of the critical path, where there is one: a click says what it is bound by.
+  const edge = await page.value(`(() => { const t = kymograph.timeline; const row = t.rows.find((one) => one.path); if (!row) return null;
+    t.show(row.path[0][0], row.path[0][1] * 3); t.scroll = 0; t.draw();
+    const x = t.names + (row.path[0][0] + row.path[0][1] / 2 - t.view.from) / t.view.span * t.width;
+    const slice = t.selected; t.click(x, row.y + 28 + 8);
+    const said = t.details.innerText; t.select(slice); return {said, bound: row.path[0][3].replaceAll('_', ' ')}; })()`);
+  assert.ok(edge === null || (edge.said.includes('Bound by') && edge.said.includes(edge.bound)), JSON.stringify(edge));
+
   const [hash, selected] = [await page.value('location.hash'), await page.value('kymograph.timeline.selected.n')];
   await page.open(file, hash);
   assert.equal(await page.value('kymograph.timeline.selected.n'), selected, 'the link leads to the same slice');
@@ -258,6 +266,23 @@ export async function choicesWork(page, file) {
     const shown = new Set(await cells(page, 'kernels', 'rank'));
     assert.deepEqual([...shown], [String(ranks[1])], 'only the chosen rank is shown');
   }
+  // A row that leads to the timeline does so by the keyboard, too.
+  await page.go('#steps');
+  const step = `document.querySelector('section[data-metric="profiler_steps"] tr.click')`;
+  if (await page.value(`${step} !== null`)) {
+    await page.value(`${step}.focus()`);
+    await page.key('Enter');
+    await page.browser.until('location.hash.startsWith("#timeline?") && kymograph.timeline !== undefined', 'the step on the timeline');
+  }
+  // The sliders say what there is to gain.
+  await page.go('#critical');
+  if (await page.value('document.querySelector(".what-if input") !== null')) {
+    const said = () => page.value('document.querySelector(".what-if output").textContent');
+    const whole = await said();
+    await page.value(`document.querySelectorAll('.what-if input').forEach((input) => { input.value = 50; input.dispatchEvent(new Event('input')); })`);
+    assert.ok(whole.includes('takes') && (await said()).includes('50.0 % less'), await said());
+  }
+  await page.go('#summary');
   const theme = () => page.value('getComputedStyle(document.body).backgroundColor');
   const light = await theme();
   await page.value('document.getElementById("theme").click()');

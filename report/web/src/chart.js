@@ -2,7 +2,7 @@
 // page: `table` is the metric of that, where the numbers are and can be saved.
 
 import {h, svg, unique} from './dom.js';
-import {count, niceSize, niceStep, percent, tick, time, withUnit} from './format.js';
+import {count, niceSize, niceStep, percent, shown, tick, time, withUnit} from './format.js';
 
 const WIDTH = 960;
 const [LEFT, RIGHT, TOP, BOTTOM] = [84, 22, 10, 34];
@@ -158,6 +158,9 @@ export function heatMap({title, says, table, rows, columns, cell, unit = 'ns', c
   const [wide, line] = [90, 26];
   const values = rows.flatMap((_, r) => columns.map((_, c) => cell(r, c))).filter((v) => v !== null);
   const [least, most] = [Math.min(...values), Math.max(...values)];
+  // One unit for all cells.
+  const {unit: chosen, show} = shown({name: '', type: 'float', unit, values});
+  const said = (value) => `${show(value)}${chosen ? ` ${chosen}` : ''}`;
   const room = Math.min(90, (WIDTH - wide - RIGHT) / columns.length);
   const height = TOP + line * rows.length + 26;
   const skip = Math.ceil(30 / room);
@@ -165,12 +168,12 @@ export function heatMap({title, says, table, rows, columns, cell, unit = 'ns', c
     columns.map((column, c) => {
       const value = cell(r, c);
       const part = value === null ? 0 : most > least ? (value - least) / (most - least) : 0.5;
-      const rect = svg('rect', {class: value === null ? 'cell none' : 'cell', x: wide + room * c, y: TOP + line * r,
+      const rect = svg('rect', {class: `cell${value === null ? ' none' : ''}${click ? ' click' : ''}`, x: wide + room * c, y: TOP + line * r,
         width: Math.max(1, room - 2), height: line - 2, onclick: click && (() => click(r, c))},
-      hint(`${row}, ${column}: ${value === null ? 'no value' : withUnit(value, unit)}`));
+      hint(`${row}, ${column}: ${value === null ? 'no value' : said(value)}`));
       rect.style.setProperty('--heat', String(0.08 + 0.92 * part));
       const text = room > 62 && value !== null && svg('text', {class: part > 0.55 ? 'on-dark' : 'on-light',
-        x: wide + room * (c + 0.5) - 1, y: TOP + line * r + 16, 'text-anchor': 'middle'}, withUnit(value, unit));
+        x: wide + room * (c + 0.5) - 1, y: TOP + line * r + 16, 'text-anchor': 'middle'}, said(value));
       return [rect, text];
     })));
   const under = columns.map((column, c) => c % skip === 0

@@ -59,7 +59,7 @@ export async function table(of, metric) {
   }
   const found = await json(number);
   if (!found.get) {
-    found.columns.filter((column) => column.shared).forEach(whole);
+    found.columns.forEach(whole);
     const columns = new Map(found.columns.map((column) => [column.name, column]));
     found.column = (name) => columns.get(name);
     // A cell: a number, a text, digits of a number beyond those that are exact, or null.
@@ -68,13 +68,23 @@ export async function table(of, metric) {
   return found;
 }
 
-// Gives texts back the beginnings that they have in common with those before them.
+// Gives a column the values that it has as runs or as differences, and texts the beginnings that they
+// have in common with those before them.
 function whole(column) {
-  let before = '';
-  column.texts = column.texts.map((rest, n) => {
-    before = before.slice(0, column.shared[n]) + rest;
-    return before;
-  });
+  const {runs, differences, shared} = column;
+  if (runs) {
+    column.values = runs.flatMap((value, n) => n % 2 === 0 ? Array(runs[n + 1]).fill(value) : []);
+  } else if (differences) {
+    let sum = 0;
+    column.values = differences.map((more) => sum += more);
+  }
+  if (shared) {
+    let before = '';
+    column.texts = column.texts.map((rest, n) => {
+      before = before.slice(0, shared[n]) + rest;
+      return before;
+    });
+  }
 }
 
 export function cell(column, row) {

@@ -42,6 +42,11 @@ function given(rank, n) {
 }
 
 export function details(timeline) {
+  if (timeline.edge) {
+    const {s, start, duration, name, bound} = timeline.edge;
+    return [h('h2', {}, name || 'Edge of the critical path'), h('dl', {}, item('Begins', time(start)), item('Takes', time(duration)),
+      item('Bound by', bound), item('Row', `critical path of ${timeline.sources[s].label}`))];
+  }
   if (!timeline.selected) {
     const rounded = timeline.sources.some(({data}) => data.grid > 1);
     return [h('p', {class: 'note'}, 'Click a slice for its details. W and S zoom, A and D move;'

@@ -67,6 +67,9 @@ export function withUnit(value, unit) {
   return `${show(value)}${chosen ? ` ${chosen}` : ''}`;
 }
 
+// A name of a column or a kind, for people.
+export const spaced = (name) => name.replaceAll('_', ' ');
+
 export const time = (nanoseconds) => withUnit(nanoseconds, 'ns');
 export const count = (number) => digits(number, 0);
 

@@ -26,6 +26,10 @@ async function show() {
     link.dataset.page === page.id ? link.setAttribute('aria-current', 'page') : link.removeAttribute('aria-current');
     link.href = address(link.dataset.page);
   });
+  // On narrow screens not all fit.
+  const own = document.querySelector('#pages [aria-current]');
+  const list = own.closest('ul');
+  list.scrollLeft = own.offsetLeft - list.offsetLeft - (list.clientWidth - own.offsetWidth) / 2;
   choices();
   main.setAttribute('aria-busy', 'true');
   const run = chosenRun();

@@ -2,7 +2,7 @@
 
 import {table as load} from './data.js';
 import {curves} from './chart.js';
-import {count, time, withUnit} from './format.js';
+import {count, spaced, time, withUnit} from './format.js';
 import {CURVES, distinct, tables, text, value, where} from './rows.js';
 import {showTable} from './table.js';
 
@@ -60,8 +60,8 @@ function byCategory(timeline, rank, device) {
   }
   const most = (name) => points.get(name).reduce((most, [, much]) => Math.max(most, much), 0);
   return curves({title: `Memory of ${device} by what it is for`, table: 'memory_timeline', unit: 'bytes',
-    says: `rank ${rank}; at most ${shown.map(([name]) => `${name.replaceAll('_', ' ')} ${withUnit(most(name), 'bytes')}`).join(', ')}`,
-    series: shown.map(([name, color]) => ({name: name.replaceAll('_', ' '), color, points: points.get(name)}))});
+    says: `rank ${rank}; at most ${shown.map(([name]) => `${spaced(name)} ${withUnit(most(name), 'bytes')}`).join(', ')}`,
+    series: shown.map(([name, color]) => ({name: spaced(name), color, points: points.get(name)}))});
 }
 
 // What was allocated at each moment, by what had it allocated.

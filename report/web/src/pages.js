@@ -4,9 +4,9 @@ import {samples, table as load, timeline} from './data.js';
 import {boxes, curves, heatMap, histogram, roofline, stacked} from './chart.js';
 import {h} from './dom.js';
 import {difference, flames} from './flames.js';
-import {count, percent, time, withUnit} from './format.js';
+import {count, percent, spaced, time, withUnit} from './format.js';
 import {memory} from './memory.js';
-import {CURVES, distinct, listOf, range, tables, text, value, where} from './rows.js';
+import {BOUNDS, boundBy, CURVES, distinct, listOf, range, tables, text, value, where} from './rows.js';
 import {address, state} from './state.js';
 import {showTable} from './table.js';
 import {Timeline} from './timeline.js';
@@ -36,7 +36,7 @@ async function summary(context) {
     tile('Steps', numbers.length > 0 ? count(numbers.length) : 'none', numbers.length > 0 ? `${Math.min(...numbers)} to ${Math.max(...numbers)}` : undefined),
     tile('Step time', range(durations, time), 'mean of each rank'),
     tile('Device busy', range(devices.map((row) => 100 - value(temporal, 'idle_time_pctg', row)), percent), 'from first to last device event'),
-    tile('Device idle', range(devices.map((row) => value(temporal, 'idle_time_pctg', row)), percent), 'the same'),
+    tile('Device idle', range(devices.map((row) => value(temporal, 'idle_time_pctg', row)), percent), 'from first to last device event'),
     exposed.some((one) => one > 0) && tile('Exposed communication', range(exposed, percent), 'of step time'));
   const shown = [tiles];
   const problems = where(quality, undefined, (row) => text(quality, 'verdict', row) === 'problem').length;
@@ -80,10 +80,15 @@ function roles(overview, rank, keep, title, by) {
       : ranks.length > 1 ? `${text(overview, 'step', row)} (${text(overview, 'rank', row)})` : `${text(overview, 'step', row)}`,
     parts: parts.map(([name]) => value(overview, name, row)),
   }));
-  const says = parts.map(([name]) => `${name.replaceAll('_', ' ')} ${percent(100 * rows.reduce(
+  const says = parts.map(([name]) => `${spaced(name)} ${percent(100 * rows.reduce(
     (sum, row) => sum + value(overview, name, row), 0) / total)}`).join(', ');
-  return stacked({title, says, table: 'overview', bars, parts: parts.map(([name, color]) => [name.replaceAll('_', ' '), color]),
+  return stacked({title, says, table: 'overview', bars, parts: parts.map(([name, color]) => [spaced(name), color]),
     axis: by === 'rank' ? undefined : ranks.length > 1 ? 'step (rank)' : 'step'});
+}
+
+// Goes to what a rank did at a time, with as much before and after it.
+function onTimeline(rank, ts, duration) {
+  location.hash = address('timeline', {rank, from: ts - duration, span: duration * 3});
 }
 
 async function steps(context) {
@@ -105,7 +110,8 @@ async function steps(context) {
     ['overview', {title: 'Steps by what they were spent on'}],
     ['step_variance', {title: 'How much steps differ'}],
     ['slowest_step', {title: 'What makes the slowest step slow', sort: '-difference'}],
-    ['profiler_steps', {title: 'Steps as they were marked'}],
+    ['profiler_steps', {title: 'Steps as they were marked', click: (row) => onTimeline(value(own, 'rank', row),
+      ...['ts', 'duration'].map((name) => value(own, name, row)))}],
   ])];
 }
 
@@ -187,12 +193,11 @@ async function timelines(context) {
     return [h('p', {class: 'missing'}, 'There are no events to show.')];
   }
   const path = await load(run, 'critical_path');
-  const first = wanted[0].rank;
-  const edges = where(path, first, (row) => value(path, 'duration', row) > 0).map((row) =>
+  const edges = (own) => where(path, own, (row) => value(path, 'duration', row) > 0).map((row) =>
     [value(path, 'ts', row), value(path, 'duration', row), text(path, 'name', row), text(path, 'bound_by', row)]);
   const ranks = await Promise.all(wanted.map(async (one) => ({label: `rank ${one.rank}`, offset: one.offset,
-    file: one.file, rank: one, data: await timeline(one)})));
-  const shown = new Timeline(ranks, edges);
+    file: one.file, rank: one, path: edges(one.rank), data: await timeline(one)})));
+  const shown = new Timeline(ranks);
   const listed = h('div', {});
   shown.list = () => {
     const {all, events} = shown.inView(500);
@@ -215,7 +220,7 @@ async function timelines(context) {
 
 async function distributed(context) {
   const {run, rank} = context;
-  const table = await load(run, 'distributed');
+  const [table, marked] = await Promise.all(['distributed', 'profiler_steps'].map((metric) => load(run, metric)));
   const shown = [];
   const measure = state.query.get('measure') ?? 'communication';
   const rows = where(table, undefined, (row) => /^-?\d+$/.test(text(table, 'step', row) ?? ''));
@@ -225,10 +230,15 @@ async function distributed(context) {
     const at = new Map(rows.map((row) => [`${value(table, 'rank', row)} ${text(table, 'step', row)}`, value(table, measure, row)]));
     const measures = ['computation', 'overlapping', 'communication', 'other', 'data_transfer', 'synchronizing'];
     shown.push(h('p', {class: 'switch', role: 'group', 'aria-label': 'What the map shows'}, measures.map((name) =>
-      h('a', {href: address('distributed', {measure: name}), 'aria-current': name === measure ? 'true' : undefined}, name.replaceAll('_', ' ')))));
-    shown.push(heatMap({title: `Ranks and steps: ${measure.replaceAll('_', ' ')}`, table: 'distributed', says: `${ranks.length} ranks, ${numbers.length} steps`,
+      h('a', {href: address('distributed', {measure: name}), 'aria-current': name === measure ? 'true' : undefined}, spaced(name)))));
+    shown.push(heatMap({title: `Ranks and steps: ${spaced(measure)}`, table: 'distributed', says: `${ranks.length} ranks, ${numbers.length} steps`,
       rows: ranks.map((own) => `rank ${own}`), columns: numbers.map((step) => `step ${step}`),
-      cell: (r, c) => at.get(`${ranks[r]} ${numbers[c]}`) ?? null}));
+      cell: (r, c) => at.get(`${ranks[r]} ${numbers[c]}`) ?? null, click: (r, c) => {
+        const row = where(marked, ranks[r], (one) => value(marked, 'step', one) === numbers[c])[0];
+        if (row !== undefined) {
+          onTimeline(ranks[r], value(marked, 'ts', row), value(marked, 'duration', row));
+        }
+      }}));
     const parts = [['computation', 'c-computation'], ['overlapping', 'c-memory'], ['communication', 'c-communication'], ['other', 'c-idle']];
     const means = where(table, rank, (row) => text(table, 'step', row) === 'all');
     if (means.length > 0) {
@@ -257,16 +267,14 @@ async function idle(context) {
       const key = `${value(causes, 'rank', row)} ${text(causes, 'cause', row)}`;
       sums.set(key, (sums.get(key) ?? 0) + value(causes, 'idle_time', row));
     }
-    const parts = names.map((name, n) => [name.replaceAll('_', ' '), [...CURVES, 'c-operator', 'c-annotation', 'c-idle'][n % 11]]);
+    const parts = names.map((name, n) => [spaced(name), [...CURVES, 'c-operator', 'c-annotation', 'c-idle'][n % 11]]);
     const ranks = distinct(rows.map((row) => value(causes, 'rank', row)));
     shown.push(stacked({title: 'What the host did while devices were idle', table: 'idle_causes', parts,
       says: names.join(', '), bars: ranks.map((own) => ({label: `rank ${own}`, parts: names.map((name) => sums.get(`${own} ${name}`) ?? 0)}))}));
   }
   return [...shown, ...await tables(context, [
-    ['idle_causes', {title: 'Why devices were idle', sort: '-idle_time', click: (row) => {
-      const [ts, longest] = ['longest_ts', 'longest'].map((name) => value(causes, name, row));
-      location.hash = address('timeline', {from: ts - longest, span: longest * 3});
-    }}],
+    ['idle_causes', {title: 'Why devices were idle', sort: '-idle_time', click: (row) => onTimeline(value(causes, 'rank', row),
+      ...['longest_ts', 'longest'].map((name) => value(causes, name, row)))}],
     ['idle_time', {title: 'Why streams were idle', sort: '-idle_time'}],
     ['idle_intervals', {title: 'Gaps between activities'}],
     ['queue_length_summary', {title: 'How many launches waited'}],
@@ -280,10 +288,10 @@ async function critical(context) {
   const rows = where(table, rank);
   const shown = [];
   if (rows.length > 0) {
-    const names = distinct(rows.map((row) => text(table, 'bound_by', row)));
+    const names = distinct(rows.filter((row) => value(table, 'duration', row) > 0).map((row) => text(table, 'bound_by', row)));
     const ranks = distinct(rows.map((row) => value(table, 'rank', row)));
     const at = (own, name) => rows.find((row) => value(table, 'rank', row) === own && text(table, 'bound_by', row) === name);
-    const parts = names.map((name, n) => [(name || 'nothing').replaceAll('_', ' '), CURVES[n % CURVES.length]]);
+    const parts = names.map((name) => [boundBy(name), BOUNDS[name] ?? 'c-other']);
     shown.push(stacked({title: 'What the critical path of a step is bound by', table: 'critical_path_summary', parts, says: names.join(', '),
       bars: ranks.map((own) => ({label: `rank ${own}`, parts: names.map((name) => {
         const row = at(own, name);
@@ -299,26 +307,27 @@ async function critical(context) {
   ])];
 }
 
-// Sliders: how much shorter the path would be at most.
+// Sliders: how much shorter the longest path of the ranks would be at most.
 function whatIf(table, rows, names) {
-  const whole = rows.reduce((sum, row) => sum + value(table, 'duration', row), 0);
+  const paths = distinct(rows.map((row) => value(table, 'rank', row)));
   const said = h('output', {class: 'said'});
-  const sliders = names.filter((name) => rows.some((row) => text(table, 'bound_by', row) === name && value(table, 'duration', row) > 0)).map((name) => {
-    const part = rows.filter((row) => text(table, 'bound_by', row) === name)
-      .reduce((sum, row) => sum + value(table, 'duration', row), 0);
+  const sliders = names.map((name) => {
+    const parts = new Map(rows.filter((row) => text(table, 'bound_by', row) === name)
+      .map((row) => [value(table, 'rank', row), value(table, 'duration', row)]));
     const shown = h('span', {class: 'factor'}, '100 %');
     const input = h('input', {type: 'range', min: '0', max: '100', value: '100', oninput: () => update()});
-    return {part, input, shown, row: h('label', {}, h('span', {class: 'slider'}, (name || 'nothing').replaceAll('_', ' ')), input, shown)};
+    return {parts, input, shown, row: h('label', {}, h('span', {class: 'slider'}, boundBy(name)), input, shown)};
   });
+  const longest = (factor) => paths.map((rank) => [sliders.reduce((sum, slider) => sum + (slider.parts.get(rank) ?? 0) * factor(slider), 0), rank])
+    .reduce((most, one) => one[0] > most[0] ? one : most);
+  const whole = longest(() => 1);
+  const of = ([, rank]) => paths.length > 1 ? `The longest path, that of rank ${rank},` : 'The path';
   const update = () => {
-    let now = 0;
-    for (const {part, input, shown} of sliders) {
-      now += part * Number(input.value) / 100;
-      shown.textContent = `${input.value} %`;
-    }
-    said.textContent = now === whole ? `The path takes ${time(whole)}.`
-      : `This path would take ${time(now)}, ${percent(100 * (whole - now) / whole)} less. That is the most to gain: `
-        + 'another path may become the longest one; kymo analyze critical_path_summary --scale NAME=FACTOR looks for it.';
+    sliders.forEach(({input, shown}) => { shown.textContent = `${input.value} %`; });
+    const now = longest(({input}) => Number(input.value) / 100);
+    said.textContent = now[0] === whole[0] ? `${of(whole)} takes ${time(whole[0])}.`
+      : `${of(now)} would take ${time(now[0])}, ${percent(100 * (whole[0] - now[0]) / whole[0])} less than ${time(whole[0])}. That is the `
+        + 'most to gain: another path may become the longest one; kymo analyze critical_path_summary --scale NAME=FACTOR looks for it.';
   };
   update();
   return h('section', {class: 'what-if', 'aria-label': 'What if'}, h('h2', {}, 'What if these took less?'),

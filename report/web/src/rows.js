@@ -1,10 +1,16 @@
 // What pages make of tables.
 
 import {cell, table as load} from './data.js';
+import {spaced} from './format.js';
 import {chosen, showTable} from './table.js';
 
 // Colours of curves and parts, one after the other.
 export const CURVES = ['c-computation', 'c-communication', 'c-memory', 'c-runtime', 'c-wait', 'c-loader', 'c-python', 'c-other'];
+
+// What an edge of a critical path is bound by, and how it is shown.
+export const BOUNDS = {cpu_bound: 'c-operator', gpu_compute_bound: 'c-computation', gpu_communication_bound: 'c-communication',
+  gpu_kernel_launch_overhead: 'c-runtime', gpu_kernel_kernel_overhead: 'c-wait'};
+export const boundBy = (name) => spaced(name || 'nothing');
 
 // The rows of a table with a value in a column, of the chosen rank.
 export const where = (table, rank, keep = () => true) =>

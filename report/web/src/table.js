@@ -2,7 +2,7 @@
 
 import {cell} from './data.js';
 import {h, save, unique} from './dom.js';
-import {count, many, shown} from './format.js';
+import {count, many, shown, spaced} from './format.js';
 import {note, state} from './state.js';
 
 const FIRST = 50;
@@ -131,7 +131,7 @@ export function showTable(table, options) {
       const next = now === `${first}${column.name}` ? `${other}${column.name}` : `${first}${column.name}`;
       note({[key(options, 'sort')]: next});
       update();
-    }}, column.name.replaceAll('_', ' '), unit && h('span', {class: 'unit'}, ` ${unit}`));
+    }}, spaced(column.name), unit && h('span', {class: 'unit'}, ` ${unit}`));
     return h('th', {scope: 'col', 'data-column': column.name,
       class: column.type === 'text' ? 'text' : 'number'}, button);
   });
@@ -173,7 +173,13 @@ export function showTable(table, options) {
     const tr = h('tr', {class: verdict === null ? undefined : `verdict-${String(verdict).replaceAll(' ', '-')}`}, cells);
     if (options.click) {
       tr.classList.add('click');
+      tr.tabIndex = 0;
       tr.addEventListener('click', () => options.click(row));
+      tr.addEventListener('keydown', (event) => {
+        if (event.key === 'Enter') {
+          options.click(row);
+        }
+      });
     }
     return tr;
   };
@@ -200,10 +206,6 @@ export function showTable(table, options) {
     more.textContent = `Show ${count(Math.min(left, MORE))} more of ${count(left)}`;
   }
   update();
-  section.showAll = () => {
-    limit = Infinity;
-    update();
-  };
   return section;
 }
 

@@ -9,18 +9,21 @@ import {h} from './dom.js';
 import {count, niceStep, tick, time} from './format.js';
 import {listen, pressed} from './input.js';
 import {firstFrom, lanes} from './lanes.js';
+import {drawPath, edgeAt, pathLegend} from './path.js';
 import {note, state} from './state.js';
 
-const [NAMES, AXIS, LINE, GROUP, GAP] = [190, 28, 16, 24, 5];
+// The column of names, where there is room and where there is little.
+const [WIDE, NARROW, ROOM] = [190, 96, 600];
+const [AXIS, LINE, GROUP, GAP] = [28, 16, 24, 5];
 // Levels of a row that are shown until it is opened.
 const SHOWN = 14;
 const LEAST = 20;
 
 export class Timeline {
-  // `ranks`: [{label, offset, data, file, rank}], `path`: the critical path, [[start, duration, name, bound]…].
-  constructor(ranks, path = []) {
+  // `ranks`: [{label, offset, data, file, rank, path}], `path`: the critical path, [[start, duration, name, bound]…].
+  constructor(ranks) {
     this.sources = ranks.map(({data, ...rank}) => ({...rank, ...lanes(data)}));
-    this.path = path;
+    this.names = WIDE;
     this.end = Math.max(...this.sources.map((source) => source.offset + source.end), 1);
     this.view = {from: 0, span: this.end};
     this.scroll = 0;
@@ -37,9 +40,14 @@ export class Timeline {
   // Where rows lie, from the top down.
   layout() {
     this.rows = [];
-    let y = this.path.length > 0 ? LINE + GAP : 0;
+    let y = 0;
     for (const [s, source] of this.sources.entries()) {
       let group;
+      if (source.path.length > 0) {
+        this.rows.push({y, height: LINE + GAP, s, path: source.path,
+          name: this.sources.length > 1 ? `path, ${source.label}` : 'critical path'});
+        y += LINE + GAP;
+      }
       for (const [r, row] of source.data.rows.entries()) {
         if (row.group !== group) {
           group = row.group;
@@ -75,7 +83,7 @@ export class Timeline {
         button('Whole', 'Show everything', () => this.show(0, this.end)),
         h('button', {type: 'button', onclick: () => this.list?.()}, 'List what is in view'),
         this.perfetto = h('span')),
-      this.canvas, this.details);
+      this.canvas, pathLegend(this.sources), this.details);
     this.element.tabIndex = -1;
     listen(this);
     new ResizeObserver(() => this.resize()).observe(this.canvas);
@@ -86,7 +94,7 @@ export class Timeline {
   }
 
   get width() {
-    return Math.max(1, this.canvas.clientWidth - NAMES);
+    return Math.max(1, this.canvas.clientWidth - this.names);
   }
 
   get height() {
@@ -94,11 +102,11 @@ export class Timeline {
   }
 
   timeAt(x) {
-    return this.view.from + (x - NAMES) / this.width * this.view.span;
+    return this.view.from + (x - this.names) / this.width * this.view.span;
   }
 
-  zoom(factor, x = NAMES + this.width / 2) {
-    const at = this.timeAt(Math.max(x, NAMES));
+  zoom(factor, x = this.names + this.width / 2) {
+    const at = this.timeAt(Math.max(x, this.names));
     const span = Math.min(this.end * 1.02, Math.max(LEAST, this.view.span * factor));
     this.show(at - (at - this.view.from) * span / this.view.span, span);
   }
@@ -156,6 +164,7 @@ export class Timeline {
 
   resize() {
     const ratio = devicePixelRatio || 1;
+    this.names = this.canvas.clientWidth < ROOM ? NARROW : WIDE;
     [this.canvas.width, this.canvas.height] = [this.canvas.clientWidth * ratio, this.canvas.clientHeight * ratio];
     this.draw();
   }
@@ -184,19 +193,18 @@ export class Timeline {
     const ratio = devicePixelRatio || 1;
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.fillStyle = this.theme.back;
-    g.fillRect(0, 0, NAMES + this.width, this.height);
+    g.fillRect(0, 0, this.names + this.width, this.height);
     g.font = '12px system-ui, sans-serif';
     g.textBaseline = 'middle';
     this.places = new Map();
     g.save();
     g.beginPath();
-    g.rect(0, AXIS, NAMES + this.width, this.height - AXIS);
+    g.rect(0, AXIS, this.names + this.width, this.height - AXIS);
     g.clip();
-    this.drawPath();
     for (const row of this.rows) {
       const y = row.y + AXIS - this.scroll;
       if (y + row.height >= AXIS && y < this.height) {
-        row.group ? this.drawGroup(row, y) : this.drawRow(row, y);
+        row.group ? this.drawGroup(row, y) : row.path ? drawPath(this, row, y, LINE) : this.drawRow(row, y);
       }
     }
     this.drawArrows();
@@ -208,12 +216,12 @@ export class Timeline {
   drawAxis() {
     const {context: g, view, theme, width} = this;
     g.fillStyle = theme.panel;
-    g.fillRect(0, 0, NAMES + width, AXIS);
+    g.fillRect(0, 0, this.names + width, AXIS);
     const step = niceStep(view.span, width / 120);
     g.fillStyle = theme.soft;
     g.textAlign = 'left';
     for (let at = Math.ceil(view.from / step) * step; at <= view.from + view.span; at += step) {
-      const x = NAMES + (at - view.from) / view.span * width;
+      const x = this.names + (at - view.from) / view.span * width;
       g.fillRect(x, AXIS - 8, 1, 8);
       g.fillText(tick(at, step), x + 4, AXIS / 2);
     }
@@ -227,36 +235,13 @@ export class Timeline {
       g.fillText(time((b - a) / width * view.span), a + 4, AXIS / 2);
     }
     g.fillStyle = theme.line;
-    g.fillRect(0, AXIS - 1, NAMES + width, 1);
-  }
-
-  // The critical path, by what it is bound by.
-  drawPath() {
-    if (this.path.length === 0) {
-      return;
-    }
-    const {context: g, view, theme, width} = this;
-    const y = AXIS - this.scroll + 2;
-    g.fillStyle = theme.text;
-    g.textAlign = 'left';
-    g.fillText('critical path', 8, y + LINE / 2);
-    const style = getComputedStyle(document.documentElement);
-    const colors = {cpu_bound: '--c-operator', gpu_compute_bound: '--c-computation', gpu_kernel_kernel_overhead: '--c-wait',
-      gpu_kernel_launch_overhead: '--c-runtime', gpu_communication_bound: '--c-communication'};
-    for (const [start, duration, , bound] of this.path) {
-      const x = NAMES + (start - view.from) / view.span * width;
-      const wide = duration / view.span * width;
-      if (x + wide >= NAMES && x < NAMES + width) {
-        g.fillStyle = style.getPropertyValue(colors[bound] ?? '--c-other');
-        g.fillRect(Math.max(x, NAMES), y, Math.max(1, Math.min(wide, width)), LINE - 2);
-      }
-    }
+    g.fillRect(0, AXIS - 1, this.names + width, 1);
   }
 
   drawGroup(row, y) {
     const {context: g, theme} = this;
     g.fillStyle = theme.panel;
-    g.fillRect(0, y, NAMES + this.width, row.height);
+    g.fillRect(0, y, this.names + this.width, row.height);
     g.fillStyle = theme.text;
     g.textAlign = 'left';
     g.font = '600 12px system-ui, sans-serif';
@@ -270,13 +255,13 @@ export class Timeline {
     g.fillStyle = theme.text;
     g.textAlign = 'left';
     const more = row.all > SHOWN ? (this.opened.has(row.key) ? '▾ ' : '▸ ') : '';
-    g.fillText(fit(g, `${more}${row.row.name}`, NAMES - 16), 8, y + LINE / 2);
+    g.fillText(fit(g, `${more}${row.row.name}`, this.names - 16), 8, y + LINE / 2);
     g.fillStyle = theme.line;
-    g.fillRect(0, y + row.height - 1, NAMES + this.width, 1);
-    g.fillRect(NAMES - 1, y, 1, row.height);
+    g.fillRect(0, y + row.height - 1, this.names + this.width, 1);
+    g.fillRect(this.names - 1, y, 1, row.height);
     g.save();
     g.beginPath();
-    g.rect(NAMES, y, this.width, row.height);
+    g.rect(this.names, y, this.width, row.height);
     g.clip();
     for (let level = 0; level < row.levels; level += 1) {
       const top = y + level * LINE;
@@ -300,7 +285,7 @@ export class Timeline {
     const flush = () => {
       if (thin >= 0) {
         g.fillStyle = thinColor;
-        g.fillRect(NAMES + thin, y, thinEnd - thin, LINE - 1);
+        g.fillRect(this.names + thin, y, thinEnd - thin, LINE - 1);
         thin = -1;
       }
     };
@@ -334,15 +319,15 @@ export class Timeline {
       const left = Math.max(x, -2);
       const right = Math.min(x + wide, this.width + 2);
       g.fillStyle = color;
-      g.fillRect(NAMES + left, y, Math.max(1, right - left - (wide > 3 ? 1 : 0)), LINE - 1);
+      g.fillRect(this.names + left, y, Math.max(1, right - left - (wide > 3 ? 1 : 0)), LINE - 1);
       if (right - left > 26) {
         g.fillStyle = hit ? theme.ink : theme.soft;
-        g.fillText(fit(g, data.texts[name], right - left - 8), NAMES + left + 4, y + LINE / 2);
+        g.fillText(fit(g, data.texts[name], right - left - 8), this.names + left + 4, y + LINE / 2);
       }
       if (this.selected && this.selected.n === event && this.selected.s === s) {
         g.strokeStyle = theme.select;
         g.lineWidth = 2;
-        g.strokeRect(NAMES + left + 1, y + 1, right - left - 3, LINE - 3);
+        g.strokeRect(this.names + left + 1, y + 1, right - left - 3, LINE - 3);
       }
       at += 1;
     }
@@ -354,7 +339,7 @@ export class Timeline {
     const {data, rowOf, depths, offset} = this.sources[s];
     const r = rowOf(n);
     const row = this.rows.find((one) => one.s === s && one.r === r);
-    const x = (at) => NAMES + (at + offset - this.view.from) / this.view.span * this.width;
+    const x = (at) => this.names + (at + offset - this.view.from) / this.view.span * this.width;
     const level = Math.min(depths[n], row.levels - 1);
     const y = row.y + AXIS - this.scroll + level * LINE + LINE / 2;
     return {start: x(data.starts[n]), end: x(data.starts[n] + data.durations[n]), y, row, level};
@@ -386,11 +371,11 @@ export class Timeline {
 
   // The event at a place of the canvas.
   at(x, y) {
-    if (x < NAMES || y < AXIS) {
+    if (x < this.names || y < AXIS) {
       return undefined;
     }
     const down = y - AXIS + this.scroll;
-    const row = this.rows.find((one) => !one.group && down >= one.y && down < one.y + one.levels * LINE);
+    const row = this.rows.find((one) => one.row && down >= one.y && down < one.y + one.levels * LINE);
     if (!row) {
       return undefined;
     }
@@ -411,15 +396,17 @@ export class Timeline {
 
   hover() {
     const event = this.at(...this.mouse);
-    this.canvas.title = event ? `${this.name(event)}\n${time(this.sources[event.s].data.durations[event.n])}` : '';
-    this.canvas.style.cursor = event ? 'pointer' : 'default';
+    const edge = event ? undefined : edgeAt(this, ...this.mouse, AXIS);
+    this.canvas.title = event ? `${this.name(event)}\n${time(this.sources[event.s].data.durations[event.n])}`
+      : edge ? `${edge.name}\n${time(edge.duration)}, ${edge.bound}` : '';
+    this.canvas.style.cursor = event || edge ? 'pointer' : 'default';
   }
 
   click(x, y) {
     this.canvas.focus();
-    if (x < NAMES) {
+    if (x < this.names) {
       const down = y - AXIS + this.scroll;
-      const row = this.rows.find((one) => !one.group && down >= one.y && down < one.y + one.height);
+      const row = this.rows.find((one) => one.row && down >= one.y && down < one.y + one.height);
       if (row && row.all > SHOWN) {
         this.opened.has(row.key) ? this.opened.delete(row.key) : this.opened.add(row.key);
         this.layout();
@@ -427,7 +414,8 @@ export class Timeline {
       }
       return;
     }
-    this.select(this.at(x, y));
+    const event = this.at(x, y);
+    this.select(event, event ? undefined : edgeAt(this, x, y, AXIS));
   }
 
   name({s, n}) {
@@ -435,8 +423,10 @@ export class Timeline {
     return data.texts[data.names[n]];
   }
 
-  select(event) {
+  // `edge`: one of a critical path instead.
+  select(event, edge) {
     this.selected = event;
+    this.edge = edge;
     note({slice: event && `${event.s}.${event.n}`});
     this.arrows = [];
     if (event) {
@@ -477,7 +467,7 @@ export class Timeline {
       this.layout();
     }
     const {start, end, y} = this.place(s, n);
-    if (end < NAMES || start > NAMES + this.width) {
+    if (end < this.names || start > this.names + this.width) {
       this.show(data.starts[n] + offset - this.view.span / 2, this.view.span);
     }
     if (y < AXIS + LINE || y > this.height - LINE) {
