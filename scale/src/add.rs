@@ -7,10 +7,10 @@
 //! there, which the next task that adds it overwrites; tasks of one rank take turns. The same trace
 //! again changes nothing.
 
-use crate::layout::{self, metric, rank_name, table};
+use crate::layout::{self, metric, table};
 use crate::manifest::{File, Fingerprint, Manifest};
 use crate::{Failure, named, packed, tables};
-use kymograph_analysis::{Error, Metric, Model, Options, Reading, run};
+use kymograph_analysis::{Error, Metric, Model, Options, Reading, job, run};
 use kymograph_converters::format;
 use kymograph_converters::trace::{Job, ProcessId, Trace};
 use std::collections::HashMap;
@@ -33,9 +33,6 @@ pub const METRICS: [&str; 12] = [
     "memory_bandwidth_summary",
     "data_quality",
 ];
-
-/// Ranks of one job begin at most so far apart, in nanoseconds.
-const APART: i64 = 600_000_000_000;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -66,9 +63,7 @@ pub enum Done {
 /// What is known about the job, from the ranks that are there.
 #[derive(Debug, Default)]
 struct Known {
-    world_size: Option<i64>,
-    /// When a rank begins, in nanoseconds since 1970, and which.
-    begins: Option<(i64, i64)>,
+    job: job::Job,
     traces: HashMap<Fingerprint, Vec<i64>>,
     /// Ranks that this task has added, and of which file.
     added: HashMap<i64, PathBuf>,
@@ -122,7 +117,7 @@ fn add_trace(wish: &Wish, path: &Path, known: &Mutex<Known>) -> Result<Vec<Done>
     }
     let file = std::fs::File::open(path).map_err(|error| named(path, &error))?;
     let trace = format::read(file, None).map_err(|error| named(path, &error))?;
-    let damage = damage(&trace);
+    let damage = job::damage(&trace);
     if let Some(what) = damage.as_ref().filter(|_| !wish.damaged) {
         let why = format!("{what}; --damaged takes what is there");
         return Err(named(path, &why));
@@ -136,18 +131,6 @@ fn add_trace(wish: &Wish, path: &Path, known: &Mutex<Known>) -> Result<Vec<Done>
         done.push(source.add(wish, process, rank, known)?);
     }
     Ok(done)
-}
-
-/// What a trace lacks; none if it is whole.
-fn damage(trace: &Trace) -> Option<String> {
-    let missing = |what: &str| {
-        ["cut off", "missing at the end", "end of the file is missing", "damaged"]
-            .iter()
-            .any(|part| what.contains(part))
-    };
-    let warning = trace.facts.warnings.iter().find(|warning| missing(&warning.what))?;
-    let at = warning.offset.map_or_else(String::new, |at| format!(" at byte {at}"));
-    Some(format!("its end is missing or damaged ({}{at})", warning.what))
 }
 
 /// Whether a rank is there, whole, from this trace, with these metrics.
@@ -168,8 +151,7 @@ fn is_there(
 
 impl Known {
     fn learn(&mut self, manifest: &Manifest) {
-        self.world_size = self.world_size.or(manifest.world_size);
-        self.begins = self.begins.or_else(|| Some((begins(manifest)?, manifest.rank)));
+        self.job.learn(&manifest.member());
         let ranks = self.traces.entry(manifest.fingerprint).or_default();
         if !ranks.contains(&manifest.rank) {
             ranks.push(manifest.rank);
@@ -179,43 +161,13 @@ impl Known {
     /// Refuses what is of another job.
     fn check(&self, manifest: &Manifest, path: &Path) -> Result<(), Failure> {
         let rank = manifest.rank;
-        if let (Some(known), Some(said)) = (self.world_size, manifest.world_size)
-            && known != said
-        {
-            return Err(named(
-                path,
-                &format!(
-                    "rank {rank} is of a job of {said} ranks, and the data set of one of {known}"
-                ),
-            ));
-        }
-        if let Some(size) = manifest.world_size.filter(|size| rank >= *size) {
-            return Err(named(path, &format!("it says that it is rank {rank} of {size}")));
-        }
-        if let (Some((begin, other)), Some(own)) = (self.begins, begins(manifest))
-            && own.abs_diff(begin) > APART as u64
-        {
-            let minutes = own.abs_diff(begin) / 60_000_000_000;
-            let side = if own > begin { "after" } else { "before" };
-            return Err(named(
-                path,
-                &format!(
-                    "rank {rank} begins {minutes} minutes {side} rank {other}: it is of another run, \
-                 or its clock is wrong"
-                ),
-            ));
-        }
+        self.job.check(&manifest.member()).map_err(|why| named(path, &why))?;
         if let Some(other) = self.added.get(&rank).filter(|other| *other != path) {
             let other = other.display();
             return Err(named(path, &format!("it is rank {rank}, and {other} is, too")));
         }
         Ok(())
     }
-}
-
-/// When a rank begins, in nanoseconds since 1970.
-fn begins(manifest: &Manifest) -> Option<i64> {
-    manifest.origin.checked_add(manifest.realtime_offset?)
 }
 
 /// A trace that was read.
@@ -262,13 +214,10 @@ impl Source<'_> {
             known.added.insert(rank, self.path.to_owned());
         }
         forget_partial(root, rank);
-        let folder = layout::partial(rank);
-        let partial = root.join(&folder);
-        std::fs::create_dir_all(&partial).map_err(|error| named(&partial, &error))?;
-        let written = write(wish, &model, &partial, &mut manifest);
-        let written = written.and_then(|moves| put(root, &moves, old.as_ref(), &manifest));
-        let _ = std::fs::remove_dir_all(&partial);
-        written.map(|()| Done::Added(rank, manifest.events))
+        let partial = layout::partial(root, rank)?;
+        let moves = write(wish, &model, partial.path(), &mut manifest)?;
+        put(root, &moves, old.as_ref(), &manifest)?;
+        Ok(Done::Added(rank, manifest.events))
     }
 
     fn manifest(&self, model: &Model<'_>, process: Option<ProcessId>) -> Manifest {
@@ -300,11 +249,11 @@ fn forget_partial(root: &Path, rank: i64) {
         let own = move |e: &std::fs::DirEntry| e.file_name().to_string_lossy().starts_with(&start);
         entries.filter(own).map(|entry| entry.path()).collect::<Vec<PathBuf>>()
     };
-    let partial = root.join(layout::partial(rank));
-    for folder in own(partial.parent().unwrap_or(root), format!("{}-", rank_name(rank))) {
+    for folder in own(&layout::partials(root), layout::partial_prefix(rank)) {
         let _ = std::fs::remove_dir_all(folder);
     }
-    for file in own(&root.join(layout::RANKS), format!("{}.json.", rank_name(rank))) {
+    let manifest = layout::manifest(rank);
+    for file in own(&root.join(layout::RANKS), layout::whole_prefix(&manifest)) {
         let _ = std::fs::remove_file(file);
     }
 }

@@ -4,6 +4,7 @@ use crate::layout;
 use crate::manifest::Manifest;
 use crate::{Failure, named, packed};
 use arrow_array::RecordBatch;
+use kymograph_analysis::job::{self, list};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -57,30 +58,6 @@ impl Problems {
     }
 }
 
-/// `rank 3 is`, `ranks 3, 7–9 are`.
-fn list(ranks: &[i64]) -> String {
-    let mut runs: Vec<(i64, i64)> = Vec::new();
-    for rank in ranks {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == *rank => *last = *rank,
-            _ => runs.push((*rank, *rank)),
-        }
-    }
-    let run = |(from, to): &(i64, i64)| match to - from {
-        0 => from.to_string(),
-        1 => format!("{from}, {to}"),
-        _ => format!("{from}–{to}"),
-    };
-    let mut text = runs.iter().take(10).map(run).collect::<Vec<_>>().join(", ");
-    if runs.len() > 10 {
-        text += " and others";
-    }
-    match ranks {
-        [_] => format!("rank {text} is"),
-        _ => format!("ranks {text} ({} in all) are", ranks.len()),
-    }
-}
-
 impl Dataset {
     /// Opens a data set.
     ///
@@ -101,25 +78,18 @@ impl Dataset {
     pub fn problems(&self) -> Problems {
         let there: BTreeSet<i64> = self.ranks.iter().map(|manifest| manifest.rank).collect();
         let half: BTreeSet<i64> = self.with_files().difference(&there).copied().collect();
-        let size = self.ranks.iter().find_map(|manifest| manifest.world_size);
-        let missing =
-            (0..size.unwrap_or(0)).filter(|rank| !there.contains(rank) && !half.contains(rank));
-        let other = self.ranks.iter().find(|m| m.world_size.is_some() && m.world_size != size);
-        let number = |size: Option<i64>| size.unwrap_or_default();
+        let mut job = job::Job::default();
+        self.ranks.iter().for_each(|manifest| job.learn(&manifest.member()));
+        let mut missing = job.missing(&there);
+        missing.retain(|rank| !half.contains(rank));
         let damaged = self.ranks.iter().filter(|manifest| manifest.damage.is_some());
         let lacks = |manifest: &Manifest| Some((manifest.rank, manifest.lacks(&self.root)?));
         Problems {
-            missing: missing.collect(),
+            missing,
             half: half.into_iter().collect(),
             changed: self.ranks.iter().filter_map(lacks).collect(),
             damaged: damaged.map(|manifest| manifest.rank).collect(),
-            other_job: other.map(|manifest| {
-                let (rank, said) = (manifest.rank, number(manifest.world_size));
-                format!(
-                    "rank {rank} is of a job of {said} ranks, others of one of {}",
-                    number(size)
-                )
-            }),
+            other_job: self.ranks.iter().find_map(|m| job.check(&m.member()).err()),
         }
     }
 
@@ -179,16 +149,5 @@ impl Dataset {
         let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         done.sort_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, given)| given).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_are_listed_in_runs() {
-        assert_eq!(list(&[3]), "rank 3 is");
-        assert_eq!(list(&[3, 7, 8, 9, 11, 12]), "ranks 3, 7–9, 11, 12 (6 in all) are");
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::{Failure, named};
 use serde_json::{Value, json};
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 /// The version of the schema that is written, and the newest that is read.
 pub const VERSION: i64 = 1;
@@ -107,24 +109,44 @@ pub(crate) fn lock(rank: i64) -> PathBuf {
     Path::new(RANKS).join(format!(".{}.lock", rank_name(rank)))
 }
 
-/// Where a task puts what is not whole yet, from the root. No two tasks have the same.
-pub(crate) fn partial(rank: i64) -> PathBuf {
-    let process = std::process::id();
-    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let time = time.map_or(0, |time| time.as_nanos());
-    Path::new(PARTIAL).join(format!("{}-{process}-{time}", rank_name(rank)))
+/// The folder of what tasks have not finished.
+pub(crate) fn partials(root: &Path) -> PathBuf {
+    root.join(PARTIAL)
 }
 
-/// Writes a small file, which has its name when it is whole.
+/// How names begin that tasks of a rank give what is not whole yet.
+pub(crate) fn partial_prefix(rank: i64) -> String {
+    format!("{}-", rank_name(rank))
+}
+
+/// Makes a folder for what a task has not finished. No two tasks get the same, though they run on
+/// several machines, or are threads of one process.
+pub(crate) fn partial(root: &Path, rank: i64) -> Result<TempDir, Failure> {
+    let folder = partials(root);
+    let made = std::fs::create_dir_all(&folder)
+        .and_then(|()| tempfile::Builder::new().prefix(&partial_prefix(rank)).tempdir_in(&folder));
+    made.map_err(|error| named(&folder, &error))
+}
+
+/// How names begin of a small file that is not whole yet. Engines, and [`create`], pass over them.
+pub(crate) fn whole_prefix(path: &Path) -> String {
+    format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Writes a small file, which has its name when it is whole. Of several tasks that write the same
+/// file, one is the last.
 pub(crate) fn whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = PathBuf::from(partial);
-    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&partial);
-        named(path, &error)
-    })
+    let write = || {
+        let readable = std::fs::Permissions::from_mode(0o666);
+        let mut partial = tempfile::Builder::new()
+            .prefix(&whole_prefix(path))
+            .suffix(".partial")
+            .permissions(readable)
+            .tempfile_in(path.parent().unwrap_or(path))?;
+        partial.write_all(bytes)?;
+        partial.persist(path).map(drop).map_err(io::Error::from)
+    };
+    write().map_err(|error| named(path, &error))
 }
 
 #[cfg(test)]
@@ -137,6 +159,30 @@ mod tests {
         assert_eq!(path(0), "kernels/ranks=000000-000063/rank-000000.parquet");
         assert_eq!(path(63), "kernels/ranks=000000-000063/rank-000063.parquet");
         assert_eq!(path(4095), "kernels/ranks=004032-004095/rank-004095.parquet");
+    }
+
+    #[test]
+    fn tasks_that_begin_at_once_make_one_data_set() {
+        for _ in 0..100 {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().join("set");
+            let barrier = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                let tasks: Vec<_> = (0..4)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            barrier.wait();
+                            create(&root)
+                        })
+                    })
+                    .collect();
+                for task in tasks {
+                    task.join().unwrap().unwrap();
+                }
+            });
+            let left = root.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+            assert_eq!(left.collect::<Vec<_>>(), [HEADER]);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! * [`add`]: from a trace to files, a rank at a time, whole or not at all.
 //! * [`dataset`]: what is there, what is missing and what is damaged.
 //! * [`over_ranks`]: metrics of the analysis over all ranks.
+//! * `query`: SQL, with the feature `query`.
 //! * [`questions`]: what only all ranks together can answer.
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,8 @@ pub mod layout;
 pub mod manifest;
 pub mod over_ranks;
 mod packed;
+#[cfg(feature = "query")]
+pub mod query;
 pub mod questions;
 pub mod steps;
 pub mod tables;

@@ -2,6 +2,7 @@
 
 use crate::layout::{self, VERSION};
 use crate::{Failure, named};
+use kymograph_analysis::job::Member;
 use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The rank's place in its job.
+    pub fn member(&self) -> Member {
+        let begins = self.realtime_offset.and_then(|offset| self.origin.checked_add(offset));
+        Member { rank: self.rank, world_size: self.world_size, begins }
+    }
+
     /// As it is written.
     pub fn to_json(&self) -> Value {
         let file = |file: &File| json!({"path": file.path, "size": file.size, "rows": file.rows});

@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, StringArray};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatchOptions, StringArray,
+};
 use arrow_schema::{DataType, Field, Schema};
 
 /// The tables, in the order in which a rank gets them.
@@ -43,49 +45,94 @@ pub type Named = (&'static str, RecordBatch);
 ///
 /// When one is too large for Arrow.
 pub fn all(model: &Model<'_>) -> Result<(Vec<Named>, u64), Error> {
-    let mut rows: [Vec<u32>; 4] = Default::default();
-    for (row, kind) in model.events.kinds.iter().enumerate() {
-        let table = match kind {
-            _ if model.events.on_device(row as u32) => 0,
-            Kind::Runtime | Kind::Driver => 1,
-            Kind::Operator | Kind::Python => 2,
-            _ => 3,
+    let rows = Split::of(model);
+    let mut tables = Vec::with_capacity(NAMES.len());
+    for name in NAMES {
+        tables.push((name, rows.table(model, name, &|_| true)?));
+    }
+    Ok((tables, rows.0.iter().map(|rows| rows.len() as u64).sum()))
+}
+
+/// One of the tables of a rank, with those of its columns that are wanted.
+///
+/// # Errors
+///
+/// When it is too large for Arrow, or there is no such table.
+pub fn one(
+    model: &Model<'_>,
+    name: &str,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<RecordBatch, Error> {
+    Split::of(model).table(model, name, wanted)
+}
+
+/// The rows of the four tables of events, by time.
+struct Split([Vec<u32>; 4]);
+
+impl Split {
+    fn of(model: &Model<'_>) -> Split {
+        let mut rows: [Vec<u32>; 4] = Default::default();
+        for (row, kind) in model.events.kinds.iter().enumerate() {
+            let table = match kind {
+                _ if model.events.on_device(row as u32) => 0,
+                Kind::Runtime | Kind::Driver => 1,
+                Kind::Operator | Kind::Python => 2,
+                _ => 3,
+            };
+            rows[table].push(row as u32);
+        }
+        for rows in &mut rows {
+            rows.sort_by_key(|row| model.events.starts[*row as usize]);
+        }
+        Split(rows)
+    }
+
+    fn table(
+        &self,
+        model: &Model<'_>,
+        name: &str,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<RecordBatch, Error> {
+        let [kernels, calls, operators, annotations] = &self.0;
+        let columns = |rows| Columns::of(model, rows, wanted);
+        let table = match name {
+            "kernels" => return device(columns(kernels)?),
+            "calls" => return host(columns(calls)?, true),
+            "operators" => return host(columns(operators)?, false),
+            "annotations" => return host(columns(annotations)?, false),
+            "collectives" => of_collectives(model)?,
+            "steps" => crate::steps::of_trace(model)?,
+            "counters" => counters(model)?,
+            "memory" => memory(model)?,
+            "flows" => flows(model)?,
+            "names" => names(model)?,
+            "quality" => of_metric(&data_quality::METRIC, model)?,
+            _ => return Err(Error::Nothing(format!("there is no table `{name}`"))),
         };
-        rows[table].push(row as u32);
+        let schema = table.schema();
+        let picked = |at: &usize| wanted(schema.field(*at).name());
+        let picked: Vec<usize> = (0..table.num_columns()).filter(picked).collect();
+        Ok(table.project(&picked)?)
     }
-    for rows in &mut rows {
-        rows.sort_by_key(|row| model.events.starts[*row as usize]);
-    }
-    let [kernels, calls, operators, annotations] = &rows;
-    let tables = vec![
-        ("kernels", device(model, kernels)?),
-        ("calls", host(model, calls, true)?),
-        ("operators", host(model, operators, false)?),
-        ("annotations", host(model, annotations, false)?),
-        ("collectives", of_collectives(model)?),
-        ("steps", crate::steps::of_trace(model)?),
-        ("counters", counters(model)?),
-        ("memory", memory(model)?),
-        ("flows", flows(model)?),
-        ("names", names(model)?),
-        ("quality", of_metric(&data_quality::METRIC, model)?),
-    ];
-    debug_assert!(tables.iter().map(|(name, _)| name).eq(NAMES.iter()), "a table for each name");
-    Ok((tables, rows.iter().map(|rows| rows.len() as u64).sum()))
 }
 
 /// A table in the making, column by column.
 struct Columns<'m, 'a> {
     model: &'m Model<'a>,
     rows: &'m [u32],
+    wanted: &'m dyn Fn(&str) -> bool,
     fields: Vec<Field>,
     arrays: Vec<ArrayRef>,
 }
 
 impl<'m, 'a> Columns<'m, 'a> {
     /// The columns of every event.
-    fn of(model: &'m Model<'a>, rows: &'m [u32]) -> Result<Columns<'m, 'a>, Error> {
-        let mut columns = Columns { model, rows, fields: Vec::new(), arrays: Vec::new() };
+    fn of(
+        model: &'m Model<'a>,
+        rows: &'m [u32],
+        wanted: &'m dyn Fn(&str) -> bool,
+    ) -> Result<Columns<'m, 'a>, Error> {
+        let mut columns = Columns { model, rows, wanted, fields: Vec::new(), arrays: Vec::new() };
         let events = &model.events;
         columns.int("rank", "", |_| model.rank);
         columns.int("id", "", |row| i64::from(events.rows[row]));
@@ -104,17 +151,26 @@ impl<'m, 'a> Columns<'m, 'a> {
     }
 
     fn int(&mut self, name: &str, unit: &str, of: impl Fn(usize) -> i64) {
+        if !(self.wanted)(name) {
+            return;
+        }
         let array = Int64Array::from_iter_values(self.rows.iter().map(|row| of(*row as usize)));
         self.push(name, unit, false, Arc::new(array));
     }
 
     fn maybe_int(&mut self, name: &str, unit: &str, of: impl Fn(u32) -> Option<i64>) {
+        if !(self.wanted)(name) {
+            return;
+        }
         let array: Int64Array = self.rows.iter().map(|row| of(*row)).collect();
         self.push(name, unit, true, Arc::new(array));
     }
 
     /// Strings of the trace, as a dictionary; [`StrId::NONE`] is the empty text.
     fn strings(&mut self, name: &str, of: impl Fn(u32) -> Option<StrId>) -> Result<(), Error> {
+        if !(self.wanted)(name) {
+            return Ok(());
+        }
         let mut keys: Vec<i32> = vec![-1; self.model.trace.strings.len() + 1];
         let mut values: Vec<&str> = Vec::new();
         let mut key = |id: StrId| {
@@ -131,6 +187,9 @@ impl<'m, 'a> Columns<'m, 'a> {
 
     /// A few texts of ours, as a dictionary.
     fn texts(&mut self, name: &str, of: impl Fn(u32) -> &'static str) -> Result<(), Error> {
+        if !(self.wanted)(name) {
+            return Ok(());
+        }
         let mut values: Vec<&str> = Vec::new();
         let mut key = |text: &'static str| {
             let at = values.iter().position(|value| std::ptr::eq(*value, text));
@@ -151,7 +210,10 @@ impl<'m, 'a> Columns<'m, 'a> {
     }
 
     fn finish(self) -> Result<RecordBatch, Error> {
-        Ok(RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)?)
+        // There are rows though no column is wanted, as where they are counted.
+        let rows = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        let schema = Arc::new(Schema::new(self.fields));
+        Ok(RecordBatch::try_new_with_options(schema, self.arrays, &rows)?)
     }
 }
 
@@ -193,9 +255,9 @@ fn correlation(events: &Events, row: u32) -> Option<i64> {
     Some(events.correlations[row as usize]).filter(|number| *number >= 0)
 }
 
-fn device(model: &Model<'_>, rows: &[u32]) -> Result<RecordBatch, Error> {
+fn device(mut columns: Columns<'_, '_>) -> Result<RecordBatch, Error> {
+    let model = columns.model;
     let events = &model.events;
-    let mut columns = Columns::of(model, rows)?;
     columns.texts("class", |row| class(model.classes().of_row(model, row)))?;
     columns.int("device", "", |row| events.lane(row as u32).pid);
     columns.int("stream", "", |row| i64::from(events.streams[row]));
@@ -211,9 +273,9 @@ fn device(model: &Model<'_>, rows: &[u32]) -> Result<RecordBatch, Error> {
     columns.finish()
 }
 
-fn host(model: &Model<'_>, rows: &[u32], calls: bool) -> Result<RecordBatch, Error> {
+fn host(mut columns: Columns<'_, '_>, calls: bool) -> Result<RecordBatch, Error> {
+    let model = columns.model;
     let events = &model.events;
-    let mut columns = Columns::of(model, rows)?;
     columns.int("pid", "", |row| events.lane(row as u32).pid);
     columns.int("tid", "", |row| events.lane(row as u32).tid);
     if calls {
@@ -344,11 +406,15 @@ fn memory(model: &Model<'_>) -> Result<RecordBatch, Error> {
 fn flows(model: &Model<'_>) -> Result<RecordBatch, Error> {
     let (trace, events) = (model.trace, &model.events);
     // When the event of each id begins, if it is in a table.
-    let mut starts: HashMap<u32, i64> = HashMap::new();
     let points = trace.flow_arrows();
-    if !points.is_empty() {
-        starts.extend(events.rows.iter().copied().zip(events.starts.iter().copied()));
+    let ids = if points.is_empty() { 0 } else { trace.slices.len() + trace.activities.len() };
+    let mut starts: Vec<Option<i64>> = vec![None; ids];
+    for (id, start) in events.rows.iter().zip(&events.starts) {
+        if let Some(of) = starts.get_mut(*id as usize) {
+            *of = Some(*start);
+        }
     }
+    let start = |id: u32| starts.get(id as usize).copied().flatten();
     let id = |event| match event {
         EventRef::Slice(id) => u32::try_from(id.index()).ok(),
         EventRef::Activity(id) => u32::try_from(trace.slices.len() + id.index()).ok(),
@@ -357,8 +423,8 @@ fn flows(model: &Model<'_>) -> Result<RecordBatch, Error> {
     let mut all: Vec<(i64, u32, u32, &'static str)> = Vec::new();
     for arrow in &points {
         let (Some(from), Some(to)) = (id(arrow.from), id(arrow.to)) else { continue };
-        if let (Some(ts), true) = (starts.get(&from), starts.contains_key(&to)) {
-            all.push((*ts, from, to, "flow"));
+        if let (Some(ts), Some(_)) = (start(from), start(to)) {
+            all.push((ts, from, to, "flow"));
         }
     }
     for work in model.device() {

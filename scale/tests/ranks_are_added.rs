@@ -172,7 +172,7 @@ fn a_rank_twice_or_of_another_job_is_refused() {
         "rank 1 is there from rank1.json, which differs; --replace takes this one",
     );
     let size = write("size.json", 3, "\"world_size\":4", "\"world_size\":8");
-    refused(size, "rank 3 is of a job of 8 ranks, and the data set of one of 4");
+    refused(size, "rank 3 is of a job of 8 ranks, and others are of one of 4");
     let beyond = write("beyond.json", 3, "\"rank\":3", "\"rank\":9");
     refused(beyond, "it says that it is rank 9 of 4");
     let clock = write(
