@@ -1,5 +1,6 @@
 """Writes kymograph/_metrics.py: a method for each metric, with its options and columns; and
-kymograph/_tables.py: a property for each table of events.
+kymograph/_tables.py: a property for each table of events. What they share is described once, at
+their classes.
 
 usage: PYTHONPATH=FOLDER python generate.py            (python/stage makes the folder)
 """
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """A method for each metric. An option that is None has its default."""
+    """A method for each metric. An option that is None has its default.
+
+    Options of every metric:
+{common}
+    """
 
     def _metric(self, name: str, **options: Any) -> Table:
         raise NotImplementedError
@@ -47,6 +52,16 @@ def wrapped(text: str, indent: str, hanging: str = "") -> str:
     )
 
 
+def described(pairs, indent: str) -> list:
+    """Lines that say what options or columns mean."""
+    return [wrapped(f"{name}: {text}", indent + "  ", "  ") for name, text in pairs]
+
+
+def columns_of(columns, indent: str) -> list:
+    kinds = ((c, f"{ty}, {unit}" if unit else ty, meaning) for c, ty, unit, meaning in columns)
+    return described(((f"{c} ({kind})", meaning) for c, kind, meaning in kinds), indent)
+
+
 def method(name, answers, columns, compares, options) -> str:
     own = [spec for spec in options if not spec[1] or name in spec[1]]
     lines = ["", f"    def {name}(", "        self,"]
@@ -57,13 +72,10 @@ def method(name, answers, columns, compares, options) -> str:
     lines += ["    ) -> Table:", wrapped(f'"""{answers[:1].upper()}{answers[1:]}.', " " * 8), ""]
     if compares:
         lines += ["        Compares `other` with this one, the base.", ""]
-    lines += ["        Options:"]
-    for option, _, _, text in own:
-        lines += [wrapped(f"{option}: {text}", " " * 8 + "  ", "  ")]
-    lines += ["", "        Columns:"]
-    for column, ty, unit, meaning in columns:
-        kind = f"{ty}, {unit}" if unit else ty
-        lines += [wrapped(f"{column} ({kind}): {meaning}", " " * 8 + "  ", "  ")]
+    particular = [(option, text) for option, metrics, _, text in own if metrics]
+    lines += ["        Options, beside those of every metric (see `Metrics`):"] if particular else []
+    lines += described(particular, " " * 8) + [""] * bool(particular)
+    lines += ["        Columns:", *columns_of(columns, " " * 8)]
     lines += ['        """']
     call = f'self._compare("{name}", other,' if compares else f'self._metric("{name}",'
     lines += [f"        return {call}"[:-1] + ","]
@@ -76,7 +88,9 @@ def method(name, answers, columns, compares, options) -> str:
 
 def source() -> str:
     options = _kymograph.options()
-    return HEAD + "".join(method(*metric, options) for metric in _kymograph.metrics())
+    common = [(option, text) for option, metrics, _, text in options if not metrics]
+    head = HEAD.format(common="\n".join(described(common, " " * 4)))
+    return head + "".join(method(*metric, options) for metric in _kymograph.metrics())
 
 
 TABLES_HEAD = '''"""Tables of events as properties. Made by python/generate.py: do not edit."""
@@ -92,31 +106,38 @@ if TYPE_CHECKING:
 
 
 class Tables(Metrics):
-    """A table for each kind of event, of all ranks. It is made when it is first looked at."""
+    """A table for each kind of event, of all ranks. It is made when it is first looked at.
+
+    Columns that several have:
+{common}
+    """
 
     def _table(self, name: str) -> EventTable:
         raise NotImplementedError
 '''
 
 
-def table_property(name, rows, columns, metrics) -> str:
+def table_property(name, rows, columns, metrics, shared) -> str:
     called = metrics.get(name)
     ignored = "  # pyright: ignore[reportIncompatibleMethodOverride]" if called else ""
     lines = ["", "    @property", f"    def {name}(self) -> EventTable:{ignored}"]
     lines += [wrapped(f'"""A row for each {rows}.', " " * 8), ""]
     if called:
         lines += [wrapped(f"`t.{name}(...)` is the metric: {called}.", " " * 8), ""]
-    lines += ["        Columns:"]
-    for column, ty, unit, meaning in columns:
-        kind = f"{ty}, {unit}" if unit else ty
-        lines += [wrapped(f"{column} ({kind}): {meaning}", " " * 8 + "  ", "  ")]
+    own = [column for column in columns if column not in shared]
+    names = ", ".join(f"`{column[0]}`" for column in columns if column in shared)
+    lines += [wrapped(f"Columns: {names}, as above, and" if own else f"Columns: {names}.", " " * 8)]
+    lines += columns_of(own, " " * 8)
     return "\n".join([*lines, '        """', f'        return self._table("{name}")']) + "\n"
 
 
 def tables_source() -> str:
     metrics = {name: answers for name, answers, _, _ in _kymograph.metrics()}
-    tables = (table_property(*table, metrics) for table in _kymograph.tables())
-    return TABLES_HEAD + "".join(tables)
+    tables = _kymograph.tables()
+    all_columns = [column for _, _, columns in tables for column in columns]
+    shared = [c for n, c in enumerate(all_columns) if all_columns.count(c) > 1 and c not in all_columns[:n]]
+    head = TABLES_HEAD.format(common="\n".join(columns_of(shared, " " * 4)))
+    return head + "".join(table_property(*table, metrics, shared) for table in tables)
 
 
 if __name__ == "__main__":

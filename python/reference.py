@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path = [path for path in sys.path if pathlib.Path(path).resolve() != HERE]
 
 import kymograph as ky  # noqa: E402
-from kymograph import _events, _metrics, _plot  # noqa: E402
+from kymograph import _events, _metrics, _plot, scale  # noqa: E402
 from kymograph.compat import hta  # noqa: E402
 
 TARGET = HERE.parent / "docs" / "PYTHON_API.md"
@@ -73,6 +73,7 @@ def source():
     things = [(name, getattr(ky, name)) for name in ky.__all__ if name != "__version__"]
     things += [(n, getattr(_events, n)) for n in ("EventList", "FunctionEvent", "FunctionEventAvg")]
     things += [("Plot", _plot.Plot), ("compat.hta.TraceAnalysis", hta.TraceAnalysis)]
+    things += [("scale.analyze", scale.analyze)]
     return HEAD + "".join("\n" + section(name, thing) for name, thing in things)
 
 

@@ -296,10 +296,8 @@ def _json(text: str | None) -> Any:
 
 
 def _list(text: str) -> list[Any]:
-    """A list, of JSON; recordings have it as a text in JSON."""
+    """A list, of JSON."""
     found = _json(text)
-    if isinstance(found, str):
-        found = _json(found)
     return found if isinstance(found, list) else []
 
 
@@ -356,9 +354,10 @@ def _of(table: Table, stacks: bool) -> list[FunctionEvent]:
     columns = table.to_pydict()
     rows: list[FunctionEvent] = []
     calls: dict[int, FunctionEvent] = {}
+    works: list[tuple[int, FunctionEvent]] = []
     values = zip(*(columns[name] for name in table.column_names))
     for id, row in enumerate(values):
-        name, category, start, dur, _, tid, _, device, parent, number, shapes, inputs = row
+        name, category, start, dur, _, tid, _, device, _, number, shapes, inputs = row
         start /= 1000
         span = Interval(start, start + (dur or 0) / 1000)
         event = FunctionEvent(id, name, tid, span, device)
@@ -369,16 +368,22 @@ def _of(table: Table, stacks: bool) -> list[FunctionEvent]:
         if inputs is not None:
             event.concrete_inputs = [_value(value) for value in _list(inputs)]
         rows.append(event)
+        if number is not None and device is None:
+            calls[number] = event
+        elif number is not None:
+            works.append((number, event))
+    # What is around an event may be a later row: on another track.
+    for event, parent in zip(rows, columns["parent"]):
         if parent is not None:
             around = rows[parent]
             event.cpu_parent = around
             around.cpu_children.append(event)
-            around.self_cpu_time_total -= event.cpu_time_total
-        if number is not None:
-            if device is None:
-                calls[number] = event
-            elif number in calls:
-                _launched(calls[number], event)
+            # One that does not end in the trace has no time of its own to lose.
+            if around.self_cpu_time_total:
+                around.self_cpu_time_total -= event.cpu_time_total
+    for number, event in works:
+        if number in calls:
+            _launched(calls[number], event)
     if stacks:
         for event in rows:
             outer = event.cpu_parent

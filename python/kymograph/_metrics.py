@@ -12,7 +12,25 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """A method for each metric. An option that is None has its default."""
+    """A method for each metric. An option that is None has its default.
+
+    Options of every metric:
+      ranks: Only these ranks; all.
+      steps: Only this profiler step, or the steps from the first to the second, both included;
+        all.
+      devices: Only devices of these numbers; all.
+      streams: Only these streams of devices; all.
+      names: Only events whose names contain one of these; all.
+      times: Only what happens between two times, in nanoseconds since the trace's first event;
+        all.
+      compat: The rules, the rounding and the column names of another tool: `hta`, `traceinsight`,
+        `tensorboard`, `tensorboard-last` or `torch`; our own.
+      rounding: With compat: round times to microseconds, as HTA does; True.
+      last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
+        False.
+      sort: Order rows by this column: numbers from the largest down, texts from A to Z.
+      limit: How many rows there may be; all.
+    """
 
     def _metric(self, name: str, **options: Any) -> Table:
         raise NotImplementedError
@@ -36,23 +54,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How long each device computed, did something else, and was idle.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -99,26 +100,11 @@ class Metrics:
     ) -> Table:
         """Which kernels take the most time on each rank.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           num_kernels: Names that are shown before the rest is folded into `others`; 10.
           duration_ratio: Names whose running sum lies beyond this quantile of running sums are
             folded, too; 0.8.
           include_memory: Whether copies and fills of memory count; True.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           name (str): the kernel; `others` for those that are folded
@@ -167,23 +153,8 @@ class Metrics:
     ) -> Table:
         """How long computing, communication and memory work last, alone and together.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           include_memory: Whether copies and fills of memory count; True.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           kernel_type (str): the kinds that last at the same time
@@ -227,27 +198,12 @@ class Metrics:
     ) -> Table:
         """How long the ranges take that the program named, on devices or on the host.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           num_kernels: Names that are shown before the rest is folded into `others`; 10.
           duration_ratio: Names whose running sum lies beyond this quantile of running sums are
             folded, too; 0.8.
           gpu_annotations: Annotations as devices saw them, not those of the host; True.
           allowlist: Names that contain one of these are never folded; none.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           name (str): the annotation; `others` for those that are folded
@@ -297,25 +253,10 @@ class Metrics:
     ) -> Table:
         """Which annotation each kernel belongs to.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           num_kernels: Names that are shown before the rest is folded into `others`; 10.
           duration_ratio: Names whose running sum lies beyond this quantile of running sums are
             folded, too; 0.8.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -361,23 +302,6 @@ class Metrics:
     ) -> Table:
         """How much of each rank's communication is hidden behind computing.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           overlap (int, ns): both last
@@ -417,24 +341,9 @@ class Metrics:
     ) -> Table:
         """Why each stream was idle: the host was late, launching took long, or it waited.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           consecutive_kernel_delay: Gaps of a stream that are shorter, in nanoseconds, are the
             cost of launching; 30000.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -477,24 +386,9 @@ class Metrics:
     ) -> Table:
         """How long the gaps between the activities of each stream were.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           consecutive_kernel_delay: Gaps of a stream that are shorter, in nanoseconds, are the
             cost of launching; 30000.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           idle_category (str): why: see `idle_time`
@@ -543,23 +437,8 @@ class Metrics:
     ) -> Table:
         """How long each launch took on the host, to reach the device, and on the device.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           include_memory: Whether copies and fills of memory count; True.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -603,23 +482,6 @@ class Metrics:
     ) -> Table:
         """How long operators take to reach the device, by operator and kernels.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           aten_op_name (str): the operator
@@ -659,23 +521,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How many activities waited on each stream, over time.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -717,23 +562,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How many activities waited on each stream: mean, deviation, quartiles.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -780,23 +608,8 @@ class Metrics:
     ) -> Table:
         """How long the queue of each stream was full, so that launches had to wait.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           max_queue_length: The length at which a launch queue is full; 1024.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -837,23 +650,6 @@ class Metrics:
     ) -> Table:
         """How fast each kind of copy moved memory, over time.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           ts (int, ns): when the bandwidth changes
@@ -892,23 +688,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How fast each kind of copy moved memory: mean, deviation, quartiles.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -956,24 +735,9 @@ class Metrics:
     ) -> Table:
         """Which sequences of kernels an operator launches most often.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           operator: What the names of operators contain; needed.
           min_pattern_len: The fewest kernels of a sequence; 3.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -1020,7 +784,7 @@ class Metrics:
     ) -> Table:
         """The chain of events that a step's duration is made of, edge by edge.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           annotation: What the name of the annotation contains whose time is looked at; empty for
             the whole trace; ProfilerStep.
           instance: Which of these annotations, counted from 0, or the first and the last of
@@ -1028,21 +792,6 @@ class Metrics:
           scales: What if events with such a text in their names took so many times as long; none.
           edges: What if the edge between two nodes of `critical_path_edges` took so many
             nanoseconds; none.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -1096,7 +845,7 @@ class Metrics:
     ) -> Table:
         """What the critical path is bound by: host, computing, communication, launching.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           annotation: What the name of the annotation contains whose time is looked at; empty for
             the whole trace; ProfilerStep.
           instance: Which of these annotations, counted from 0, or the first and the last of
@@ -1104,21 +853,6 @@ class Metrics:
           scales: What if events with such a text in their names took so many times as long; none.
           edges: What if the edge between two nodes of `critical_path_edges` took so many
             nanoseconds; none.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -1167,7 +901,7 @@ class Metrics:
     ) -> Table:
         """The graph in which the critical path is the longest: all edges.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           annotation: What the name of the annotation contains whose time is looked at; empty for
             the whole trace; ProfilerStep.
           instance: Which of these annotations, counted from 0, or the first and the last of
@@ -1175,21 +909,6 @@ class Metrics:
           scales: What if events with such a text in their names took so many times as long; none.
           edges: What if the edge between two nodes of `critical_path_edges` took so many
             nanoseconds; none.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -1242,23 +961,6 @@ class Metrics:
     ) -> Table:
         """Queue lengths and memory bandwidths over time, as counters for the trace.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           pid (int): the device
@@ -1304,28 +1006,13 @@ class Metrics:
 
         Compares `other` with this one, the base.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           side: Only events of the `host` or of the `device`; both.
           short_names: Shorten the names of kernels, so that those of other types and shapes are
             one; False.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
-          name (str): the event; shortened with --short-names
+          name (str): the event; shortened with `short_names`
           base_counts (float): how often it came in BASE
           base_total_duration (float, ns): how long it took there
           test_counts (float): how often it came in TEST
@@ -1371,23 +1058,6 @@ class Metrics:
         """What takes longer in one run than in another, module by module and by operator.
 
         Compares `other` with this one, the base.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           path (str): the place of the piece: 0 for all, 0-1 for the second piece of it
@@ -1440,23 +1110,6 @@ class Metrics:
     ) -> Table:
         """Which steps the trace has, when each began, and how long it took.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           step (int): the number
@@ -1496,23 +1149,8 @@ class Metrics:
     ) -> Table:
         """Which ranks begin collectives last, so that the others wait for them.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           num_candidates: How many ranks may be named by HTA's rule; 2.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank; the likeliest straggler first
@@ -1552,23 +1190,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """What CUPTI's counters say of each kernel, and which operators launched it.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -1613,23 +1234,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """For each event, who called it, how deep it lies, and what it launched.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -1676,23 +1280,6 @@ class Metrics:
     ) -> Table:
         """Which threads have call trees, and what they are for.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           pid (int): the process
@@ -1733,23 +1320,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How long each collective waited for its last rank and moved data, and how fast.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           group (str): the process group
@@ -1799,23 +1369,6 @@ class Metrics:
     ) -> Table:
         """How each rank's steps divide into computing, overlap, communication and waiting.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           step (str): the step; all for the mean over steps; null outside of steps
@@ -1857,23 +1410,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How often each rank communicates, how much, and how long it takes and waits.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -1919,23 +1455,6 @@ class Metrics:
         """Which kernels ran how often and how long, on tensor cores or not, how well they fill
         the device.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           name (str): the kernel
@@ -1980,23 +1499,6 @@ class Metrics:
     ) -> Table:
         """Which operator launched which kernels, with which grids, and how long they ran.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           name (str): the kernel
@@ -2006,7 +1508,7 @@ class Metrics:
           registers (int): registers of a thread; null if the trace does not say
           shared_memory (int): bytes of shared memory of a block; null likewise
           tensor_cores (str): Yes or No: whether the kernel uses them
-          operator_eligible (str): Yes or No, by --compat tensorboard: whether the operator can
+          operator_eligible (str): Yes or No, by compat="tensorboard": whether the operator can
             use them; null without
           calls (int): how often it ran
           total_duration (int, ns): how long it ran; the longest first
@@ -2047,23 +1549,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """What each step's time was spent on: kernels, copies, calls, the data loader.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2110,23 +1595,6 @@ class Metrics:
     ) -> Table:
         """How well kernels use each device: utilization, SM efficiency, occupancy.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           device (int): the device
@@ -2167,23 +1635,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """What to do, with the numbers that say so and what it costs not to.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank; null if it is about all of them
@@ -2227,25 +1678,10 @@ class Metrics:
         """Which operators take the time, on the host and on devices, themselves and with all that
         they call.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           python_functions: Let Python functions count as callees, as in a torch.profiler with
             verbose=True; False.
           python_rows: Whether Python functions have rows of their own; False.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2266,7 +1702,7 @@ class Metrics:
           device_memory (int, bytes): allocated less freed on devices
           self_device_memory (int, bytes): that by itself
           flops (float): floating point operations by its shapes; null if the trace has none
-          tensor_cores_eligible (str): Yes or No, by --compat tensorboard; null without
+          tensor_cores_eligible (str): Yes or No, by compat="tensorboard"; null without
           tensor_cores_self (float, %): of its own device time, likewise
           tensor_cores_total (float, %): of all of its device time, likewise
         """
@@ -2305,24 +1741,9 @@ class Metrics:
     ) -> Table:
         """The same by the shapes of their inputs.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           python_functions: Let Python functions count as callees, as in a torch.profiler with
             verbose=True; False.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2343,7 +1764,7 @@ class Metrics:
           device_memory (int, bytes): allocated less freed on devices
           self_device_memory (int, bytes): that by itself
           flops (float): floating point operations by its shapes; null if the trace has none
-          tensor_cores_eligible (str): Yes or No, by --compat tensorboard; null without
+          tensor_cores_eligible (str): Yes or No, by compat="tensorboard"; null without
           tensor_cores_self (float, %): of its own device time, likewise
           tensor_cores_total (float, %): of all of its device time, likewise
         """
@@ -2381,23 +1802,8 @@ class Metrics:
     ) -> Table:
         """The same by the Python functions around them.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           stack_depth: How many Python functions tell operators apart; 5.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2418,7 +1824,7 @@ class Metrics:
           device_memory (int, bytes): allocated less freed on devices
           self_device_memory (int, bytes): that by itself
           flops (float): floating point operations by its shapes; null if the trace has none
-          tensor_cores_eligible (str): Yes or No, by --compat tensorboard; null without
+          tensor_cores_eligible (str): Yes or No, by compat="tensorboard"; null without
           tensor_cores_self (float, %): of its own device time, likewise
           tensor_cores_total (float, %): of all of its device time, likewise
         """
@@ -2456,23 +1862,8 @@ class Metrics:
     ) -> Table:
         """All of them added up, as total_average() does: what calls another counts twice.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           python_rows: Whether Python functions have rows of their own; False.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2522,23 +1913,6 @@ class Metrics:
         """How much memory operators allocate and leave behind, themselves and with all that they
         call.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           device (str): whose memory it is: CPU, GPU0, …
@@ -2583,23 +1957,6 @@ class Metrics:
     ) -> Table:
         """How much memory of each device is in use and reserved, over time.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           device (str): whose memory it is: CPU, GPU0, …
@@ -2640,23 +1997,6 @@ class Metrics:
         """What the memory of each device is used for over time: parameters, activations,
         gradients and others.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           device (str): whose memory it is: CPU, GPU0, …
@@ -2695,23 +2035,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """Which operator allocated how much, when, and how long it was held.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2755,23 +2078,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How long each module of a model takes, on the host and on devices.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2820,23 +2126,8 @@ class Metrics:
     ) -> Table:
         """Where time goes by call stack: the input of flame graphs.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           weight: Which time stacks have: that of the `host` or of the `device`; host.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2880,24 +2171,9 @@ class Metrics:
     ) -> Table:
         """What operators achieve of what the device can compute and move, and the MFU.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           peak_flops: What the device computes at most per second; that of the table of devices.
           peak_bandwidth: How many bytes its memory moves at most per second; likewise.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -2950,23 +2226,8 @@ class Metrics:
     ) -> Table:
         """How the durations of each kernel are distributed: deviation, quartiles, extremes.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           include_memory: Whether copies and fills of memory count; True.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -3016,23 +2277,6 @@ class Metrics:
     ) -> Table:
         """Why devices were idle: which call, operator or Python function ran meanwhile.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           device (int): the device
@@ -3077,23 +2321,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """How much steps differ in duration, computing, communication and idle time.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -3140,23 +2367,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """What takes longer in each rank's slowest step than in its other steps.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -3205,23 +2415,8 @@ class Metrics:
 
         Compares `other` with this one, the base.
 
-        Options:
+        Options, beside those of every metric (see `Metrics`):
           fail_above: How much slower, as a part of one, steps may become; 0.03.
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           kind (str): step, device or host
@@ -3271,23 +2466,6 @@ class Metrics:
     ) -> Table:
         """What the program does at a cost and need not do, and where in it.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           pattern (str): what it is: see the metric
@@ -3330,23 +2508,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """Whether the trace can be trusted, and what it lacks for other metrics.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank
@@ -3391,23 +2552,6 @@ class Metrics:
     ) -> Table:
         """Whether the trace keeps the six rules of PyTorch's trace validator.
 
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
-
         Columns:
           rank (int): the rank
           rule (str): the rule
@@ -3447,23 +2591,6 @@ class Metrics:
         limit: int | None = None,
     ) -> Table:
         """What breaks the rules of PyTorch's trace validator, one by one.
-
-        Options:
-          ranks: Only these ranks; all.
-          steps: Only this profiler step, or the steps from the first to the second, both
-            included; all.
-          devices: Only devices of these numbers; all.
-          streams: Only these streams of devices; all.
-          names: Only events whose names contain one of these; all.
-          times: Only what happens between two times, in nanoseconds since the trace's first
-            event; all.
-          compat: The rules, the rounding and the column names of another tool: `hta`,
-            `traceinsight`, `tensorboard`, `tensorboard-last` or `torch`; our own.
-          rounding: With compat: round times to microseconds, as HTA does; True.
-          last_step: With compat: keep the last step, as HTA does with include_last_profiler_step;
-            False.
-          sort: Order rows by this column: numbers from the largest down, texts from A to Z.
-          limit: How many rows there may be; all.
 
         Columns:
           rank (int): the rank

@@ -40,8 +40,22 @@ class ProfilerAction(Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What `activities` may have."""
-    return set(ProfilerActivity)
+    """The host, and the kinds of devices that PyTorch finds here; before PyTorch is imported, those
+    whose drivers are here. `activities` may have others: they are recorded where they are."""
+    import sys
+
+    found = {ProfilerActivity.CPU}
+    torch = sys.modules.get("torch")
+    if torch is None:
+        if os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd"):
+            found.add(ProfilerActivity.CUDA)
+        return found
+    for activity in set(ProfilerActivity) - found:
+        kind = getattr(torch, activity.name.lower(), None)
+        available = getattr(kind, "is_available", None)
+        if available is not None and available():
+            found.add(activity)
+    return found
 
 
 def schedule(
@@ -171,7 +185,7 @@ class profile:
     `export_chrome_trace`, `events` and `key_averages` read; it goes with this object.
 
     `activities`: what to record, all by default. `record_shapes`: what operators are called with.
-    `profile_memory`: allocations of tensors. `with_stack`: calls of Python functions, which slow a
+    `profile_memory`: allocations of tensors, under `kymo record` only. `with_stack`: calls of Python functions, which slow a
     program down a lot; so does `python="functions"`. `with_modules` or `python="modules"`: a slice
     for each call of a module. `acc_events`: `events` and `key_averages` are of all cycles, not of
     the last. Further options are those of `record`.
@@ -180,7 +194,7 @@ class profile:
     `key_averages` are empty.
 
     Raises NotImplementedError for what it does not have: `with_flops`, `experimental_config`,
-    `execution_trace_observer`.
+    `execution_trace_observer`, and `profile_memory` outside of `kymo record`.
     """
 
     def __init__(
@@ -208,6 +222,12 @@ class profile:
             raise _missing("experimental_config", "it is Kineto's")
         if execution_trace_observer is not None:
             raise _missing("execution_trace_observer", "it is PyTorch's")
+        if profile_memory and "KYMOGRAPH_CONTROL" not in os.environ:
+            raise _missing(
+                "profile_memory outside of kymo record",
+                "PyTorch tells of allocations what is loaded before it; run the program with "
+                "`kymo record --set PYTORCH_MEMORY=1`",
+            )
         if python not in (None, "off", "functions", "modules"):
             raise ValueError(f'python is "off", "functions" or "modules", not {python!r}')
         wanted = list(ProfilerActivity) if activities is None else list(activities)
@@ -261,9 +281,15 @@ class profile:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self.stop()
+        ends: Any = getattr(_step_tracker(), "erase_step_count", None)
+        if ends is not None:
+            ends("ProfilerStep")
 
     def start(self) -> None:
         """Begins, with the step that comes next."""
+        begins: Any = getattr(_step_tracker(), "init_step_count", None)
+        if begins is not None:
+            begins("ProfilerStep")
         self.current_action = self._action()
         self._transit(ProfilerAction.NONE, self.current_action)
         self._begin_step()
@@ -288,19 +314,15 @@ class profile:
         self._begin_step()
 
     def _count_step(self) -> None:
-        """Has Kymograph count the step, for what others ask for, and under `kymo record`; not in
-        a recording of this profiler, which has its own ranges for steps."""
-        if self._running and not self._adopted:
-            return
-        import sys
-
-        profiler = sys.modules.get("torch.autograd.profiler")
-        tracker = getattr(profiler, "KinetoStepTracker", None)
-        increment: Any = getattr(tracker, "increment_step", None)
-        if getattr(increment, "counts_for_kymograph", False):
-            # Optimizers count, too: they and we are one number there.
+        """Has PyTorch and Kymograph count the step: Kymograph for what others ask for, and under
+        `kymo record`; not in a recording of this profiler, which has its own ranges for steps."""
+        increment: Any = getattr(_step_tracker(), "increment_step", None)
+        own = self._running and not self._adopted
+        # Optimizers count, too: they and we are one number there.
+        counts = getattr(increment, "counts_for_kymograph", False)
+        if increment is not None and not (own and counts):
             increment("ProfilerStep")
-        else:
+        if not own and not counts:
             _kymograph.step()
 
     def _begin_step(self) -> None:
@@ -494,20 +516,29 @@ class profile:
         return [load(file.path, progress=False) for file in self._files[:-1]] + [last]
 
 
+def _step_tracker() -> Any:
+    """PyTorch's own count of steps, for those who ask it; None without PyTorch."""
+    import sys
+
+    profiler = sys.modules.get("torch.autograd.profiler")
+    return getattr(profiler, "KinetoStepTracker", None)
+
+
 class _File:
     """A trace, which goes with this object if it is a temporary one."""
 
     def __init__(self, path: str, temporary: bool) -> None:
-        self.path, self._temporary, self._pid = path, temporary, os.getpid()
+        import weakref
+
+        self.path = path
+        # Also when the program ends.
+        self._finalizer = weakref.finalize(self, _remove_own, path, os.getpid())
+        if not temporary:
+            self._finalizer.detach()
 
     def remove(self) -> None:
-        self._temporary = False
+        self._finalizer.detach()
         _remove(self.path)
-
-    def __del__(self) -> None:
-        # A forked child has a copy of this object, but not of the file.
-        if self._temporary and self._pid == os.getpid():
-            self.remove()
 
 
 def _remove(path: str) -> None:
@@ -515,6 +546,12 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
+
+
+def _remove_own(path: str, pid: int) -> None:
+    # A forked child has a copy of the object, but not of the file.
+    if pid == os.getpid():
+        _remove(path)
 
 
 def _temporary() -> str:

@@ -166,36 +166,49 @@ def start(config: dict[str, Any], closed: bool = False) -> bool:
     # Its threads' names are found where it has them.
     import threading  # noqa: F401
 
+    from . import _inputs
+
     adopted = _kymograph.start(library(), options(config), closed)
     _watch_forks()
+    _inputs.check(config, adopted)
     return adopted
 
 
 _watches_forks = False
+# The child of multiprocessing that writes its last events.
+_finishes = 0
+
+
+def _finish() -> None:
+    _kymograph.flush(2000)
+
+
+def _finish_as_child(_: object = None) -> None:
+    global _finishes
+    if _finishes != os.getpid():
+        from multiprocessing import util
+
+        util.Finalize(None, _finish, exitpriority=-100)
+        _finishes = os.getpid()
 
 
 def _watch_forks() -> None:
-    """Has children that multiprocessing forks write their last events: they end by os._exit, of
-    which a library that is loaded at run time does not hear."""
+    """Has children of multiprocessing write their last events: those that are forked end by
+    os._exit, of which a library that is loaded at run time does not hear."""
     global _watches_forks
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        _finish_as_child()
     if _watches_forks:
         return
     _watches_forks = True
-
-    def finish() -> None:
-        _kymograph.flush(2000)
-
-    def forked(_: object) -> None:
-        from multiprocessing import util
-
-        util.Finalize(None, finish, exitpriority=-100)
 
     def in_child() -> None:
         util = sys.modules.get("multiprocessing.util")
         if util is not None:
             # Multiprocessing forgets what was registered before, and then calls this.
             try:
-                util.register_after_fork(finish, forked)
+                util.register_after_fork(_finish, _finish_as_child)
             except Exception:
                 pass
 

@@ -24,10 +24,8 @@ class Table(_kymograph.Table):
     """A table with columns of whole numbers, floats or texts; any cell may be null.
 
     Libraries of tables take it without a copy, by Arrow's PyCapsule interface: `pyarrow.table(t)`,
-    `polars.DataFrame(t)` (before Polars 1, `polars.from_arrow(t)`), and DuckDB takes it after
-    `pyarrow.table(t)`. Times are whole
-    nanoseconds; `about` says each column's unit and meaning. It never changes, so any thread may
-    use it.
+    `polars.from_arrow(t)`, and `duckdb.sql("select … from t")`. Times are whole nanoseconds;
+    `about` says each column's unit and meaning. It never changes, so any thread may use it.
     """
 
     def to_pyarrow(self) -> pyarrow.Table:

@@ -11,7 +11,20 @@ if TYPE_CHECKING:
 
 
 class Tables(Metrics):
-    """A table for each kind of event, of all ranks. It is made when it is first looked at."""
+    """A table for each kind of event, of all ranks. It is made when it is first looked at.
+
+    Columns that several have:
+      rank (int): the rank
+      start (int, ns): when it begins, from the first event of all ranks
+      dur (int, ns): how long it takes
+      name (str): what it is called
+      device (int): the number of the device
+      correlation (int): what joins a call with the work that it launched; null without
+      step (int): the step; null outside of steps
+      category (str): what it is switched on and off by
+      pid (int): the process
+      tid (int): the thread
+    """
 
     def _table(self, name: str) -> EventTable:
         raise NotImplementedError
@@ -23,17 +36,10 @@ class Tables(Metrics):
         `t.kernels(...)` is the metric: which kernels ran how often and how long, on tensor cores
         or not, how well they fill the device.
 
-        Columns:
-          rank (int): the rank
-          start (int, ns): when it begins, from the first event of all ranks
-          dur (int, ns): how long it takes
-          name (str): what it is called
+        Columns: `rank`, `start`, `dur`, `name`, `device`, `correlation`, `step`, as above, and
           kind (str): kernel, memcpy, memset or communication
           class (str): COMPUTATION, COMMUNICATION, MEMORY or OTHER
-          device (int): the number of the device
           stream (int): the stream or queue of the device
-          correlation (int): what joins a call with the work that it launched; null without
-          step (int): the step; null outside of steps
           operator (str): the operator that launched it; null if none is known
         """
         return self._table("kernels")
@@ -42,16 +48,7 @@ class Tables(Metrics):
     def calls(self) -> EventTable:
         """A row for each call of a device's runtime or driver library.
 
-        Columns:
-          rank (int): the rank
-          start (int, ns): when it begins, from the first event of all ranks
-          dur (int, ns): how long it takes
-          name (str): what it is called
-          category (str): what it is switched on and off by
-          pid (int): the process
-          tid (int): the thread
-          correlation (int): what joins a call with the work that it launched; null without
-          step (int): the step; null outside of steps
+        Columns: `rank`, `start`, `dur`, `name`, `category`, `pid`, `tid`, `correlation`, `step`.
         """
         return self._table("calls")
 
@@ -62,14 +59,7 @@ class Tables(Metrics):
         `t.operators(...)` is the metric: which operators take the time, on the host and on
         devices, themselves and with all that they call.
 
-        Columns:
-          rank (int): the rank
-          start (int, ns): when it begins, from the first event of all ranks
-          dur (int, ns): how long it takes
-          name (str): what it is called
-          pid (int): the process
-          tid (int): the thread
-          step (int): the step; null outside of steps
+        Columns: `rank`, `start`, `dur`, `name`, `pid`, `tid`, `step`, as above, and
           depth (int): how many operators are around it on its thread
           parent (str): the operator around it; null if there is none
         """
@@ -80,16 +70,7 @@ class Tables(Metrics):
         """A row for each range of the host that is none of these: what the program names, and
         calls of Python.
 
-        Columns:
-          rank (int): the rank
-          start (int, ns): when it begins, from the first event of all ranks
-          dur (int, ns): how long it takes
-          name (str): what it is called
-          category (str): what it is switched on and off by
-          pid (int): the process
-          tid (int): the thread
-          correlation (int): what joins a call with the work that it launched; null without
-          step (int): the step; null outside of steps
+        Columns: `rank`, `start`, `dur`, `name`, `category`, `pid`, `tid`, `correlation`, `step`.
         """
         return self._table("annotations")
 
@@ -101,13 +82,9 @@ class Tables(Metrics):
         `t.collectives(...)` is the metric: how long each collective waited for its last rank and
         moved data, and how fast.
 
-        Columns:
-          rank (int): the rank
-          start (int, ns): when it begins, from the first event of all ranks
-          dur (int, ns): how long it takes
+        Columns: `rank`, `start`, `dur`, `step`, as above, and
           collective (str): what it does
           group (str): the process group
-          step (int): the step; null outside of steps
           sequence (int): its place among the collectives of the group and the step
           group_size (int): how many ranks take part; null if the trace does not say
           message (int, bytes): the larger of input and output
@@ -118,10 +95,7 @@ class Tables(Metrics):
     def steps(self) -> EventTable:
         """A row for each step, as the host marks it.
 
-        Columns:
-          rank (int): the rank
-          start (int, ns): when it begins, from the first event of all ranks
-          dur (int, ns): how long it takes
+        Columns: `rank`, `start`, `dur`, as above, and
           step (int): its number
         """
         return self._table("steps")
@@ -133,13 +107,10 @@ class Tables(Metrics):
         `t.counters(...)` is the metric: queue lengths and memory bandwidths over time, as
         counters for the trace.
 
-        Columns:
-          rank (int): the rank
+        Columns: `rank`, `name`, `device`, as above, and
           ts (int, ns): when, from the first event of all ranks
-          name (str): what it is called
           value (float): the value, in the unit that `unit` says
           unit (str): ns, count, bytes or another; null if the trace does not say
-          device (int): the number of the device
         """
         return self._table("counters")
 
@@ -147,8 +118,7 @@ class Tables(Metrics):
     def memory(self) -> EventTable:
         """A row for each allocation, with its release.
 
-        Columns:
-          rank (int): the rank
+        Columns: `rank`, as above, and
           start (int, ns): when it was allocated; null if before the trace
           dur (int, ns): how long it was held; null if that is not known
           device (str): whose memory it is: CPU, GPU0, …
@@ -161,8 +131,7 @@ class Tables(Metrics):
     def flows(self) -> EventTable:
         """A row for each arrow from one event to another.
 
-        Columns:
-          rank (int): the rank
+        Columns: `rank`, as above, and
           kind (str): flow (the program's) or launch (from a call to its work)
           from_name (str): where it begins
           from_ts (int, ns): when that begins

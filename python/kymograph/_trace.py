@@ -56,8 +56,10 @@ class Trace(Tables):
 
     def events(self, rank: int | None = None) -> Table:
         """All slices of the host and all work of devices, of a rank or of the first one: a row for
-        each, by track and then by time. `parent` is the row of the slice around it. Times are
-        nanoseconds from the first event of the trace."""
+        each, by track and then by time. `parent` is the row of the slice around it, on the same
+        thread, track or asyncio task: the innermost that ends no earlier. It is null for scopes of
+        several tasks of one name that run at once. Times are nanoseconds from the first event of
+        the trace."""
         return Table(_kymograph.events(self._loaded, self.ranks[0] if rank is None else rank))
 
     def query(self, sql: str, engine: str | None = None) -> Table:

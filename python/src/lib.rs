@@ -6,6 +6,7 @@
 //! * [`table`]: their results, as Arrow.
 //! * [`tables`]: the events of all ranks as tables.
 //! * [`record`]: what a program does is recorded.
+//! * [`scale`]: metrics over ranks that other processes read.
 //! * [`slices`]: events as a table, and traces in other formats.
 //! * [`background`]: long work on a thread of its own, while the interpreter stays responsive.
 //!
@@ -16,6 +17,7 @@ mod load;
 mod metric;
 mod options;
 mod record;
+mod scale;
 mod slices;
 mod table;
 mod tables;
@@ -35,7 +37,9 @@ pyo3::create_exception!(
     "The traces do not have what was asked for; the text says what is missing."
 );
 
-#[pymodule]
+/// What is written against Python's C interface relies on the interpreter's lock: a free-threaded
+/// Python turns it on when it imports this.
+#[pymodule(gil_used = true)]
 fn _kymograph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -53,5 +57,10 @@ fn _kymograph(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tables::table, module)?)?;
     module.add_function(wrap_pyfunction!(slices::events, module)?)?;
     module.add_function(wrap_pyfunction!(slices::convert, module)?)?;
+    module.add_function(wrap_pyfunction!(load::trace_files, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::check_metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::rank_tables, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::combined, module)?)?;
+    module.add_function(wrap_pyfunction!(scale::job_problems, module)?)?;
     record::add(module)
 }

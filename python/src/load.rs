@@ -1,15 +1,15 @@
 //! Trace files become a [`Loaded`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use kymograph_analysis::run;
-use kymograph_converters::trace::{ProcessId, Trace};
-use kymograph_converters::{folder, format};
+use kymograph_converters::trace::{ProcessId, Trace, Value};
+use kymograph_converters::{each, folder, format};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -38,7 +38,8 @@ pub struct Loaded {
 }
 
 /// Why a file could not be read.
-enum Failure {
+#[derive(Debug)]
+pub enum Failure {
     Io(PathBuf, io::Error),
     Format(PathBuf, format::Error),
     Ranks(String),
@@ -68,6 +69,25 @@ pub fn load(
     words: Vec<PathBuf>,
     tick: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Loaded> {
+    let paths = trace_files(words)?;
+    if paths.is_empty() {
+        return Err(PyValueError::new_err("say which trace: a file, a folder or a pattern"));
+    }
+    let course = Arc::new(Course::default());
+    let total: Option<u64> = paths.iter().map(|path| size(path)).sum();
+    course.total.store(total.unwrap_or(0), Ordering::Relaxed);
+    let theirs = course.clone();
+    wait(py, &course, tick.as_ref(), move || read_all(paths, &theirs))?.map_err(PyErr::from)
+}
+
+/// How many bytes a file has; none of what is no file.
+fn size(path: &Path) -> Option<u64> {
+    path.metadata().ok().filter(|about| about.is_file()).map(|about| about.len())
+}
+
+/// The trace files that words stand for: files, folders, patterns.
+#[pyfunction]
+pub fn trace_files(words: Vec<PathBuf>) -> PyResult<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for word in words {
         match word.to_str() {
@@ -76,22 +96,13 @@ pub fn load(
             None => paths.push(word),
         }
     }
-    if paths.is_empty() {
-        return Err(PyValueError::new_err("say which trace: a file, a folder or a pattern"));
-    }
-    let course = Arc::new(Course::default());
-    let size = |path: &PathBuf| {
-        path.metadata().ok().filter(|about| about.is_file()).map(|about| about.len())
-    };
-    let total: Option<u64> = paths.iter().map(size).sum();
-    course.total.store(total.unwrap_or(0), Ordering::Relaxed);
-    let theirs = course.clone();
-    wait(py, &course, tick.as_ref(), move || read_all(paths, &theirs))?.map_err(PyErr::from)
+    Ok(paths)
 }
 
 fn read_all(paths: Vec<PathBuf>, course: &Arc<Course>) -> Result<Loaded, Failure> {
-    let traces = each(&paths, |path| read(path, course));
-    let mut ranks = BTreeMap::new();
+    let traces = each(&paths, |path| size(path).unwrap_or(0), |_, path| read(path, course));
+    let mut ranks: BTreeMap<i64, Rank> = BTreeMap::new();
+    let mut recorded: HashMap<(String, i64), i64> = HashMap::new();
     let mut warnings = Vec::new();
     let mut bytes = 0;
     for (number, (path, trace)) in paths.iter().zip(traces).enumerate() {
@@ -99,6 +110,14 @@ fn read_all(paths: Vec<PathBuf>, course: &Arc<Course>) -> Result<Loaded, Failure
         bytes += trace.bytes();
         warnings.extend(complaints(path, &trace));
         for (process, rank) in run::ranks(&trace, number as i64) {
+            let before = recorder(&trace).and_then(|recorder| recorded.insert(recorder, rank));
+            if let Some(other) = before.filter(|other| *other != rank) {
+                warnings.push(format!(
+                    "{} is of the process that recorded rank {other}, and not of another rank: it \
+                     is taken for rank {rank} since nothing in it says which it is",
+                    path.display()
+                ));
+            }
             let new = Rank { number: rank, process, path: path.clone(), trace: trace.clone() };
             if let Some(other) = ranks.insert(rank, new) {
                 return Err(Failure::Ranks(format!(
@@ -112,14 +131,29 @@ fn read_all(paths: Vec<PathBuf>, course: &Arc<Course>) -> Result<Loaded, Failure
     Ok(Loaded { ranks: ranks.into_values().collect(), paths, warnings, bytes })
 }
 
-fn read(path: &Path, course: &Arc<Course>) -> Result<Trace, Failure> {
+/// Which process made a recording of ours: where, and its number. Of a trace of one process only.
+fn recorder(trace: &Trace) -> Option<(String, i64)> {
+    let Some(Value::Str(boot)) = trace.facts.get(trace.strings.find("kymograph.boot_id")?) else {
+        return None;
+    };
+    let mut pids = trace.processes.iter().map(|(_, process)| process.pid);
+    match (pids.next(), pids.next()) {
+        (Some(pid), None) => Some((trace.strings.get(boot).to_owned(), pid)),
+        _ => None,
+    }
+}
+
+/// Reads a trace.
+pub fn read(path: &Path, course: &Arc<Course>) -> Result<Trace, Failure> {
     let failed = |error| Failure::Io(path.to_owned(), error);
     let file = File::open(path).map_err(failed)?;
     if file.metadata().is_ok_and(|about| about.is_dir()) {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
+    let is_file = file.metadata().is_ok_and(|about| about.is_file());
     let watched = Watched { file, course: course.clone() };
-    format::read(watched, None).map_err(|error| Failure::Format(path.to_owned(), error))
+    let read = if is_file { format::read_ahead } else { format::read };
+    read(watched, None).map_err(|error| Failure::Format(path.to_owned(), error))
 }
 
 /// A file whose reading can be followed and given up.
@@ -152,30 +186,6 @@ fn complaints(path: &Path, trace: &Trace) -> Vec<String> {
         found.push(format!("{name}: {lost} events were lost while it was recorded"));
     }
     found
-}
-
-/// Does something for each of many, on as many threads as there are cores; in their order.
-pub fn each<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(all.len()));
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(one) = all.get(number) else { break };
-            let given = of(one);
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, given));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..cores.min(all.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, given)| given).collect()
 }
 
 #[pymethods]

@@ -4,24 +4,25 @@ use std::sync::Arc;
 
 use kymograph_analysis::table::{self, RecordBatch};
 use kymograph_analysis::{Metric, Options, Part, registry, run};
+use kymograph_converters::each;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::background::{Course, wait};
-use crate::load::{Loaded, Rank, each};
-use crate::options::Wanted;
+use crate::load::{Loaded, Rank};
+use crate::options::{Wanted, in_python};
 use crate::table::{Table, type_name};
 use crate::{Error, NoDataError};
 
 /// Of a column: name, type, unit, meaning.
-type Column = (&'static str, &'static str, &'static str, &'static str);
+type Column = (&'static str, &'static str, &'static str, String);
 
 /// All metrics: name, what it answers, columns, and whether it compares two sides.
 #[pyfunction]
 pub fn metrics() -> Vec<(&'static str, &'static str, Vec<Column>, bool)> {
     let column = |column: &table::Column| {
-        (column.name, type_name(column.ty), column.unit.name(), column.meaning)
+        (column.name, type_name(column.ty), column.unit.name(), in_python(column.meaning))
     };
     let of = |metric: &Metric| {
         let columns = metric.columns.iter().map(column).collect();
@@ -30,7 +31,7 @@ pub fn metrics() -> Vec<(&'static str, &'static str, Vec<Column>, bool)> {
     registry::ALL.iter().map(of).collect()
 }
 
-fn find(name: &str) -> PyResult<&'static Metric> {
+pub fn find(name: &str) -> PyResult<&'static Metric> {
     Metric::find(name).ok_or_else(|| PyKeyError::new_err(format!("there is no metric `{name}`")))
 }
 
@@ -87,7 +88,8 @@ fn chosen(ranks: &[Rank], wanted: &[i64]) -> PyResult<Vec<Rank>> {
 
 /// What the metric gives for each rank that has what it is about.
 fn of_ranks(metric: &Metric, ranks: &[Rank], options: &Options) -> Result<Vec<Part>, Failure> {
-    let given = each(ranks, |rank| {
+    let size = |rank: &Rank| rank.trace.bytes() as u64;
+    let given = each(ranks, size, |_, rank| {
         run::of_process(&[metric], &rank.trace, rank.process, rank.number, options).pop()
     });
     let mut parts = Vec::new();
@@ -109,7 +111,8 @@ fn of_ranks(metric: &Metric, ranks: &[Rank], options: &Options) -> Result<Vec<Pa
 }
 
 /// Why there is no table, and of which file.
-struct Failure(Option<String>, kymograph_analysis::Error);
+#[derive(Debug)]
+pub struct Failure(Option<String>, kymograph_analysis::Error);
 
 impl From<kymograph_analysis::Error> for Failure {
     fn from(error: kymograph_analysis::Error) -> Failure {
@@ -119,7 +122,8 @@ impl From<kymograph_analysis::Error> for Failure {
 
 impl From<Failure> for PyErr {
     fn from(Failure(path, error): Failure) -> PyErr {
-        let text = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
+        let why = in_python(&error.to_string());
+        let text = path.map_or_else(|| why.clone(), |path| format!("{path}: {why}"));
         match error {
             kymograph_analysis::Error::Nothing(_) => NoDataError::new_err(text),
             kymograph_analysis::Error::Option(_) => PyValueError::new_err(text),
@@ -128,7 +132,8 @@ impl From<Failure> for PyErr {
     }
 }
 
-fn finish(
+/// The table of a metric over all ranks, of what `parts` gives for each.
+pub fn finish(
     py: Python<'_>,
     metric: &'static Metric,
     wanted: Wanted,

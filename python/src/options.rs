@@ -153,6 +153,39 @@ pub fn options() -> Vec<(&'static str, Vec<&'static str>, &'static str, &'static
     OPTIONS.iter().map(|spec| (spec.name, spec.metrics.to_vec(), spec.ty, spec.help)).collect()
 }
 
+/// A text of the command's as Python's users know the options: `--num-kernels 3` is `num_kernels=3`.
+/// Those of other commands stay as they are.
+pub fn in_python(text: &str) -> String {
+    let mut parts = text.split("--");
+    let mut said = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| c != '-' && !c.is_ascii_lowercase()).unwrap_or(part.len());
+        let (word, rest) = part.split_at(end);
+        let name = word.replace('-', "_");
+        let positive = name.strip_prefix("no_").unwrap_or(&name);
+        if OPTIONS.iter().all(|spec| spec.name != positive) {
+            said.extend(["--", part]);
+            continue;
+        }
+        let value = rest.strip_prefix(' ').unwrap_or_default();
+        let value = value.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let is_value = value.starts_with(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit());
+        if positive != name {
+            said.extend([positive, "=False", rest]);
+        } else if COMPATIBLE.contains(&value) {
+            said.extend([&name, "=\"", value, "\"", &rest[1 + value.len()..]]);
+        } else if is_value {
+            said.extend([&name, "=", &rest[1..]]);
+        } else {
+            said.extend(["`", &name, "`", rest]);
+        }
+    }
+    said
+}
+
+/// What `compat` may be.
+const COMPATIBLE: [&str; 4] = ["hta", "traceinsight", "torch", "tensorboard"];
+
 impl Wanted {
     /// What a dictionary says for a metric; what is None is as if it were not there.
     pub fn of(metric: &str, given: &Bound<'_, PyDict>) -> PyResult<Wanted> {

@@ -1,6 +1,7 @@
 //! The events of a trace as a table, and traces in another format: what `torch.profiler`'s
 //! interface needs beside metrics.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use kymograph_converters::format::{self, Format};
-use kymograph_converters::trace::{Trace, TrackId};
+use kymograph_converters::trace::{SliceId, StrId, Trace, TrackId};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -35,6 +36,12 @@ const COLUMNS: [Column; 12] = [
     ("input_shapes", "", "of an operator, the sizes of its inputs as JSON; null if not recorded"),
     ("concrete_inputs", "", "likewise, the values of inputs that are no tensors"),
 ];
+
+/// The place of `parent` among the columns of numbers.
+const PARENT: usize = 4;
+
+/// The track beneath which those of tasks lie.
+const ASYNCIO: &str = "asyncio";
 
 /// The arguments of operators that have columns.
 const INPUTS: [&str; 2] = ["Input Dims", "Concrete Inputs"];
@@ -104,18 +111,20 @@ fn table(
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// The slices of the host: track by track, each with the one around it.
+/// The slices of the host: track by track, each with the one around it, as `torch.profiler` tells
+/// that: the innermost that lasts as long as it does.
 fn host<'a>(
     trace: &'a Trace,
     process: Option<kymograph_converters::trace::ProcessId>,
     origin: i64,
     rows: &mut Rows<'a>,
 ) {
-    let mut calls = std::collections::HashMap::new();
+    let mut calls = HashMap::new();
     for link in &trace.flows.links {
         calls.insert(link.event, link.correlation);
     }
     let inputs = INPUTS.map(|name| trace.strings.find(name));
+    let mut slices = Vec::new();
     // Slices that are open: row and end.
     let mut open: Vec<(i64, i64)> = Vec::new();
     let mut last: Option<(TrackId, Place)> = None;
@@ -132,7 +141,9 @@ fn host<'a>(
         let (start, end) = (slice.start.0, slice.end().map(|end| end.0));
         while open.pop_if(|(_, until)| *until <= start).is_some() {}
         let row = rows.len() as i64;
-        let around = open.last().map(|(row, _)| *row);
+        let last = end.unwrap_or(start);
+        let around = open.iter().rev().find(|(_, until)| *until > start && *until >= last);
+        let around = around.map(|(row, _)| *row);
         rows.texts[0].push(trace.strings.get(slice.name));
         rows.texts[1].push(trace.strings.get(slice.category));
         rows.starts.push(start - origin);
@@ -147,7 +158,54 @@ fn host<'a>(
             column.push(value.map(|value| trace.json(value)));
         }
         open.push((row, end.unwrap_or(i64::MAX)));
+        slices.push(id);
     }
+    for task in tasks(trace, &slices) {
+        if let Some(nested) = nest(trace, &slices, task) {
+            nested.iter().for_each(|(row, around)| rows.numbers[PARENT][*row] = *around);
+        }
+    }
+}
+
+/// The rows of each task of asyncio: its scopes lie on tracks of its name beneath `asyncio`, those
+/// inside others on further ones. `slices` are those of the rows.
+fn tasks(trace: &Trace, slices: &[SliceId]) -> impl Iterator<Item = Vec<usize>> {
+    let asyncio = trace.strings.find(ASYNCIO);
+    let mut tasks: HashMap<(TrackId, StrId), Vec<usize>> = HashMap::new();
+    for (row, slice) in slices.iter().enumerate() {
+        let track = &trace.tracks[trace.slices.get(*slice).track];
+        let above = track.parent.filter(|above| Some(trace.tracks[*above].name) == asyncio);
+        if let Some(above) = above {
+            tasks.entry((above, track.name)).or_default().push(row);
+        }
+    }
+    tasks.into_values()
+}
+
+/// What is around each of these rows, which are one task's. `None` where they cross: then they are
+/// of several tasks of one name, and nothing tells whose each is.
+fn nest(
+    trace: &Trace,
+    slices: &[SliceId],
+    mut rows: Vec<usize>,
+) -> Option<Vec<(usize, Option<i64>)>> {
+    let span = |row: usize| {
+        let slice = trace.slices.get(slices[row]);
+        (slice.start.0, slice.end().map_or(i64::MAX, |end| end.0))
+    };
+    rows.sort_by_key(|row| (span(*row).0, std::cmp::Reverse(span(*row).1)));
+    let mut open: Vec<(usize, i64)> = Vec::new();
+    let mut nested = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (start, end) = span(row);
+        while open.pop_if(|(_, until)| *until <= start).is_some() {}
+        if open.last().is_some_and(|(_, until)| *until < end) {
+            return None;
+        }
+        nested.push((row, open.last().map(|(around, _)| *around as i64)));
+        open.push((row, end));
+    }
+    Some(nested)
 }
 
 /// Whose a track is.

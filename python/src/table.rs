@@ -20,6 +20,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::Error;
 use crate::background::{Course, wait};
+use crate::options::in_python;
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -131,7 +132,7 @@ impl Table {
                 DataType::Float64 => "float",
                 _ => "str",
             };
-            (field.name().clone(), ty, said("unit"), said("meaning"))
+            (field.name().clone(), ty, said("unit"), in_python(&said("meaning")))
         };
         Ok(self.batch(py)?.schema().fields().iter().map(of).collect())
     }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use kymograph_analysis::model::{Events, Kind};
-use kymograph_analysis::table::{Cells, RecordBatch, Rows};
+use kymograph_analysis::table::{Cell, Cells, RecordBatch, Rows};
 use kymograph_analysis::{Column, Error as Failure, Metric, Model, Options, Reading, Unit, run};
+use kymograph_converters::each;
 use kymograph_converters::trace::{self, EventRef, SeriesKind};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
 use crate::Error;
-use crate::load::{Loaded, Rank, each};
+use crate::load::{Loaded, Rank};
 use crate::table::{Make, Table, type_name};
 
 /// A table: its name, what a row is, its columns, and how its rows are found.
@@ -173,11 +174,9 @@ pub fn table(loaded: &Bound<'_, Loaded>, name: &str) -> PyResult<Table> {
 }
 
 fn fill(kept: &Kept, ranks: &[Rank]) -> Result<RecordBatch, Failure> {
-    let model = |rank: &Rank| Arc::clone(&rank.trace);
-    let traces: Vec<_> = ranks.iter().map(model).collect();
-    let numbered: Vec<_> = ranks.iter().zip(&traces).collect();
-    let models = each(&numbered, |(rank, trace)| {
-        Model::new(trace, rank.process, rank.number, Reading::Exact)
+    let size = |rank: &Rank| rank.trace.bytes() as u64;
+    let models = each(ranks, size, |_, rank| {
+        Model::new(&rank.trace, rank.process, rank.number, Reading::Exact)
     });
     let origin = models.iter().map(|model| model.origin).min().unwrap_or(0);
     let mut rows = Rows::new(kept.columns);
@@ -292,21 +291,27 @@ fn steps(model: &Model<'_>, origin: i64, rows: &mut Rows) -> Result<(), Failure>
     Ok(())
 }
 
-/// What a metric finds in one trace; None if it has nothing of the kind.
-fn part(name: &str, model: &Model<'_>) -> Result<Option<RecordBatch>, Failure> {
-    let Some(metric) = Metric::find(name) else { return Ok(None) };
-    match run::of_rank(metric, model, &Options::default()) {
-        Ok(part) => Ok(Some(part.batch)),
-        Err(Failure::Nothing(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
+/// A row for each row of a metric's own table, if the trace has anything of the kind.
+fn of_metric<const N: usize>(
+    name: &str,
+    model: &Model<'_>,
+    rows: &mut Rows,
+    row: impl for<'c> Fn(Cells<'c>, usize) -> [Cell<'c>; N],
+) -> Result<(), Failure> {
+    let Some(metric) = Metric::find(name) else { return Ok(()) };
+    let batch = match run::of_rank(metric, model, &Options::default()) {
+        Ok(part) => part.batch,
+        Err(Failure::Nothing(_)) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let cells = Cells::of(&batch);
+    (0..batch.num_rows()).for_each(|at| rows.push(row(cells, at)));
+    Ok(())
 }
 
 fn collectives(model: &Model<'_>, origin: i64, rows: &mut Rows) -> Result<(), Failure> {
-    let Some(batch) = part("collectives", model)? else { return Ok(()) };
-    let cells = Cells::of(&batch);
-    for row in 0..batch.num_rows() {
-        rows.push([
+    of_metric("collectives", model, rows, |cells, row| {
+        [
             model.rank.into(),
             cells.int("ts", row).map(|ts| ts - origin).into(),
             cells.int("duration", row).into(),
@@ -316,25 +321,21 @@ fn collectives(model: &Model<'_>, origin: i64, rows: &mut Rows) -> Result<(), Fa
             cells.int("sequence", row).into(),
             cells.int("group_size", row).into(),
             cells.int("message", row).into(),
-        ]);
-    }
-    Ok(())
+        ]
+    })
 }
 
 fn memory(model: &Model<'_>, origin: i64, rows: &mut Rows) -> Result<(), Failure> {
-    let Some(batch) = part("memory_events", model)? else { return Ok(()) };
-    let cells = Cells::of(&batch);
-    for row in 0..batch.num_rows() {
-        rows.push([
+    of_metric("memory_events", model, rows, |cells, row| {
+        [
             model.rank.into(),
             cells.int("allocation_ts", row).map(|ts| ts - origin).into(),
             cells.int("duration", row).into(),
             cells.text("device", row).into(),
             cells.int("size", row).into(),
             cells.text("operator", row).into(),
-        ]);
-    }
-    Ok(())
+        ]
+    })
 }
 
 fn counters(model: &Model<'_>, origin: i64, rows: &mut Rows) -> Result<(), Failure> {

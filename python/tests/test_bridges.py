@@ -78,3 +78,45 @@ def test_spans_are_ranges(tmp_path):
     args = trace.args("GET /")
     assert args["http_status"] == "500" and args["status"] == "ERROR"
     assert trace.args("query")["parent_id"] == f"{2:016x}" and args["trace_id"] == f"{1:032x}"
+
+
+def test_spans_of_opentelemetrys_sdk(tmp_path):
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    from opentelemetry import context, trace as api
+
+    processor = ky.otel_span_processor()
+    assert isinstance(processor, sdk.SpanProcessor)
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("tests")
+    with tracer.start_as_current_span("before"):
+        pass
+    with ky.record(tmp_path / "t.pftrace"):
+        with tracer.start_as_current_span("request", attributes={"route": "/"}) as outer:
+            with pytest.raises(KeyError):
+                with tracer.start_as_current_span("inner") as inner:
+                    inner.set_attribute("rows", 3)
+                    raise KeyError("x")
+            here = context.get_current()
+
+            def elsewhere():
+                token = context.attach(here)
+                with tracer.start_as_current_span("on a thread"):
+                    pass
+                context.detach(token)
+
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+        assert provider.force_flush()
+    with tracer.start_as_current_span("after"):
+        pass
+    provider.shutdown()
+    seen = judge.Trace(tmp_path / "t.pftrace")
+    assert sorted(seen.column("SELECT name FROM slice")) == ["inner", "on a thread", "request"]
+    assert seen.args("request")["route"] == "/"
+    inner = seen.args("inner")
+    assert inner["rows"] == "3" and inner["status"] == "ERROR"
+    own = api.format_span_id(outer.get_span_context().span_id)
+    assert inner["parent_id"] == own == seen.args("on a thread")["parent_id"]
+    assert seen.args("request")["span_id"] == own

@@ -126,6 +126,53 @@ def test_traces_with_counters(traces, tmp_path):
     before = json.loads(gzip.open(next(traces.glob("*rank0*"))).read())
     added = content["traceEvents"][len(before["traceEvents"]) :]
     assert {event["ph"] for event in added} == {"C"} and len(added) > 100
+    kinds = hta.TimeSeriesTypes
+    queues = [event for event in added if event["name"] == "Queue Length"]
+    assert queues and len(queues) < len(added)
+    assert ours._counters(0, kinds.QUEUE_LENGTH) == queues
+    rest = [event for event in added if event["name"] != "Queue Length"]
+    assert ours._counters(0, kinds.MEMCPY_BANDWIDTH) == rest
+
+
+def test_a_graph_is_saved_and_restored(both, tmp_path):
+    analysis = both[1]
+    graph, _ = analysis.critical_path_analysis(1, "ProfilerStep", 0)
+    edge = max(graph.edges, key=lambda edge: graph.edges[edge]["weight"])
+    graph.edges[edge]["weight"] = 2
+    assert graph.critical_path()
+    path = graph.save(str(tmp_path / "saved" / "graph"))
+    restored = hta.restore_cpgraph(path, analysis.t, 1)
+    assert set(restored.edges) == set(graph.edges) and restored.edges[edge]["weight"] == 2
+    assert restored.critical_path_nodes == graph.critical_path_nodes
+    pandas.testing.assert_series_equal(restored.summary(), graph.summary())
+    (tmp_path / "other.zip").write_bytes(b"PK")
+    with pytest.raises(ValueError, match="other.zip"):
+        hta.restore_cpgraph(str(tmp_path / "other.zip"), analysis.t, 1)
+
+
+def test_kernels_with_their_annotations(tmp_path):
+    import json
+
+    def event(name, cat, ts, dur, **args):
+        return {"ph": "X", "name": name, "cat": cat, "ts": ts, "dur": dur, "pid": 0, "tid": 7, "args": args}
+
+    place = {"device": 0, "stream": 7}
+    events = [
+        event("forward", "gpu_user_annotation", 5, 50, **place),
+        event("void add<float>(int)", "kernel", 10, 20, correlation=1, **place),
+        event("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", 100, 20, correlation=2, **place),
+    ]
+    job = {"rank": 0, "world_size": 1, "backend": "nccl"}
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events, "distributedInfo": job}))
+    analyses = [kind({0: "t.json"}, str(tmp_path)) for kind in (theirs, hta.TraceAnalysis)]
+    for options in ({}, {"shortern_names": False}):
+        expected, given = (a.get_gpu_kernels_with_user_annotations(0, **options) for a in analyses)
+        columns = ["s_name", "s_cat", "s_user_annotation", "ts", "dur", "stream", "correlation", "end"]
+        one, other = (t[columns].sort_values("ts", ignore_index=True) for t in (expected, given))
+        pandas.testing.assert_frame_equal(one, other, check_dtype=False)
+        assert list((expected["user_annotation"] == -1).sort_index()) == [*(given["user_annotation"] == -1)]
+    bare = analyses[1].get_gpu_kernels_with_user_annotations(0, expand_names=False)
+    assert not [name for name in bare.columns if name.startswith("s_")]
 
 
 def places(graph, nodes):

@@ -23,6 +23,8 @@ def test_the_methods_are_those_of_the_registry():
     spec.loader.exec_module(generate)
     written = generate.TARGET.read_text(encoding="utf-8")
     assert written == generate.source(), "run python/generate.py"
+    tables = generate.TABLES.read_text(encoding="utf-8")
+    assert tables == generate.tables_source(), "run python/generate.py"
 
 
 def test_options_name_metrics_that_exist():
@@ -88,6 +90,10 @@ def test_what_makes_no_sense_is_refused(job):
         job.kernel_breakdown(num_kernels="many")
     with pytest.raises(ValueError, match="compat"):
         job.idle_time(rounding=False)
+    with pytest.raises(ValueError, match="^say which operator: operator=NAME$"):
+        job.frequent_sequences()
+    with pytest.raises(ky.NoDataError, match=r"\(say `annotation`, empty for all\)$"):
+        job.critical_path(annotation="nonsense")
     with pytest.raises(TypeError, match="another Trace"):
         job.diff("other.json")
     with pytest.raises(KeyError, match="there are rank"):
@@ -152,3 +158,11 @@ def test_importing_imports_little():
         [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
     ).stdout.split()
     assert set(said) <= {"kymograph", "__future__"}
+
+
+def test_options_are_called_as_in_python():
+    for name, answers, columns, _ in METRICS:
+        for text in (answers, *(meaning for _, _, _, meaning in columns)):
+            assert "--" not in text, (name, text)
+    meanings = [meaning for _, _, columns, _ in METRICS for _, _, _, meaning in columns]
+    assert 'Yes or No, by compat="tensorboard"; null without' in meanings

@@ -127,6 +127,56 @@ def test_events_nest_and_average():
     assert prof.key_averages().total_average().count == 9
 
 
+def test_cycles_are_loaded_together_and_said_to_be_of_one_process(tmp_path):
+    ready = ky.trace_handler(str(tmp_path / "runs"))
+    cycles = ky.schedule(wait=0, warmup=1, active=2, repeat=2)
+    with ky.profile(schedule=cycles, on_trace_ready=ready) as prof:
+        for _ in range(8):
+            prof.step()
+    t = ky.load(tmp_path / "runs" / "*.pftrace")
+    assert t.ranks == [0, 1] and len(t.steps) == 4
+    (warning,) = t.warnings
+    assert "is of the process that recorded rank 0" in warning and "taken for rank 1" in warning
+
+
+TASKS = """
+import asyncio
+import kymograph as ky
+
+async def job():
+    with ky.scope("outer"):
+        await asyncio.sleep(0)
+        with ky.record_function("inner"):
+            await asyncio.sleep(0)
+            with ky.scope("leaf"):
+                pass
+
+async def main(names):
+    await asyncio.gather(*(asyncio.create_task(job(), name=name) for name in names))
+
+with ky.profile() as prof:
+    asyncio.run(main(["one", "two"]))
+events = prof.events()
+around = sorted((event.name, event.cpu_parent and event.cpu_parent.name) for event in events[2:])
+assert around == [("inner", "outer")] * 2 + [("leaf", "inner")] * 2, around
+for outer in events[:2]:
+    assert outer.name == "outer" and outer.cpu_parent is None
+    inner, = outer.cpu_children
+    own = outer.cpu_time_total - inner.cpu_time_total
+    assert abs(outer.self_cpu_time_total - own) < 0.001
+
+# Nothing tells apart what two tasks of one name do at the same time.
+with ky.profile() as prof:
+    asyncio.run(main(["same", "same"]))
+assert {event.cpu_parent for event in prof.events()} == {None}
+"""
+
+
+def test_scopes_of_a_task_nest():
+    # In a process of its own: one that has had 4096 tasks has no track with a task's name left.
+    subprocess.run([sys.executable, "-c", TASKS], check=True, timeout=120)
+
+
 def test_stacks_are_exported(tmp_path):
     with ky.profile() as prof:
         with ky.record_function("an outer"):
@@ -174,6 +224,8 @@ def test_start_stop_and_mistakes(tmp_path):
     for wrong in ({"with_flops": True}, {"experimental_config": 1}, {"execution_trace_observer": 1}):
         with pytest.raises(NotImplementedError, match=next(iter(wrong))):
             ky.profile(**wrong)
+    with pytest.raises(NotImplementedError, match="PYTORCH_MEMORY"):
+        ky.profile(profile_memory=True)
     with pytest.raises(NotImplementedError):
         prof.export_memory_timeline("x")
     with pytest.raises(ValueError, match="python"):

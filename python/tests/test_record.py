@@ -301,6 +301,30 @@ def test_ranges_may_cross_and_end_elsewhere(trace):
 
 
 @recorded
+def ranges_nest_on_the_track_of_their_category():
+    async def main():
+        async with ky.async_scope("range outside", category="nested"):
+            async with ky.async_scope("range inside", category="nested"):
+                await asyncio.sleep(0)
+
+    asyncio.run(main())
+    with ky.async_scope("plain outside", category="nested"):
+        with ky.async_scope("plain inside", category="nested"):
+            pass
+
+
+def test_ranges_nest_on_the_track_of_their_category(trace):
+    """Ranges may cross: of a track, each row has what does not overlap, and they share its name."""
+    # After so many tasks, this one shares a track.
+    for kind, track in [("range", "task"), ("plain", "nested")]:
+        places = f"""SELECT t.name, ts, ts + dur FROM slice JOIN track t ON t.id = track_id
+            WHERE slice.name IN ('{kind} outside', '{kind} inside') ORDER BY ts"""
+        (outer, start, end), (inner, *inside) = trace.rows(places)
+        assert outer == inner == track
+        assert start <= inside[0] and inside[1] <= end
+
+
+@recorded
 def threads_have_their_names():
     go = threading.Event()
 
@@ -360,6 +384,73 @@ def test_nothing_is_recorded_in_between(tmp_path):
     trace = judge.Trace(path, unfinished=True)
     names = trace.column("SELECT name FROM slice")
     assert "seen" in names and "before" not in names and "paused" not in names
+
+
+@heavy
+def test_scopes_end_on_the_side_on_which_they_began(tmp_path):
+    """Whatever is switched on and off in between, no scope ends another one."""
+    path = tmp_path / "t.pftrace"
+    with ky.scope("never"):
+        with ky.record(path, buffer="16M") as recording:
+            with ky.scope("1 recorded"):
+                recording.pause()
+                with ky.scope("not"), ky.scope("not", n=1):
+                    recording.resume()
+                    with ky.scope("2 recorded"):
+                        recording.pause()
+                        with pytest.raises(KeyError), ky.scope("not"):
+                            raise KeyError
+                        recording.resume()
+                        with ky.scope("3 recorded"):
+                            pass
+                    with ky.scope("4 recorded", n=1):
+                        pass
+                    recording.pause()
+                recording.resume()
+                with ky.scope("5 recorded"):
+                    pass
+            with ky.scope("6 recorded"):
+                pass
+    trace = judge.Trace(path)
+    names = "SELECT name FROM slice ORDER BY name"
+    assert trace.column(names) == [f"{number} recorded" for number in range(1, 7)]
+    around = {name: trace.parent(f"{name} recorded") for name in range(1, 7)}
+    first, second = ["1 recorded"], ["2 recorded"]
+    assert around == {1: [], 2: first, 3: second, 4: first, 5: first, 6: []}
+
+
+@heavy
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_without_kymo_record(tmp_path, method):
+    """Children that fork record into files of their own; others if they start to."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+import multiprocessing, os, sys
+import kymograph as ky
+METHOD = {method!r}
+
+def work(number):
+    if METHOD != "fork":
+        ky.record("child.%p.pftrace")
+    with ky.scope("in a child", number=number):
+        pass
+
+if __name__ == "__main__":
+    with ky.record("parent.%p.pftrace"):
+        context = multiprocessing.get_context(METHOD)
+        children = [context.Process(target=work, args=(number,)) for number in range(2)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join()
+        assert [child.exitcode for child in children] == [0, 0]
+"""
+    )
+    subprocess.run([sys.executable, program], cwd=tmp_path, check=True, timeout=120)
+    seen = [judge.Trace(file) for file in tmp_path.glob("*.pftrace")]
+    numbers = [t.args("in a child").get("number") for t in seen if t.column("SELECT 1 FROM slice")]
+    assert sorted(numbers) == ["0", "1"]
 
 
 def test_wrong_options_say_so(tmp_path):

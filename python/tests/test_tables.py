@@ -1,6 +1,7 @@
 """Events are tables, which SQL asks."""
 
 import importlib.util
+import json
 import pathlib
 import sys
 import types
@@ -137,3 +138,16 @@ def test_without_an_engine_it_says_what_to_install(job, monkeypatch):
         job.query("SELECT 1")
     with pytest.raises(ValueError, match="duckdb, datafusion, polars"):
         job.query("SELECT 1", engine="sqlite")
+
+
+def test_an_event_is_around_another_that_it_holds(tmp_path):
+    """As for torch.profiler: one that ends earlier is not around the other."""
+    spans = [("a", 0, 10), ("b", 1, 4), ("crosses", 3, 4), ("c", 8, 2), ("d", 20, 1)]
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "ts": start, "dur": dur, "pid": 1, "tid": 1}
+        for name, start, dur in spans
+    ]
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    events = ky.load(tmp_path / "t.json").events()
+    around = dict(zip(events["name"], events["parent"]))
+    assert around == {"a": None, "b": 0, "crosses": 0, "c": 0, "d": None}

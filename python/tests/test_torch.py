@@ -96,8 +96,28 @@ with ky.profile(record_shapes=True) as prof:
     torch.ones(2, 3).mm(torch.ones(3, 4))
 events = {event.name: event for event in prof.events()}
 strided = events["aten::as_strided"]
+shapes = {a.key: a.input_shapes for a in prof.key_averages(group_by_input_shape=True)}
+assert shapes["aten::mm"] == [[2, 3], [3, 4]], shapes
 print([strided.input_shapes[0], *strided.concrete_inputs[1:3], events["aten::mm"].input_shapes])
 """
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0
     assert json.loads(done.stdout) == [[2, 6], [4, 3], [1, 4], [[2, 3], [3, 4]]]
+
+
+def test_inputs_that_are_asked_for_too_late_are_warned_of():
+    import subprocess
+
+    program = """
+import warnings, kymograph as ky, torch
+with ky.profile():
+    torch.ones(2) + 1
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with ky.profile(record_shapes=True) as prof:
+        torch.ones(2) + 1
+assert [event.input_shapes for event in prof.events() if event.name == "aten::add"] == [[]]
+(warning,) = caught
+assert "not recorded" in str(warning.message) and warning.filename == "<string>", warning
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

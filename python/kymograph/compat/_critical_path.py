@@ -28,6 +28,9 @@ class CPEdgeType(Enum):
     SYNC_DEPENDENCY = "critical_path_sync_dependency"
 
 
+# Of what `CPGraph.save` writes.
+_FORMAT = 1
+
 # What an overlay draws as arrows: the others are the events themselves.
 _DRAWN = (CPEdgeType.DEPENDENCY, CPEdgeType.KERNEL_LAUNCH_DELAY, CPEdgeType.SYNC_DEPENDENCY)
 
@@ -107,14 +110,18 @@ class CPGraph(networkx.DiGraph):  # type: ignore[misc,unused-ignore]
 
     def critical_path(self) -> bool:
         """Finds the path anew, with the weights that edges have by now."""
-        changed = [
-            (u, v, round(edge["weight"] * 1000))
-            for u, v, edge in self.edges(data=True)
-            if edge["weight"] != edge["object"].weight
-        ]
+        changed = [(u, v, round(weight * 1000)) for u, v, weight in self._changed()]
         self._options["edges"] = changed or None
         self._path(self._analysis._frame("critical_path_edges", **self._options))
         return bool(self.critical_path_nodes)
+
+    def _changed(self) -> list[tuple[int, int, float]]:
+        """The edges whose weights are no longer those of the trace."""
+        return [
+            (u, v, edge["weight"])
+            for u, v, edge in self.edges(data=True)
+            if edge["weight"] != edge["object"].weight
+        ]
 
     def get_critical_path_breakdown(self) -> pandas.DataFrame | None:
         """The edges of the path with the events that their time is spent in, and what each is
@@ -130,6 +137,24 @@ class CPGraph(networkx.DiGraph):  # type: ignore[misc,unused-ignore]
         frame = self.get_critical_path_breakdown()
         assert frame is not None, "there is no critical path"
         return frame.groupby("bound_by").duration.sum() / frame.duration.sum() * 100
+
+    def save(self, out_dir: str) -> str:
+        """Writes what tells this graph from others of its trace into `<out_dir>.zip`: the
+        annotation, and the weights that were changed. `restore_cpgraph` reads it. Returns the path."""
+        import json
+        from zipfile import ZipFile
+
+        content = {
+            "format": _FORMAT,
+            "options": {key: value for key, value in self._options.items() if key != "edges"},
+            "last_step": self._analysis._last_step,
+            "edges": self._changed(),
+        }
+        target = out_dir.rstrip("/") + ".zip"
+        os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
+        with ZipFile(target, "w") as archive:
+            archive.writestr("graph.json", json.dumps(content))
+        return target
 
     def get_nodes_for_event(self, ev_id: int) -> tuple[CPNode | None, CPNode | None]:
         """The beginning and the end of an event, where it has them in the graph."""
@@ -152,6 +177,30 @@ class CPGraph(networkx.DiGraph):  # type: ignore[misc,unused-ignore]
         """The edges whose time is that of an event."""
         edges = (edge for edge, event in self.edge_to_event_map.items() if event == ev_idx)
         return [self.edges[edge]["object"] for edge in edges]
+
+
+def restore_cpgraph(zip_filename: str, t_full: Any, rank: int) -> CPGraph:
+    """The graph that `CPGraph.save` wrote: `t_full` is `t` of the analysis that it is of. ValueError for a file that `save` did not write."""
+    import json
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(zip_filename) as archive:
+            content = json.loads(archive.read("graph.json"))
+        options, edges, last_step = (content[key] for key in ("options", "edges", "last_step"))
+        if content["format"] != _FORMAT:
+            raise ValueError("it has another format")
+    except (BadZipFile, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{zip_filename} is no graph of CPGraph.save: {error}") from error
+    from .hta import TraceAnalysis
+
+    analysis = TraceAnalysis._of(t_full, last_step)
+    graph = CPGraph()._of(analysis, rank, options["annotation"], options["instance"])
+    for u, v, weight in edges:
+        graph.edges[u, v]["weight"] = weight
+    if edges:
+        graph.critical_path()
+    return graph
 
 
 def overlay(

@@ -4,12 +4,14 @@
 
 The methods, parameters and columns are HTA's, and so are the numbers: HTA's rules and rounding are
 followed (docs/ANALYSIS.md). Results are pandas' data frames. What works on HTA's own frames raises
-NotImplementedError. Nothing is drawn: `visualize` is passed over.
+NotImplementedError. Nothing is drawn: `visualize` is passed over. `TimeSeriesTypes`, `CPGraph` and
+`restore_cpgraph` are here as well, for notebooks that import them.
 """
 
 from __future__ import annotations
 
 import os
+from enum import Flag, auto
 
 from .. import _trace
 from .._kymograph import NoDataError
@@ -24,6 +26,32 @@ if TYPE_CHECKING:
     from ._critical_path import CPGraph
 
     Ranks = Optional[Sequence[int]]
+
+
+class TimeSeriesTypes(Flag):
+    """What `generate_trace_with_counters` adds to a trace."""
+
+    QUEUE_LENGTH = auto()
+    MEMCPY_BANDWIDTH = auto()
+
+
+def __getattr__(name: str) -> Any:
+    """What needs networkx is imported when it is used."""
+    if name not in ("CPGraph", "restore_cpgraph"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import _critical_path
+
+    return getattr(_critical_path, name)
+
+
+def _write(path: str, trace: Any) -> None:
+    """Writes a trace in JSON, packed if its name says so."""
+    import gzip
+    import json
+
+    opened: Any = gzip.open if path.endswith(".gz") else open
+    with opened(path, "wt", encoding="utf-8") as file:
+        json.dump(trace, file)
 
 
 class TraceAnalysis:
@@ -48,6 +76,12 @@ class TraceAnalysis:
                 raise ValueError(f"the ranks of trace_files are wrong: {told}")
         self._last_step = bool(include_last_profiler_step)
 
+    @classmethod
+    def _of(cls, trace: _trace.Trace, last_step: bool) -> TraceAnalysis:
+        analysis = cls.__new__(cls)
+        analysis.t, analysis._last_step = trace, last_step
+        return analysis
+
     def _frame(self, metric: str, **options: Any) -> pandas.DataFrame:
         table = self.t.metric(metric, compat="hta", last_step=self._last_step, **options)
         return table.to_pandas()
@@ -58,25 +92,38 @@ class TraceAnalysis:
         return {rank: self._frame(metric, ranks=[rank], **options) for rank in wanted}
 
     def _series(self, metric: str, ranks: Ranks) -> dict[int, pandas.DataFrame]:
-        """As `_by_rank`, with times that count from the first event of all ranks."""
+        """As `_by_rank`, with times that count from the first event of all ranks. As in HTA, ranks
+        without any are left out."""
         rows = {}
         for rank in self.t.ranks:
             try:
                 rows[rank] = len(self._frame(metric, ranks=[rank]))
             except NoDataError:
                 rows[rank] = 0
+        if not any(rows.values()):
+            return {}
         # Rank after rank.
         frame, first, found = self._frame(metric), 0, {}
         for rank, count in rows.items():
             found[rank] = frame.iloc[first : first + count].reset_index(drop=True)
             first += count
-        return {rank: found[rank] for rank in ([0] if not ranks else ranks)}
+        return {rank: found[rank] for rank in ([0] if not ranks else ranks) if rows[rank]}
 
-    def _described(self, metric: str, what: str, by: str, ranks: Ranks) -> pandas.DataFrame:
-        """Statistics as `DataFrame.describe` of a group has them: columns under a name."""
+    def _described(
+        self, metric: str, what: str, by: str, ranks: Ranks
+    ) -> pandas.DataFrame | None:
+        """Statistics as `DataFrame.describe` of a group has them: columns under a name. None, with
+        a warning, where there is nothing of the kind."""
+        import warnings
+
         import pandas
 
-        frame = self._frame(metric, ranks=[0] if not ranks else ranks).set_index(["rank", by])
+        try:
+            frame = self._frame(metric, ranks=[0] if not ranks else ranks)
+        except NoDataError as error:
+            warnings.warn(str(error), stacklevel=3)
+            return None
+        frame = frame.set_index(["rank", by])
         frame.columns = pandas.MultiIndex.from_product([[what], frame.columns])
         return frame
 
@@ -161,11 +208,11 @@ class TraceAnalysis:
             return idle, None
         return idle, self._frame("idle_intervals", **options).set_index("idle_category")
 
-    def get_queue_length_summary(self, ranks: Ranks = None) -> pandas.DataFrame:
+    def get_queue_length_summary(self, ranks: Ranks = None) -> pandas.DataFrame | None:
         """Statistics of the lengths of launch queues, by rank and stream."""
         return self._described("queue_length_summary", "queue_length", "stream", ranks)
 
-    def get_memory_bw_summary(self, ranks: Ranks = None) -> pandas.DataFrame:
+    def get_memory_bw_summary(self, ranks: Ranks = None) -> pandas.DataFrame | None:
         """Statistics of the bandwidth of copies and fills, by rank and kind."""
         return self._described("memory_bandwidth_summary", "memory_bw_gbps", "name", ranks)
 
@@ -214,11 +261,36 @@ class TraceAnalysis:
     def get_gpu_kernels_with_user_annotations(
         self, rank: int, expand_names: bool = True, shortern_names: bool = True
     ) -> pandas.DataFrame | None:
-        """The annotation of each kernel. Names are texts, and as short as HTA makes them: it has
-        numbers for them without `expand_names`, which only its own symbol table explains."""
-        if not (expand_names and shortern_names):
-            raise NotImplementedError("names are expanded and short: leave both options as they are")
-        return self._frame("kernel_annotations", ranks=[rank])
+        """The annotation of each kernel, the innermost one: a row for each kernel. `name`, `cat` and
+        `user_annotation` are numbers (-1 where there is no annotation), which `s_name`, `s_cat` and
+        `s_user_annotation` spell out; without `expand_names` these are left out. Without
+        `shortern_names` the names of kernels keep their arguments. None, with a warning, if there
+        are no annotations on devices."""
+        import warnings
+
+        import pandas
+
+        try:
+            frame = self._frame("kernel_annotations", ranks=[rank])
+        except NoDataError as error:
+            warnings.warn(str(error), stacklevel=2)
+            return None
+        # HTA's kernels are what was launched: annotations are not.
+        frame = frame[frame["correlation"] >= 0].reset_index(drop=True)
+        if not shortern_names:
+            whole = self.t.metric("kernel_annotations", ranks=[rank]).to_pandas()
+            whole = whole.set_index("index")[["name", "user_annotation"]].loc[frame["index"]]
+            frame["s_name"] = whole["name"].to_numpy()
+            frame["s_user_annotation"] = whole["user_annotation"].to_numpy()
+        memory = frame["s_name"].str.extract("^(Memcpy|Memset)", expand=False).str.lower()
+        frame["s_cat"] = ("gpu_" + memory).fillna("kernel")
+        for name in ("name", "cat", "user_annotation"):
+            frame[name] = pandas.factorize(frame[f"s_{name}"])[0]
+        frame["s_user_annotation"] = frame["s_user_annotation"].fillna("")
+        frame["end"] = frame["ts"] + frame["dur"]
+        if not expand_names:
+            frame = frame.drop(columns=["s_name", "s_cat", "s_user_annotation"])
+        return frame
 
     def get_potential_stragglers(
         self,
@@ -288,21 +360,19 @@ class TraceAnalysis:
             with opened(path, "rt", encoding="utf-8") as file:
                 content = json.load(file)
             content["traceEvents"] += self._counters(rank, time_series)
-            target = path.replace(".json", f"{suffix}.json")
-            with opened(target, "wt", encoding="utf-8") as file:
-                json.dump(content, file)
+            _write(path.replace(".json", f"{suffix}.json"), content)
 
     def _counters(self, rank: int, time_series: Any) -> list[dict[str, Any]]:
-        wanted = {"Queue Length": "QUEUE_LENGTH", "Memcpy BW": "MEMCPY_BANDWIDTH"}
-        if time_series is not None:
-            kinds: Any = type(time_series)
-            wanted = {n: kind for n, kind in wanted.items() if kinds[kind] in time_series}
+        # HTA's own type or ours: they have the same names.
+        kinds: Any = TimeSeriesTypes if time_series is None else type(time_series)
+        wanted = kinds.QUEUE_LENGTH | kinds.MEMCPY_BANDWIDTH if time_series is None else time_series
         events = []
         columns = self.t.counters(compat="hta", ranks=[rank], last_step=self._last_step).to_pydict()
         names = list(columns)
         for values in zip(*columns.values()):
             row = dict(zip(names, values))
-            if not any(row["name"].startswith(name) for name in wanted):
+            is_queue = row["name"] == "Queue Length"
+            if (kinds.QUEUE_LENGTH if is_queue else kinds.MEMCPY_BANDWIDTH) not in wanted:
                 continue
             event = {"ph": "C", "cat": "gpu_counter", "name": row["name"], "pid": row["pid"]}
             event.update(ts=row["ts"], args={row["name"]: row["value"]})

@@ -3,6 +3,7 @@
 //! * [`library`]: the library is found, or loaded.
 //! * [`scope`]: slices, by hand against Python's C interface.
 //! * [`bound`]: methods that a scope keeps.
+//! * [`levels`]: which of a thread's open scopes the library knows.
 //! * [`tasks`]: tracks of asyncio's tasks.
 //! * [`args`]: Python's values as arguments.
 //! * [`events`]: everything else that is recorded.
@@ -12,6 +13,7 @@ mod args;
 mod bound;
 mod control;
 mod events;
+mod levels;
 mod library;
 mod scope;
 mod tasks;

@@ -2,8 +2,9 @@
 //! interface, because a generic call costs more than what it records.
 //!
 //! A scope without arguments has no state: one object per name serves all threads, so that
-//! nothing is allocated. The library knows which of a thread's scopes were recorded. Only a scope
-//! inside a task of asyncio has state, which is kept with the task ([`super::tasks`]).
+//! nothing is allocated. The library knows which of a thread's scopes were recorded; of those that
+//! begin while they are not, it never hears ([`super::levels`]). Only a scope inside a task of
+//! asyncio has state, which is kept with the task ([`super::tasks`]).
 //!
 //! `with` makes a bound method of each of `__enter__` and `__exit__`, which costs more than all
 //! else; [`super::bound`] has a scope keep its own.
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 
 use super::args::{Args, text};
 use super::bound;
+use super::levels;
 use super::library::{Arg, Library, library};
 use super::tasks;
 
@@ -252,25 +254,24 @@ unsafe fn begin(library: &Library, this: Object) -> bool {
     // SAFETY: the lock is held, and `this` is a `Scope`.
     unsafe {
         let scope = &*this.cast::<Scope>();
+        if !(library.is_enabled)(scope.category) {
+            levels::begin_unknown();
+            return true;
+        }
         if scope.keys.is_null() {
             // Nothing to convert.
-            let task = task(library, scope);
+            let task = tasks::current();
             if !task.is_null() {
                 return begin_in(library, scope, task, (ptr::null(), 0));
             }
-            match scope.site(library) {
-                0 => push(library, scope, (ptr::null(), 0)),
-                site => (library.push)(site, ptr::null(), 0),
-            }
+            push(library, scope, (ptr::null(), 0));
             return true;
         }
         let mut args = Args::new();
-        if (library.is_enabled)(scope.category)
-            && !args.add_all(scope.keys, |index| ffi::PyTuple_GetItem(scope.values, index))
-        {
+        if !args.add_all(scope.keys, |index| ffi::PyTuple_GetItem(scope.values, index)) {
             return false;
         }
-        let task = task(library, scope);
+        let task = tasks::current();
         if !task.is_null() {
             return begin_in(library, scope, task, args.list());
         }
@@ -279,16 +280,12 @@ unsafe fn begin(library: &Library, this: Object) -> bool {
     }
 }
 
-/// The task that runs, if the scope is recorded; null if none does. A new reference. What is not
-/// recorded is the thread's, in which the library counts it.
-#[inline]
-unsafe fn task(library: &Library, scope: &Scope) -> Object {
-    // SAFETY: the lock is held, and no exception is set.
-    unsafe { if (library.is_enabled)(scope.category) { tasks::current() } else { ptr::null_mut() } }
-}
-
 /// Begins it on the thread. `args` are as the library wants them.
+#[inline]
 unsafe fn push(library: &Library, scope: &Scope, (args, count): (*const Arg, usize)) {
+    if !levels::begin_known() {
+        return;
+    }
     // SAFETY: the lock is held, and the caller says the rest.
     unsafe {
         match scope.site(library) {
@@ -327,13 +324,11 @@ unsafe extern "C" fn exit(this: Object, args: *const Object, count: isize) -> Ob
             let kind = if count > 0 { *args } else { none };
             let range =
                 if scope.in_tasks.load(Ordering::Relaxed) == 0 { None } else { end_in_task(scope) };
-            if kind == none {
-                match range {
-                    None => (library.pop)(),
-                    Some(range) => (library.range_end)(range, ptr::null(), 0),
-                }
-            } else {
-                failed(library, range, kind);
+            match range {
+                None if !levels::end() => {}
+                _ if kind != none => failed(library, range, kind),
+                None => (library.pop)(),
+                Some(range) => (library.range_end)(range, ptr::null(), 0),
             }
         }
         ffi::Py_INCREF(none);
