@@ -212,10 +212,11 @@ fn what_is_cancelled_leaves_no_file() {
 fn what_is_no_trace_is_not_overwritten_and_mistakes_are_said() {
     let place = Place::new();
     let program = place.start(&[]);
-    let script = place.path("train.py");
+    let script = place.path("train.pftrace");
     std::fs::write(&script, "print(1)").unwrap();
-    let cases: [(&[&str], &str); 4] = [
-        (&["--duration", "1ms", "-o", "train.py"], "exists and is not a trace"),
+    let cases: [(&[&str], &str); 5] = [
+        (&["--duration", "1ms", "-o", "train.pftrace"], "exists and is not a trace"),
+        (&["--duration", "1ms", "-o", "train.py"], ".py is not what kymo writes"),
         (&["--duration", "5"], "--duration 5: expected a duration"),
         (&["--duration", "1ms", "--rank", "3"], "such a rank"),
         (&["--duration", "1ms", "--set", "WARMUP=x"], "WARMUP=x: expected"),

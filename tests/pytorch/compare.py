@@ -55,7 +55,9 @@ def compare(what, ours, theirs):
 
 
 # Steps that optimizers count are not there in theirs unless the program steps it.
-mine = [e for e in inside(operators(ours)) if not e["name"].startswith("ProfilerStep#")]
+named = {e["name"] for e in kineto}
+mine = [e for e in inside(operators(ours))
+        if not e["name"].startswith("ProfilerStep#") or e["name"] in named]
 for arg in ARGS:
     compare(arg, says(mine, arg), says(kineto, arg))
 for kind in "sf":
@@ -93,8 +95,9 @@ def calls(trace, first, last):
     functions = [e for e in trace["traceEvents"]
                  if e.get("cat") == "python_function" and e["ph"] == "X"]
     by_id = {e["args"]["Python id"]: e for e in functions}
-    # The folder before a module's differs in how it is shortened.
-    spelled = lambda name: re.sub(r"^.*/(?=[^/]*\.py\()", "", name)
+    # The folder before a module's differs in how it is shortened. Theirs have the line at which a
+    # generator goes on, ours that of its definition: without lines they are the same.
+    spelled = lambda name: re.sub(r"^.*/(?=[^/]*\.py\()|(?<=\.py)\([0-9]+\)", "", name)
     is_built_in = lambda event: event["name"].startswith("<")
 
     def caller(event):

@@ -123,8 +123,7 @@ fn a_range_that_crosses() {
         std::thread::sleep(call_time());
         pop("two");
         drop(call);
-        // SAFETY: takes no arguments.
-        unsafe { libc::gettid() }
+        kymograph_backends::environment::gettid()
     };
     let tid = thread.spawn(work).unwrap().join().unwrap();
     let summary = recording.stop();

@@ -22,8 +22,7 @@ fn live(n: u64) -> (i64, String) {
         name = format!("a longer name than the system keeps {n}");
         set_thread_name(&name);
     }
-    // SAFETY: no arguments.
-    (unsafe { libc::gettid() }.into(), name)
+    (kymograph_backends::environment::gettid().into(), name)
 }
 
 #[test]
