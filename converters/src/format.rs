@@ -145,8 +145,11 @@ impl std::error::Error for Error {}
 /// # Errors
 ///
 /// When the file cannot be read, or is a trace of no known format.
-pub fn read(file: impl Read, format: Option<Format>) -> Result<Trace, Error> {
-    read_by(file, format, |first, file, format, lines| read_as(first.chain(file), format, lines))
+pub fn read(mut file: impl Read, format: Option<Format>) -> Result<Trace, Error> {
+    let file: &mut dyn Read = &mut file;
+    read_by(file, format, |first, file, format, lines| {
+        read_as(&mut first.chain(file), format, lines)
+    })
 }
 
 /// As [`read`], of a file that lies there: where there are several processors, a thread of its own
@@ -155,14 +158,15 @@ pub fn read(file: impl Read, format: Option<Format>) -> Result<Trace, Error> {
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_ahead(file: impl Read + Send, format: Option<Format>) -> Result<Trace, Error> {
+pub fn read_ahead(mut file: impl Read + Send, format: Option<Format>) -> Result<Trace, Error> {
     if crate::processors() < 2 {
         return read(file, format);
     }
+    let file: &mut (dyn Read + Send) = &mut file;
     read_by(file, format, |first, file, format, lines| {
         std::thread::scope(|scope| {
             let ahead = Ahead::start(scope, file).map_err(Error::Io)?;
-            read_as(first.chain(ahead), format, lines)
+            read_as(&mut first.chain(ahead), format, lines)
         })
     })
 }
@@ -189,7 +193,7 @@ fn read_by<R: Read>(
     };
     let mut trace = match detected {
         Detected::Known(format) => read(&first, &mut file, format, lines)?,
-        Detected::Database => database(first.chain(&mut file), format)?,
+        Detected::Database => database(&mut first.chain(&mut file), format)?,
     };
     if file.has_garbage() {
         trace.facts.warn("bytes behind the packed data, ignored", None);
@@ -197,7 +201,8 @@ fn read_by<R: Read>(
     Ok(trace)
 }
 
-fn read_as(mut rest: impl Read, format: Format, lines: bool) -> Result<Trace, Error> {
+/// The rest of a file in blocks, so that readers exist once and not for each kind of file.
+fn read_as(mut rest: &mut dyn Read, format: Format, lines: bool) -> Result<Trace, Error> {
     let limits = json::Limits::default();
     let json = match format {
         Format::Perfetto => {
@@ -223,7 +228,7 @@ fn read_as(mut rest: impl Read, format: Format, lines: bool) -> Result<Trace, Er
 }
 
 /// A database, of which all is read into memory.
-fn database(mut rest: impl Read, format: Option<Format>) -> Result<Trace, Error> {
+fn database(rest: &mut dyn Read, format: Option<Format>) -> Result<Trace, Error> {
     let mut bytes = Vec::new();
     rest.read_to_end(&mut bytes).map_err(Error::Io)?;
     let database = Database::open(&bytes)?;
