@@ -4,6 +4,8 @@
 //! tools' rounding makes such, and their arithmetic, which goes on with them, is what
 //! [`merge`] and [`sweep`] reproduce. [`union`] and [`intersection`] expect none.
 
+use kymograph_converters::order::Order as _;
+
 /// Beginning and end.
 pub type Interval = (i64, i64);
 
@@ -96,7 +98,7 @@ pub fn sweep(lists: &[&[Interval]], mut segment: impl FnMut(i64, i64, i64)) {
             points.push((*end, -(1 << bit)));
         }
     }
-    points.sort_by_key(|(time, _)| *time);
+    points.order_by_numbers(|(time, _)| [*time]);
     let mut running = 0;
     for pair in points.windows(2) {
         running += pair[0].1;

@@ -12,6 +12,7 @@
 //! that says more than its name, such as a tracepoint's, is a moment. Without process ids (`perf
 //! script -F +pid` prints them) each thread is a process of its own.
 
+use crate::order::Order as _;
 use std::io::{BufRead, BufReader, Read};
 
 use hashbrown::HashMap;
@@ -233,7 +234,7 @@ impl Reader {
         for thread in self.threads {
             let mut samples = self.samples.remove(&thread).unwrap_or_default();
             // Buffers of several processors come one after the other.
-            samples.sort_by_key(|(time, _)| *time);
+            samples.order_by_numbers(|(time, _)| [*time]);
             let times: Vec<i64> = samples.iter().map(|(time, _)| *time).collect();
             let mut stack = Stack::new(self.build.thread(thread.0, thread.1), category);
             for ((time, number), end) in samples.iter().zip(ends(&times)) {

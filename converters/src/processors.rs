@@ -1,5 +1,6 @@
 //! How many processors the work of a thread may take, and work that shares them.
 
+use crate::order::Order as _;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -54,7 +55,7 @@ pub fn each<'a, T: Sync, R: Send>(
         run();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
+    done.order_by_numbers(|(at, _)| [*at as i64]);
     done.into_iter().map(|(_, result)| result).collect()
 }
 

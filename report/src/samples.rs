@@ -5,6 +5,7 @@
 //! the extremes of stretches are kept.
 
 use kymograph_analysis::Model;
+use kymograph_converters::order::Order as _;
 use kymograph_converters::trace::{Sample, SeriesKind, Trace, TrackKind, Unit};
 use std::fmt::Write as _;
 
@@ -26,7 +27,7 @@ pub fn of(model: &Model<'_>) -> Option<String> {
         if samples.is_empty() || matches!(series.kind, SeriesKind::Track(id) if !model.takes(id)) {
             continue;
         }
-        samples.sort_by_key(|sample| sample.time);
+        samples.order_by_numbers(|sample| [sample.time.0]);
         let of = samples.len();
         let samples = thinned(&samples);
         let (owner, unit) = described(trace, series.kind, series.unit);
@@ -95,7 +96,7 @@ fn thinned(samples: &[Sample]) -> Vec<Sample> {
                 .into_iter()
                 .flatten()
                 .collect();
-        four.sort_by_key(|sample| sample.time);
+        four.order_by_numbers(|sample| [sample.time.0]);
         kept.extend(four.into_iter().copied());
     }
     kept

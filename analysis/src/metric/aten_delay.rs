@@ -6,6 +6,7 @@
 //! its sequence; delays are those of the first. HTA adds the rows of earlier ranks to those of
 //! later ones; the exact reading keeps ranks apart.
 
+use kymograph_converters::order::Order as _;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -197,7 +198,7 @@ fn over_ranks(metric: &Metric, parts: &[Part], options: &Options) -> Result<Reco
         order.extend((0..batch.num_rows()).map(|row| (n, row)));
     }
     let count = |(n, row): (usize, usize)| Cells::of(batches[n]).int("occurrence_count", row);
-    order.sort_by_key(|at| (at.0, std::cmp::Reverse(count(*at))));
+    order.order_by_numbers(|at| [at.0 as i64, !count(*at).unwrap_or(i64::MIN)]);
     pick(metric.columns, &batches, order.into_iter())
 }
 
@@ -227,7 +228,7 @@ fn of_hta(parts: &[Part]) -> Result<RecordBatch, Error> {
             sums.entry((name, sequence)).or_default().add(*launch, *runtime);
         }
         let mut order: Vec<_> = sums.into_iter().collect();
-        order.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.count));
+        order.order_by_numbers(|(_, sum)| [!(sum.count as i64)]);
         for ((name, sequence), sum) in order {
             push(&mut rows, part.rank, name, sequence, sum);
         }

@@ -7,6 +7,7 @@
 //! estimates; null where it says of none. Tensor cores: the part of kernels' time in which those
 //! run that use them, by `kernels`.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -90,8 +91,8 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 fn in_order(blocks: [Vec<(i64, f64)>; 2]) -> Vec<(i64, f64)> {
     // Both are mostly in order already, unlike beginnings with ends between them.
     let [mut starts, mut ends] = blocks;
-    starts.sort_by_key(|(time, _)| *time);
-    ends.sort_by_key(|(time, _)| *time);
+    starts.order_by_numbers(|(time, _)| [*time]);
+    ends.order_by_numbers(|(time, _)| [*time]);
     let mut all = Vec::with_capacity(starts.len() * 2);
     let mut ends = ends.into_iter().peekable();
     for start in starts {

@@ -4,6 +4,7 @@
 //! what the profiler says (`memory bandwidth (GB/s)`); the exact reading computes it from bytes
 //! and time where it does not. A copy that takes no time counts for a microsecond.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,7 +88,7 @@ fn find_series(model: &Model<'_>) -> Series {
         series.entry(direction(model.name(*row))).or_default().push(change);
     }
     for changes in series.values_mut() {
-        changes.sort_by_key(|(time, ..)| *time);
+        changes.order_by_numbers(|(time, ..)| [*time]);
         let mut sum = 0.0;
         for (.., bandwidth) in changes {
             sum += *bandwidth;

@@ -1,6 +1,6 @@
 //! The call tree of each thread.
 
-use std::cmp::Reverse;
+use kymograph_converters::order::Order as _;
 
 use hashbrown::HashMap;
 
@@ -83,10 +83,10 @@ fn threads(model: &Model<'_>) -> Vec<((i64, i64), Vec<u32>)> {
 
 /// In the order in which they begin, the longest first; what takes no time after what does.
 fn sort(events: &Events, rows: &mut [u32]) {
-    rows.sort_by_key(|row| {
+    rows.order_by_numbers(|row| {
         let at = *row as usize;
         let dur = events.durs[at];
-        (events.starts[at], dur == 0, Reverse(dur), events.positions[at])
+        [events.starts[at], (dur == 0).into(), !dur, events.positions[at].into()]
     });
 }
 

@@ -1,6 +1,7 @@
 //! How many activities each stream had waiting.
 
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 
 use super::Model;
 use crate::reading::Version;
@@ -39,7 +40,7 @@ pub(super) fn queues(model: &Model<'_>) -> Vec<(i64, Vec<QueueChange>)> {
     let mut streams: Vec<_> = streams.into_iter().collect();
     streams.sort_unstable_by_key(|(stream, _)| *stream);
     for (_, changes) in &mut streams {
-        changes.sort_by_key(|change| change.time);
+        changes.order_by_numbers(|change| [change.time]);
         let mut length = 0;
         for change in changes {
             length += change.length;

@@ -1,5 +1,6 @@
 //! From what formats say about arrows to points of flows: which events they touch.
 
+use crate::order::Order as _;
 use hashbrown::HashMap;
 
 use super::{EventRef, FlowPoint, Nanos, Phase, StrId, Trace, mix};
@@ -44,7 +45,7 @@ pub(crate) struct Joint {
 
 /// Makes flows of what `bind_id`s say. Several arrows may come from one event: each is a flow.
 pub(crate) fn join(trace: &mut Trace, mut joints: Vec<Joint>, name: StrId) {
-    joints.sort_by_key(|joint| joint.time);
+    joints.order_by_numbers(|joint| [joint.time]);
     let mut from: HashMap<u64, Joint> = HashMap::new();
     let mut arrows = 0u64;
     for joint in joints {

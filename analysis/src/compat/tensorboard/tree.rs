@@ -6,6 +6,7 @@
 //! runtime belong to who has their `External id`.
 
 use hashbrown::{HashMap, HashSet};
+use kymograph_converters::order::Order as _;
 
 use super::{
     External, Plugin, interval, is_collective, is_data_loader, is_eligible, uses_tensor_cores,
@@ -227,7 +228,7 @@ fn lists(model: &Model<'_>, plugin: Plugin) -> (Vec<Vec<Node>>, Calls) {
 /// it is left out.
 fn nest(mut thread: Vec<Node>, nodes: &mut Vec<Node>) -> Vec<u32> {
     let mut roots = Vec::new();
-    thread.sort_by_key(|node| (node.time.0, -node.time.1));
+    thread.order_by_numbers(|node| [node.time.0, !node.time.1]);
     let mut open: Vec<u32> = Vec::new();
     for node in thread {
         while open.last().is_some_and(|top| node.time.0 >= nodes[*top as usize].time.1) {

@@ -1,6 +1,7 @@
 //! Edges on devices: how long work lasts, and what it waited for.
 
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 
 use super::graph::{EdgeKind, Graph};
 use super::waits::Waits;
@@ -26,9 +27,9 @@ pub(super) fn connect(model: &Model<'_>, graph: &mut Graph) -> Result<(), Error>
     };
     let mut rows: Vec<u32> = graph.rows.iter().copied().filter(is_there).collect();
     // Waits count when they are over.
-    rows.sort_by_key(|row| match events.kinds[*row as usize] {
-        Kind::Sync => events.end(*row),
-        _ => events.starts[*row as usize],
+    rows.order_by_numbers(|row| match events.kinds[*row as usize] {
+        Kind::Sync => [events.end(*row)],
+        _ => [events.starts[*row as usize]],
     });
     let waits = Waits::of(model);
     let mut device = Device { model, graph, queues, last: Vec::new(), sources: HashMap::new() };

@@ -2,6 +2,7 @@
 //! lock of the CUDA runtime.
 
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 use kymograph_converters::trace::StrId;
 
 use super::graph::{Edge, EdgeKind, Graph, NO_NODE};
@@ -140,9 +141,9 @@ struct Walk<'a, 'b> {
 impl Walk<'_, '_> {
     fn thread(&mut self, mut rows: Vec<u32>) {
         let events = &self.model.events;
-        rows.sort_by_key(|row| {
+        rows.order_by_numbers(|row| {
             let at = *row as usize;
-            (events.starts[at], std::cmp::Reverse(events.durs[at]), events.positions[at])
+            [events.starts[at], !events.durs[at], events.positions[at].into()]
         });
         let mut parents = vec![NONE; events.len()];
         nest_by_count(events, &rows, &mut parents);

@@ -33,6 +33,7 @@ mod host;
 mod path;
 mod waits;
 
+use kymograph_converters::order::Order as _;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -260,7 +261,7 @@ fn all_edges(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error>
     let position = |row: u32| i64::from(model.events.positions[row as usize]);
     let mut rows = Rows::new(EDGE_COLUMNS);
     let mut edges = graph.edges.clone();
-    edges.sort_by_key(ends);
+    edges.order_by_numbers(|edge| [edge.from.into(), edge.to.into()]);
     let places: HashMap<(u32, u32), usize> =
         path.iter().enumerate().map(|(place, edge)| (ends(edge), place)).collect();
     for edge in edges {

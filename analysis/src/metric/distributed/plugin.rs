@@ -1,6 +1,7 @@
 //! Collectives as the TensorBoard plugin sees them: ranges of the host, and kernels that have their
 //! numbers.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
@@ -57,7 +58,7 @@ pub(super) fn of_trace(
             at += 1;
         }
         let step = steps.get(at).filter(holds);
-        collective.ranges.sort_by_key(|(start, end)| (*start, -end));
+        collective.ranges.order_by_numbers(|(start, end)| [*start, !*end]);
         for (from, to) in &collective.ranges {
             rows.push([
                 number.into(),
@@ -109,7 +110,7 @@ fn found(model: &Model<'_>, state: Plugin) -> Vec<Collective> {
             found[*at].ranges.push(interval(row));
         }
     }
-    found.sort_by_key(|collective| (collective.time.0, -collective.time.1));
+    found.order_by_numbers(|collective| [collective.time.0, !collective.time.1]);
     found
 }
 

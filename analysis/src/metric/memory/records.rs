@@ -1,5 +1,6 @@
 //! Allocations and releases, as PyTorch's profiler writes them.
 
+use kymograph_converters::order::Order as _;
 use std::collections::BTreeMap;
 
 use kymograph_converters::trace::{ArgsId, TrackId};
@@ -79,7 +80,7 @@ fn read(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<Record> {
             totals: int(instant.args, allocated).zip(int(instant.args, reserved)),
         });
     }
-    found.sort_by_key(|record| record.time);
+    found.order_by_numbers(|record| [record.time]);
     found
 }
 

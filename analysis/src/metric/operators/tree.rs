@@ -1,5 +1,6 @@
 //! Operators as PyTorch's profiler sees them: what calls what, and whose the device work is.
 
+use kymograph_converters::order::Order as _;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -151,7 +152,7 @@ impl Tree {
         }
         self.memory = vec![[0; 2]; self.events.len()];
         for (side, records) in records.iter_mut().enumerate() {
-            records.sort_by_key(|(time, _)| *time);
+            records.order_by_numbers(|(time, _)| [*time]);
             let mut sums = vec![0i64];
             sums.extend(records.iter().scan(0i64, |sum, (_, bytes)| {
                 *sum = sum.saturating_add(*bytes);

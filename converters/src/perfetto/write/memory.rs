@@ -14,6 +14,7 @@ use kymograph_protos::packet::{CounterValue, Event, EventType, Sequence, Track a
 
 use super::host::uuid;
 use super::{FACTS, FULL, Writer};
+use crate::order::Order as _;
 use crate::perfetto::rows::{ALLOCATED, MEMORY, RESERVED, memory_row};
 use crate::trace::{Instant, InstantId, Nanos, Trace, TrackId, TrackKind, Value, mix};
 
@@ -67,7 +68,7 @@ impl<W: Write> Writer<'_, W> {
             }
         }
         for ((process, device, total), mut values) in counters {
-            values.sort_by_key(|(time, _)| *time);
+            values.order_by_numbers(|(time, _)| [time.0]);
             let parent = process.map_or(0, |process| uuid(trace, process));
             let name = memory_row(device, total);
             let own = mix(&[6, parent, device as u64, name.len() as u64]);
