@@ -139,6 +139,8 @@ fn an_output_that_is_not_there_any_more() {
     assert_eq!(at("t.pftrace").metadata().unwrap().len(), 100_000, "that is another's");
 
     std::fs::remove_file(at("t.pftrace")).unwrap();
-    let (_, said) = record(folder.path(), &[], &format!("{RUN}; : > t.pftrace"));
+    // Before anything is written there is nothing to cut.
+    let written = "timeout 30 sh -c 'until [ -s t.pftrace ]; do sleep 0.01; done'";
+    let (_, said) = record(folder.path(), &[], &format!("{RUN}; {written}; : > t.pftrace"));
     assert!(said.contains("was cut short") && !said.contains("0 lost →"), "{said}");
 }
