@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::json::{self, Kind, Str, number};
+use crate::json::{self, Element, Kind, Str, number};
 use crate::trace::{Args, StrId, Trace, Value};
 
 /// Puts values into the hub. Remembers what came before, since traces repeat themselves.
@@ -26,12 +26,34 @@ impl Values {
     /// The number of the name of an argument.
     #[inline]
     pub(super) fn key(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
-        self.keys.number(trace, key)
+        self.keys.number(trace, key.key_number().unwrap_or(0), || Some(key))
+    }
+
+    /// The names of arguments, by their numbers, and their values.
+    #[inline]
+    pub(super) fn entries<'a>(
+        &'a mut self,
+        trace: &'a mut Trace,
+        element: Element<'a>,
+        args: json::Value<'a>,
+    ) -> impl Iterator<Item = (StrId, Value)> {
+        args.places().map(move |(number, place)| {
+            let value = element.at(place);
+            let name = self.keys.number(trace, number, || value.key());
+            (name, self.value(trace, value))
+        })
     }
 
     /// The value; text of JSON where the hub has no type for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
+        match json::short_integer(value) {
+            Some(short) => Value::I64(short),
+            None => self.any(trace, value),
+        }
+    }
+
+    fn any(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
         match value.kind() {
             Kind::Int | Kind::Float => match number(value) {
                 Some(json::Number::Int(n)) => Value::I64(n),
@@ -125,19 +147,24 @@ pub(super) fn intern(trace: &mut Trace, text: Option<Str<'_>>) -> StrId {
 struct Keys(Vec<Option<StrId>>);
 
 impl Keys {
+    /// That of the key with this number, 0 if it has none, which `key` gives.
     #[inline]
-    fn number(&mut self, trace: &mut Trace, key: Str<'_>) -> StrId {
-        let number = key.key_number();
-        match number.and_then(|number| *self.0.get(number)?) {
-            Some(id) => id,
-            None => self.look_up(trace, number, key),
+    fn number<'a>(
+        &mut self,
+        trace: &mut Trace,
+        number: usize,
+        key: impl FnOnce() -> Option<Str<'a>>,
+    ) -> StrId {
+        match self.0.get(number) {
+            Some(Some(id)) => *id,
+            _ => self.look_up(trace, number, key()),
         }
     }
 
     #[cold]
-    fn look_up(&mut self, trace: &mut Trace, number: Option<usize>, key: Str<'_>) -> StrId {
-        let id = intern(trace, Some(key));
-        if let Some(number) = number {
+    fn look_up(&mut self, trace: &mut Trace, number: usize, key: Option<Str<'_>>) -> StrId {
+        let id = intern(trace, key);
+        if number != 0 {
             self.0.resize(self.0.len().max(number + 1), None);
             self.0[number] = Some(id);
         }

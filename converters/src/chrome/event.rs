@@ -1,6 +1,6 @@
 //! One event, its well-known members picked out.
 
-use crate::json::{Element, Kind, Str, Value, nanoseconds};
+use crate::json::{Element, Kind, Str, Value, nanoseconds_of};
 
 /// The members of an event: where each stands. Anything may be missing, and of any type.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,8 @@ impl<'a> Event<'a> {
             return None;
         }
         let mut places = [0; Member::COUNT];
-        for (key, value) in root.fields() {
-            places[members.of(key) as usize] = value.place();
+        for (key, place) in root.places() {
+            places[members.of(key, || element.at(place).key()) as usize] = place;
         }
         let others = places[Member::Other as usize] != 0;
         let mut event = Event { element, places, ph: 0, others, odd: false };
@@ -152,19 +152,19 @@ impl Member {
 pub(super) struct Members(Vec<Option<Member>>);
 
 impl Members {
+    /// The member of a key with this number, 0 if it has none, which `key` gives.
     #[inline]
-    fn of(&mut self, key: Str<'_>) -> Member {
-        let number = key.key_number();
-        match number.and_then(|number| *self.0.get(number)?) {
-            Some(member) => member,
-            None => self.add(number, key),
+    fn of<'a>(&mut self, number: usize, key: impl FnOnce() -> Option<Str<'a>>) -> Member {
+        match self.0.get(number) {
+            Some(Some(member)) => *member,
+            _ => self.add(number, key()),
         }
     }
 
     #[cold]
-    fn add(&mut self, number: Option<usize>, key: Str<'_>) -> Member {
-        let member = Member::named(key.raw());
-        if let Some(number) = number {
+    fn add(&mut self, number: usize, key: Option<Str<'_>>) -> Member {
+        let member = key.map_or(Member::Other, |key| Member::named(key.raw()));
+        if number != 0 {
             self.0.resize(self.0.len().max(number + 1), None);
             self.0[number] = Some(member);
         }
@@ -187,7 +187,7 @@ fn first_byte(text: Str<'_>) -> Option<u8> {
 pub(super) fn time(value: Option<Value<'_>>) -> Option<i64> {
     let value = value?;
     match value.kind() {
-        Kind::Int | Kind::Float | Kind::String => nanoseconds(value.bytes()),
+        Kind::Int | Kind::Float | Kind::String => nanoseconds_of(value),
         _ => None,
     }
 }

@@ -25,6 +25,13 @@ impl Id {
     #[inline]
     pub(super) fn new(trace: &mut Trace, value: Option<json::Value<'_>>) -> Id {
         let Some(value) = value else { return Id::None };
+        match json::short_integer(value) {
+            Some(short) => Id::Int(short),
+            None => Id::any(trace, value),
+        }
+    }
+
+    fn any(trace: &mut Trace, value: json::Value<'_>) -> Id {
         match value.kind() {
             Kind::Int => match json::number(value) {
                 Some(json::Number::Int(n)) => Id::Int(n),

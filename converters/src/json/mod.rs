@@ -40,6 +40,7 @@ mod write;
 pub use batch::Batch;
 pub use document::{Document, Item};
 pub use number::{Number, nanoseconds, number};
+pub(crate) use number::{nanoseconds_of, short_integer};
 pub use problem::{Error, Limits, Repair, RepairKind, Repairs};
 pub use tape::Tape;
 pub use valid::is_valid;

@@ -1,6 +1,6 @@
 //! Numbers, read from their digits: never through a float where nanoseconds are at stake.
 
-use super::scan::digits;
+use super::scan::not_digits;
 use super::value::{Kind, Value};
 
 /// A number of the input.
@@ -29,9 +29,28 @@ pub fn number(value: Value<'_>) -> Option<Number> {
 
 #[inline]
 fn integer(value: Value<'_>) -> Number {
+    match short_integer(value) {
+        Some(short) => Number::Int(short),
+        None => long_integer(value),
+    }
+}
+
+/// An integer of up to eight digits and no sign, as nearly all are, read in one step: with what
+/// stands behind them.
+#[inline]
+pub(crate) fn short_integer(value: Value<'_>) -> Option<i64> {
+    let (ahead, len) = value.ahead()?;
+    let is_short = value.kind() == Kind::Int && (1..=8).contains(&len) && ahead[0] != b'-';
+    is_short.then(|| eight(u64::from_le_bytes(*ahead) << (64 - 8 * len)) as i64)
+}
+
+fn long_integer(value: Value<'_>) -> Number {
     match value.bytes() {
         // Eighteen digits cannot overflow, and nearly every number has fewer.
-        digits @ [b'0'..=b'9', ..] if digits.len() <= 18 => Number::Int(decimal(digits) as i64),
+        digits @ [b'0'..=b'9', ..] if digits.len() <= 18 => match decimal(digits) {
+            Some(value) => Number::Int(value as i64),
+            None => other_integer(value.raw()),
+        },
         _ => other_integer(value.raw()),
     }
 }
@@ -42,9 +61,10 @@ fn other_integer(raw: &str) -> Number {
         None => (false, raw),
     };
     // Eighteen digits cannot overflow, and nearly every number has fewer.
-    if digits.len() <= 18 {
-        let value = decimal(digits.as_bytes()) as i64;
-        return Number::Int(if negative { -value } else { value });
+    if digits.len() <= 18
+        && let Some(value) = decimal(digits.as_bytes())
+    {
+        return Number::Int(if negative { -(value as i64) } else { value as i64 });
     }
     match (raw.parse(), raw.parse()) {
         (Ok(value), _) => Number::Int(value),
@@ -53,48 +73,94 @@ fn other_integer(raw: &str) -> Number {
     }
 }
 
+/// [`nanoseconds`] of a value. Most durations have less than eight digits before the point, which are
+/// read in one step, with what stands behind them.
+#[inline]
+pub(crate) fn nanoseconds_of(value: Value<'_>) -> Option<i64> {
+    let bytes = value.bytes();
+    if let Some((ahead, _)) = value.ahead() {
+        let ahead = u64::from_le_bytes(*ahead);
+        let whole = not_digits(ahead).trailing_zeros() as usize / 8;
+        if (1..8).contains(&whole)
+            && let Some([b'.', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9']) =
+                bytes.get(whole..)
+        {
+            let whole = eight(ahead << (64 - 8 * whole)) as i64;
+            return Some(whole * 1000 + thousandths(*a, *b, *c));
+        }
+    }
+    nanoseconds(bytes)
+}
+
+/// The number that three digits are.
+#[inline]
+fn thousandths(a: u8, b: u8, c: u8) -> i64 {
+    i64::from(a & 15) * 100 + i64::from(b & 15) * 10 + i64::from(c & 15)
+}
+
 /// Reads decimal microseconds, such as `4311694680926.841`, as nanoseconds. What is finer than
 /// a nanosecond is rounded to the nearest. `None` when they are no decimal number or the result
 /// does not fit.
 #[inline]
 pub fn nanoseconds(bytes: &[u8]) -> Option<i64> {
-    let mut at = usize::from(bytes.first() == Some(&b'-'));
-    let first = at;
-    let digits = digits(&bytes[first..]);
-    at += digits;
-    // Sixteen digits are microseconds since 1970; more take the careful way.
-    if digits == 0 || digits > 16 {
-        return carefully(bytes);
-    }
-    let whole = decimal(&bytes[first..at]) as i64;
-    const MOST: i64 = i64::MAX / 1000 - 1;
-    if whole > MOST {
-        return carefully(bytes);
-    }
-    let mut nanos = whole * 1000;
-    match *bytes.get(at..).unwrap_or_default() {
-        [] => {}
-        [b'.', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
-            nanos += i64::from(a & 15) * 100 + i64::from(b & 15) * 10 + i64::from(c & 15);
+    let (negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let (whole, fraction) = match digits {
+        [whole @ .., b'.', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+            (whole, thousandths(*a, *b, *c))
         }
-        _ => return carefully(bytes),
+        whole => (whole, 0),
+    };
+    // Sixteen digits are microseconds since 1970; more take the careful way.
+    const MOST: i64 = i64::MAX / 1000 - 1;
+    match (1..=16).contains(&whole.len()).then(|| decimal(whole)).flatten() {
+        Some(whole) if whole as i64 <= MOST => {
+            let nanos = whole as i64 * 1000 + fraction;
+            Some(if negative { -nanos } else { nanos })
+        }
+        _ => carefully(bytes),
     }
-    Some(if first == 1 { -nanos } else { nanos })
 }
 
-/// The number that at most nineteen digits are: eight at a time, by halves.
-#[inline]
-fn decimal(digits: &[u8]) -> u64 {
+/// The number that at most nineteen digits are: eight at a time. `None` if they are not digits.
+#[inline(always)]
+fn decimal(digits: &[u8]) -> Option<u64> {
+    const TENS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
     let (words, rest) = digits.as_chunks::<8>();
-    let mut value = 0u64;
+    let (mut value, mut others) = (0u64, 0);
     for word in words {
-        let word = u64::from_le_bytes(*word) & 0x0f0f_0f0f_0f0f_0f0f;
-        let pairs = word.wrapping_mul(10).wrapping_add(word >> 8) & 0x00ff_00ff_00ff_00ff;
-        let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
-        let eight = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
-        value = value.wrapping_mul(100_000_000).wrapping_add(eight);
+        let word = u64::from_le_bytes(*word);
+        others |= not_digits(word);
+        value = value.wrapping_mul(100_000_000).wrapping_add(eight(word));
     }
-    rest.iter().fold(value, |sum, digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit & 15)))
+    match digits.last_chunk::<8>() {
+        None => {
+            for digit in rest {
+                others |= u64::from(!digit.is_ascii_digit());
+                value = value * 10 + u64::from(digit & 15);
+            }
+        }
+        // What was read before counts as zeros.
+        Some(last) if !rest.is_empty() => {
+            let before = 64 - 8 * rest.len();
+            let last = u64::from_le_bytes(*last) >> before << before;
+            others |= not_digits(last) >> before;
+            value = value.wrapping_mul(TENS[rest.len()]).wrapping_add(eight(last));
+        }
+        Some(_) => {}
+    }
+    (others == 0).then_some(value)
+}
+
+/// The number that eight digits are, by halves. Bytes that are 0 count as the digit.
+#[inline]
+fn eight(digits: u64) -> u64 {
+    let digits = digits & 0x0f0f_0f0f_0f0f_0f0f;
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
 /// The general case: any number of digits, an exponent.
@@ -177,6 +243,47 @@ mod tests {
             ("12x", None),
         ] {
             assert_eq!(nanoseconds(raw.as_bytes()), nanos, "{raw}");
+        }
+    }
+
+    /// What `read` gives for the value that `raw` is, with other text behind it or with none.
+    fn of_value<T>(raw: &str, behind: &str, read: impl FnOnce(Value<'_>) -> T) -> Option<T> {
+        let item = |list: Value<'_>| list.items().next().map(read);
+        crate::json::Texts::default().read(&format!("[{raw}{behind}]"), item).flatten()
+    }
+
+    #[test]
+    fn values_are_read_as_their_digits_are() {
+        for raw in [
+            "0",
+            "7",
+            "-7",
+            "12345678",
+            "123456789",
+            "-1234567",
+            "123456789012345678",
+            "007",
+            "1.5",
+            "45.123",
+            "-45.123",
+            "45.12",
+            "45.1234",
+            "1234567.123",
+            "12345678.123",
+            "12345678901234.123",
+            "4.5e3",
+            "0.001",
+            "100.000",
+        ] {
+            for behind in ["", ", 45.678, 9"] {
+                let nanos = of_value(raw, behind, nanoseconds_of);
+                assert_eq!(nanos, Some(nanoseconds(raw.as_bytes())), "{raw}");
+                let whole = raw.parse().ok().filter(|_| !raw.contains(['.', 'e']));
+                let read = of_value(raw, behind, number).flatten();
+                let int = whole.map(Number::Int);
+                let wanted = int.or_else(|| raw.parse().ok().map(Number::Float));
+                assert_eq!(read, wanted, "{raw}");
+            }
         }
     }
 

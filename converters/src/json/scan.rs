@@ -68,7 +68,7 @@ pub(super) fn digits(bytes: &[u8]) -> usize {
 
 /// Marks in a word of eight bytes those that are no digits; the lowest mark is exact.
 #[inline]
-fn not_digits(word: u64) -> u64 {
+pub(super) fn not_digits(word: u64) -> u64 {
     // A digit has 3 in its upper half, and still has when 6 is added.
     (word & word.wrapping_add(LOW * 6) & (LOW * 0xf0)) ^ (LOW * 0x30)
 }

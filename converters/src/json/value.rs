@@ -39,7 +39,7 @@ impl<'a> Element<'a> {
         Value { element: self, index: 0 }
     }
 
-    /// The value at a [`Value::place`] of this element.
+    /// The value at one of the [`Value::places`] of this element.
     #[inline]
     pub(crate) fn at(self, place: u32) -> Value<'a> {
         Value { element: self, index: place }
@@ -87,10 +87,12 @@ impl<'a> Value<'a> {
         &self.element.text.as_bytes()[start..start + node.len as usize]
     }
 
-    /// Where it stands in its element, 0 for the element itself.
+    /// The eight bytes from where it begins, if there are so many, and its length.
     #[inline]
-    pub(crate) fn place(self) -> u32 {
-        self.index
+    pub(super) fn ahead(self) -> Option<(&'a [u8; 8], usize)> {
+        let node = self.node();
+        let ahead = self.element.text.as_bytes().get(node.start as usize..)?.first_chunk()?;
+        Some((ahead, node.len as usize))
     }
 
     /// Whether it is a number.
@@ -129,6 +131,36 @@ impl<'a> Value<'a> {
         let node = self.node();
         let end = if node.kind == Kind::Object { node.end } else { self.index + 1 };
         Fields { element: self.element, next: self.index + 1, end }
+    }
+
+    /// The places of the values of an object, each with the number of its key ([`Str::key_number`]),
+    /// 0 if that has none.
+    #[inline]
+    pub(crate) fn places(self) -> impl Iterator<Item = (usize, u32)> {
+        let node = self.node();
+        let end = if node.kind == Kind::Object { node.end } else { self.index + 1 };
+        let nodes = &self.element.tape.nodes;
+        let mut next = self.index + 1;
+        std::iter::from_fn(move || {
+            let node = nodes.get(next as usize).filter(|_| next < end)?;
+            let mut place = next;
+            next += 1;
+            if node.form != Form::WithKey {
+                place = next;
+                next = nodes.get(place as usize)?.end;
+            }
+            Some((usize::from(node.key), place))
+        })
+    }
+
+    /// The key of a value of an object.
+    pub(crate) fn key(self) -> Option<Str<'a>> {
+        if let Some((start, len)) = self.node().its_key() {
+            let (text, key) = (self.element.text, self.node().key);
+            return Some(Str { text, start, len, escaped: false, key });
+        }
+        let key = Value { index: self.index.checked_sub(1)?, ..self };
+        Some(Str { key: key.node().key, ..key.string() })
     }
 
     /// The values of an array; nothing for any other value.

@@ -245,7 +245,9 @@ impl Reader {
         match event.ph {
             b'X' => self.complete(element, &event, (pid, tid), start),
             b'B' => {
-                let id = self.slice(element, &event, (pid, tid), start, Nanos::UNFINISHED);
+                let category = self.category(&event);
+                let times = (start, Nanos::UNFINISHED);
+                let id = self.slice(element, &event, (pid, tid), times, category);
                 let Slice { name, category, .. } = self.trace.slices.get(id);
                 let row = self.pairs.row((pid, tid));
                 let (old, what) = (false, What::Begin(id));
@@ -301,7 +303,7 @@ impl Reader {
                 self.activity(element, event, (pid, tid), (start, length), (category, work));
             }
             _ => {
-                self.slice(element, event, (pid, tid), start, length);
+                self.slice(element, event, (pid, tid), (start, length), (category, class));
             }
         }
         dur.is_none().then_some("duration that is missing or negative")
@@ -313,10 +315,9 @@ impl Reader {
         element: Element<'_>,
         event: &Event<'_>,
         (pid, tid): (Id, Id),
-        start: i64,
-        dur: Nanos,
+        (start, dur): (i64, Nanos),
+        (category, class): (StrId, Class),
     ) -> SliceId {
-        let (category, class) = self.category(event);
         let numbered = matches!((pid, tid), (Id::Int(_), Id::Int(_)));
         let kind = match class {
             Class::Notes if numbered => RowKind::Notes,
@@ -386,9 +387,7 @@ impl Reader {
                 let value = self.values.value(&mut self.trace, args);
                 self.entries.push((self.names.args, value));
             }
-            for (key, value) in args.fields() {
-                let key = self.values.key(&mut self.trace, key);
-                let value = self.values.value(&mut self.trace, value);
+            for (key, value) in self.values.entries(&mut self.trace, element, args) {
                 if key == self.names.correlation {
                     correlation = match value {
                         Value::I64(n) => u64::try_from(n).unwrap_or(0),
