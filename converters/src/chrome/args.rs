@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::json::{self, Element, Kind, Str, number};
+use crate::json::{self, Kind, Str, number};
 use crate::trace::{Args, StrId, Trace, Value};
 
 /// Puts values into the hub. Remembers what came before, since traces repeat themselves.
@@ -29,31 +29,40 @@ impl Values {
         self.keys.number(trace, key.key_number().unwrap_or(0), || Some(key))
     }
 
-    /// The names of arguments, by their numbers, and their values.
+    /// The number of the name of this argument, by that of its key.
     #[inline]
-    pub(super) fn entries<'a>(
-        &'a mut self,
-        trace: &'a mut Trace,
-        element: Element<'a>,
-        args: json::Value<'a>,
-    ) -> impl Iterator<Item = (StrId, Value)> {
-        args.places().map(move |(number, place)| {
-            let value = element.at(place);
-            let name = self.keys.number(trace, number, || value.key());
-            (name, self.value(trace, value))
-        })
+    pub(super) fn numbered(
+        &mut self,
+        trace: &mut Trace,
+        number: usize,
+        value: json::Value<'_>,
+    ) -> StrId {
+        self.keys.number(trace, number, || value.key())
     }
 
-    /// The value; text of JSON where the hub has no type for it.
-    #[inline(always)]
-    pub(crate) fn value(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
-        match json::short_integer(value) {
-            Some(short) => Value::I64(short),
-            None => self.any(trace, value),
+    /// Adds an argument. What most are is put where it belongs at once: a value that passes through
+    /// memory is written in parts, and slow to read as a whole.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        trace: &mut Trace,
+        name: StrId,
+        value: json::Value<'_>,
+        to: &mut Vec<(StrId, Value)>,
+    ) {
+        if let Some(short) = json::short_integer(value) {
+            to.push((name, Value::I64(short)));
+        } else if value.kind() == Kind::String {
+            to.push((name, Value::Str(intern(trace, value.as_str()))));
+        } else if let Some(known) = self.known_list(value) {
+            to.push((name, *known));
+        } else {
+            to.push((name, self.value(trace, value)));
         }
     }
 
-    fn any(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
+    /// The value; text of JSON where the hub has no type for it.
+    pub(crate) fn value(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
         match value.kind() {
             Kind::Int | Kind::Float => match number(value) {
                 Some(json::Number::Int(n)) => Value::I64(n),
@@ -69,11 +78,17 @@ impl Values {
         }
     }
 
+    /// The value of a list that came before.
+    #[inline]
+    fn known_list(&self, value: json::Value<'_>) -> Option<&Value> {
+        self.lists.get(value.list_number()?)?.as_ref()
+    }
+
     fn known(&mut self, trace: &mut Trace, value: json::Value<'_>) -> Value {
-        let number = value.list_number();
-        if let Some(Some(known)) = number.and_then(|number| self.lists.get(number)) {
+        if let Some(known) = self.known_list(value) {
             return *known;
         }
+        let number = value.list_number();
         let result = self.remembered(trace, value);
         if let Some(number) = number {
             self.lists.resize(self.lists.len().max(number + 1), None);

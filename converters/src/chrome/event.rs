@@ -16,27 +16,33 @@ pub(super) struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// `None` when the element is no object.
+    /// An event without members, until [`Event::pick`] is called.
     #[inline]
-    pub(super) fn new(element: Element<'a>, members: &mut Members) -> Option<Event<'a>> {
-        let root = element.root();
+    pub(super) fn new(element: Element<'a>) -> Event<'a> {
+        Event { element, places: [0; Member::COUNT], ph: 0, others: false, odd: false }
+    }
+
+    /// Picks the members out; says whether the element is an object. Where the event lies, since
+    /// moving what has just been written costs more than all of it.
+    #[inline]
+    pub(super) fn pick(&mut self, members: &mut Members) -> bool {
+        let root = self.element.root();
         if root.kind() != Kind::Object {
-            return None;
+            return false;
         }
-        let mut places = [0; Member::COUNT];
         for (key, place) in root.places() {
-            places[members.of(key, || element.at(place).key()) as usize] = place;
+            let member = members.of(key, || self.element.at(place).key());
+            self.places[member as usize] = place;
         }
-        let others = places[Member::Other as usize] != 0;
-        let mut event = Event { element, places, ph: 0, others, odd: false };
-        event.ph = event.str(Member::Phase).and_then(first_byte).unwrap_or(0);
-        event.odd = [Member::Name, Member::Category]
+        self.others = self.places[Member::Other as usize] != 0;
+        self.ph = self.str(Member::Phase).and_then(first_byte).unwrap_or(0);
+        self.odd = [Member::Name, Member::Category]
             .into_iter()
-            .any(|member| event.value(member).is_some_and(|value| value.kind() != Kind::String));
+            .any(|member| self.value(member).is_some_and(|value| value.kind() != Kind::String));
         // Of others the hub has no duration.
-        let lasts = matches!(event.ph, b'X' | b'i' | b'I' | b'R');
-        event.odd |= !lasts && event.dur().is_some();
-        Some(event)
+        let lasts = matches!(self.ph, b'X' | b'i' | b'I' | b'R');
+        self.odd |= !lasts && self.dur().is_some();
+        true
     }
 
     #[inline]

@@ -120,7 +120,7 @@ impl FlowRows {
             numbers.sort_unstable();
             numbers
         };
-        let correlations = trace.activities.iter().map(|activity| activity.correlation);
+        let correlations = trace.activities.correlations().iter().copied();
         let launched = sorted(correlations.filter(|number| *number != 0).collect());
         let waits = sorted(self.waits.iter().map(|wait| wait.1).collect());
         let (mut launched, mut waits) = (Ascending::new(&launched), Ascending::new(&waits));
@@ -244,7 +244,7 @@ fn push(trace: &mut Trace, end: &Pending, event: EventRef) {
 /// Makes launches of the flows that go from a slice to what devices did: the hub knows that
 /// kind of arrow by numbers, which activities without one get here. Gaudi's are such.
 fn to_devices(trace: &mut Trace) {
-    if trace.activities.iter().any(|activity| activity.correlation != 0) {
+    if trace.activities.correlations().iter().any(|number| *number != 0) {
         return;
     }
     // Others are kept as what they are: the hub knows one kind of launch.
@@ -268,7 +268,7 @@ fn to_devices(trace: &mut Trace) {
             whole.remove(&(point.id, point.name));
         }
     }
-    let taken: HashSet<u64> = trace.activities.iter().map(|a| a.correlation).collect();
+    let taken: HashSet<u64> = trace.activities.correlations().iter().copied().collect();
     let mut fresh = taken.iter().copied().filter(|n| *n < 1 << 48).max().unwrap_or(0);
     let mut numbers: HashMap<(u64, StrId), u64> = HashMap::new();
     let mut linked: HashSet<LaunchLink> = HashSet::new();

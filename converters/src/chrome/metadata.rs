@@ -335,7 +335,7 @@ impl Generated {
         }
         // Formats that know queues by what ran on them have no others.
         let mut used = vec![false; trace.queues.len()];
-        trace.activities.iter().for_each(|activity| used[activity.queue.index()] = true);
+        trace.activities.queues().iter().for_each(|queue| used[queue.index()] = true);
         let queues = || trace.queues.iter().filter(|(id, _)| used[id.index()]);
         for (id, queue) in queues() {
             let pid = trace.devices[queue.device].number.to_string();

@@ -22,16 +22,15 @@ pub(super) struct Source<R> {
     pos: usize,
     /// Offset in the input of `text[0]`.
     base: u64,
-    /// Raw bytes of the last read; begins with `tail` bytes of a character not complete yet.
-    raw: Vec<u8>,
-    tail: usize,
+    /// What was read of a character that is not complete yet.
+    tail: Vec<u8>,
     ended: bool,
 }
 
 impl<R: Read> Source<R> {
     pub(super) fn new(input: R) -> Self {
-        let raw = vec![0; CHUNK];
-        Self { input, text: String::new(), pos: 0, base: 0, raw, tail: 0, ended: false }
+        let (text, tail) = (String::new(), Vec::new());
+        Self { input, text, pos: 0, base: 0, tail, ended: false }
     }
 
     /// What has been read and not been consumed.
@@ -69,59 +68,64 @@ impl<R: Read> Source<R> {
         if unread > limits.element_bytes {
             return Err(Error::Limit { offset: self.offset(0), what: "an element is too long" });
         }
-        self.text.drain(..self.pos);
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        bytes.drain(..self.pos);
+        bytes.append(&mut self.tail);
         self.base += self.pos as u64;
         self.pos = 0;
-        let wanted = unread * 2 + CHUNK / 2;
-        while self.text.len() < wanted && !self.ended {
-            self.read(repairs)?;
+        // What is read stays where it is.
+        let (mut len, wanted) = (bytes.len(), unread * 2 + CHUNK / 2);
+        bytes.resize(wanted + CHUNK / 2, 0);
+        while len < wanted && !self.ended {
+            let got = self.read(&mut bytes[len..], len, repairs)?;
+            self.ended = got == 0;
+            len += got;
+        }
+        bytes.truncate(len);
+        match String::from_utf8(bytes) {
+            Ok(text) => self.text = text,
+            Err(error) => self.repair(&error.into_bytes(), repairs),
         }
         Ok(())
     }
 
-    fn read(&mut self, repairs: &mut Repairs) -> Result<(), Error> {
-        let got = loop {
-            match self.input.read(&mut self.raw[self.tail..]) {
-                Ok(got) => break got,
+    /// Reads once, behind `len` bytes of the window.
+    fn read(&mut self, to: &mut [u8], len: usize, repairs: &mut Repairs) -> Result<usize, Error> {
+        let at = self.base + len as u64;
+        loop {
+            match self.input.read(to) {
+                Ok(got) => return Ok(got),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // What was unpacked until then is as good as any file that is cut off.
-                Err(error) if self.base + self.text.len() as u64 > 0 && is_cut(&error) => {
-                    repairs.note(RepairKind::Packed, self.base + self.text.len() as u64);
-                    break 0;
+                Err(error) if at > 0 && is_cut(&error) => {
+                    repairs.note(RepairKind::Packed, at);
+                    return Ok(0);
                 }
                 Err(error) => return Err(error.into()),
             }
-        };
-        self.ended = got == 0;
-        let full = self.tail + got;
-        let mut done = 0;
-        while done < full {
-            let error = match std::str::from_utf8(&self.raw[done..full]) {
-                Ok(text) => {
-                    self.text.push_str(text);
-                    done = full;
-                    break;
-                }
-                Err(error) => error,
-            };
-            let valid = done + error.valid_up_to();
-            if let Ok(text) = std::str::from_utf8(&self.raw[done..valid]) {
-                self.text.push_str(text);
-            }
-            done = valid;
-            let bad = match error.error_len() {
-                Some(bad) => bad,
-                None if self.ended => full - valid,
-                // The rest of the character comes with the next read.
-                None => break,
-            };
-            repairs.note(RepairKind::Encoding, self.base + self.text.len() as u64);
-            // One `?` for each byte: offsets stay those of the input.
-            self.text.extend(std::iter::repeat_n('?', bad));
-            done += bad;
         }
-        self.raw.copy_within(done..full, 0);
-        self.tail = full - done;
-        Ok(())
     }
+
+    /// Takes what is not UTF-8, with one `?` for each byte that is not: offsets stay those of the
+    /// input.
+    #[cold]
+    fn repair(&mut self, bytes: &[u8], repairs: &mut Repairs) {
+        for chunk in bytes.utf8_chunks() {
+            self.text.push_str(chunk.valid());
+            let invalid = chunk.invalid();
+            let at_end = invalid.as_ptr_range().end == bytes.as_ptr_range().end;
+            if at_end && !self.ended && is_begun(invalid) {
+                // The rest of the character comes with the next read.
+                self.tail.extend_from_slice(invalid);
+            } else if !invalid.is_empty() {
+                repairs.note(RepairKind::Encoding, self.base + self.text.len() as u64);
+                self.text.extend(std::iter::repeat_n('?', invalid.len()));
+            }
+        }
+    }
+}
+
+/// Whether bytes may be the beginning of a character.
+fn is_begun(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -76,6 +76,27 @@ impl Slices {
         }
     }
 
+    /// When the slice begins.
+    ///
+    /// # Panics
+    ///
+    /// When it is not in this table.
+    #[inline]
+    pub fn start(&self, id: SliceId) -> Nanos {
+        Nanos(self.starts[id.index()])
+    }
+
+    /// When it ends; `None` when that is not in the trace.
+    ///
+    /// # Panics
+    ///
+    /// When it is not in this table.
+    #[inline]
+    pub fn end(&self, id: SliceId) -> Option<Nanos> {
+        let dur = Nanos(self.durs[id.index()]);
+        dur.is_finished().then(|| self.start(id) + dur)
+    }
+
     /// Changes a slice.
     ///
     /// # Panics

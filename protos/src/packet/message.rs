@@ -93,18 +93,20 @@ pub(super) fn varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-fn long_varint(out: &mut Vec<u8>, value: u64) {
-    let mut bytes = [0; 16];
-    let len = put_varint(&mut bytes, 0, value);
-    append(out, bytes, len);
+/// One byte after the other into the vector: those written one by one elsewhere are slow to copy
+/// together right after.
+fn long_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
 }
 
 /// Appends the key of a field, and its value.
 fn varints(out: &mut Vec<u8>, key: u32, value: u64) {
-    let mut bytes = [0; 16];
-    let len = put_varint(&mut bytes, 0, key.into());
-    let len = put_varint(&mut bytes, len, value);
-    append(out, bytes, len);
+    long_varint(out, key.into());
+    long_varint(out, value);
 }
 
 /// Puts a varint at `at`; gives where it ends.
@@ -117,15 +119,6 @@ pub(super) fn put_varint(bytes: &mut [u8; 16], mut at: usize, mut value: u64) ->
     }
     bytes[at & 15] = value as u8;
     at + 1
-}
-
-/// Appends so many of these bytes. All of them are copied, which takes two instructions, where
-/// copying only those would take a call.
-#[inline]
-fn append(out: &mut Vec<u8>, bytes: [u8; 16], len: usize) {
-    let end = out.len() + len;
-    out.extend_from_slice(&bytes);
-    out.truncate(end);
 }
 
 /// Bytes that a varint takes.

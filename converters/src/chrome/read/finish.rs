@@ -110,7 +110,9 @@ fn users(trace: &Trace) -> HashMap<ContextId, i64> {
 /// When a trace without a base begins, if its times are times of day: later than 2001, as those
 /// of old PyTorch.
 fn since_1970(trace: &Trace) -> Option<Nanos> {
-    let slices = trace.slices.iter().map(|slice| slice.start);
-    let first = slices.chain(trace.activities.iter().map(|activity| activity.start)).min();
-    first.filter(|first| *first > Nanos(1_000_000_000_000_000_000))
+    let starts = trace.slices.starts().iter().chain(trace.activities.starts());
+    starts
+        .min()
+        .map(|first| Nanos(*first))
+        .filter(|first| *first > Nanos(1_000_000_000_000_000_000))
 }

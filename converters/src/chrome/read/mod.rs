@@ -201,10 +201,11 @@ impl Reader {
 
     fn event(&mut self, element: Element<'_>) -> Complaint {
         self.position = self.position.saturating_add(1);
-        let Some(event) = Event::new(element, &mut self.members) else {
+        let mut event = Event::new(element);
+        if !event.pick(&mut self.members) {
             self.keep(element);
             return Some("event that is no object");
-        };
+        }
         self.phases[usize::from(event.ph & 127)] += 1;
         if event.ph == b'M' {
             return self.meta(element, &event);
@@ -387,15 +388,17 @@ impl Reader {
                 let value = self.values.value(&mut self.trace, args);
                 self.entries.push((self.names.args, value));
             }
-            for (key, value) in self.values.entries(&mut self.trace, element, args) {
+            for (number, place) in args.places() {
+                let value = element.at(place);
+                let key = self.values.numbered(&mut self.trace, number, value);
+                self.values.add(&mut self.trace, key, value, &mut self.entries);
                 if key == self.names.correlation {
-                    correlation = match value {
-                        Value::I64(n) => u64::try_from(n).unwrap_or(0),
-                        Value::U64(n) => n,
+                    correlation = match self.entries.last() {
+                        Some((_, Value::I64(n))) => u64::try_from(*n).unwrap_or(0),
+                        Some((_, Value::U64(n))) => *n,
                         _ => 0,
                     };
                 }
-                self.entries.push((key, value));
             }
         }
         // What the event at hand makes of its id is its own affair; slices and moments keep it.

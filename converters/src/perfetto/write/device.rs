@@ -148,9 +148,8 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn first_time(&self) -> u64 {
-        let activities = self.trace.activities.iter().map(|activity| activity.start.0);
-        let slices = self.trace.slices.iter().map(|slice| slice.start.0);
-        let times = activities.chain(slices).map(|time| time.saturating_add(self.shift));
+        let (activities, slices) = (self.trace.activities.starts(), self.trace.slices.starts());
+        let times = activities.iter().chain(slices).map(|time| time.saturating_add(self.shift));
         times.filter(|time| *time >= 0).min().unwrap_or(0) as u64
     }
 
@@ -189,7 +188,7 @@ impl<W: Write> Writer<'_, W> {
         let (mut nested, mut graphics) = (Vec::new(), Vec::new());
         let mut args = std::mem::take(&mut self.args);
         args.clear();
-        for (name, value) in trace.args.entries(activity.args) {
+        trace.args.each(activity.args, |name, value| {
             let field = numbers.graphics.iter().find(|(id, _)| *id == name);
             match (field, value) {
                 (Some((_, field)), Value::U64(n)) => graphics.push((*field, n)),
@@ -199,7 +198,7 @@ impl<W: Write> Writer<'_, W> {
                 (_, Value::List(_) | Value::Dict(_)) => nested.push((name, trace.json(value))),
                 _ => args.push(Arg { name: Name::Id(name), value: wire(value) }),
             }
-        }
+        });
         if !self.arrows.launches(EventRef::Activity(id), &mut self.launches) {
             self.launches.waited.clear();
         }

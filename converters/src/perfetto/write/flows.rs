@@ -145,9 +145,8 @@ impl Arrows {
 pub fn drawn_time(trace: &Trace, point: &FlowPoint) -> Nanos {
     match point.event {
         EventRef::Slice(id) if point.position != 0 => {
-            let slice = trace.slices.get(id);
-            let time = point.time.max(slice.start);
-            slice.end().map_or(time, |end| time.min(end))
+            let time = point.time.max(trace.slices.start(id));
+            trace.slices.end(id).map_or(time, |end| time.min(end))
         }
         _ => point.time,
     }

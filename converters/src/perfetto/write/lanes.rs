@@ -26,10 +26,7 @@ const TRIES: usize = 16;
 pub fn deal(slices: &Slices, ids: &[SliceId]) -> Vec<Lane> {
     // What has not ended lasts as long as anything else here: readers let it end where what is
     // around it does, if nothing comes behind that.
-    let times = |id: &SliceId| {
-        let slice = slices.get(*id);
-        slice.end().unwrap_or(slice.start).0
-    };
+    let times = |id: &SliceId| slices.end(*id).unwrap_or(slices.start(*id)).0;
     let last = ids.iter().map(times).max().unwrap_or(0);
     let mut lanes = Lanes::default();
     for id in ids {

@@ -229,9 +229,9 @@ impl<W: Write> Writer<'_, W> {
     /// Appends the arguments of an event in the encoder's form.
     #[inline]
     fn args(&self, set: Option<ArgsId>, out: &mut Vec<Arg<'static>>) {
-        for (name, value) in self.trace.args.entries(set) {
+        self.trace.args.each(set, |name, value| {
             out.push(Arg { name: Name::Id(name), value: wire(value) });
-        }
+        });
     }
 }
 

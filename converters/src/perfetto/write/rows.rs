@@ -68,7 +68,7 @@ pub fn arrows(trace: &Trace, rows: &mut [TrackRow]) -> (Arrows, Drawn) {
     for row in drawn.keys() {
         let point = &trace.flows.points[*row as usize];
         if let EventRef::Slice(id) = point.event
-            && let Some(number) = numbers.get(&trace.slices.get(id).track)
+            && let Some(number) = numbers.get(&trace.slices.tracks()[id.index()])
         {
             rows[*number].flows.push(*row);
         }
@@ -77,11 +77,13 @@ pub fn arrows(trace: &Trace, rows: &mut [TrackRow]) -> (Arrows, Drawn) {
         // Of several at one time those of the outer slices come first.
         track.flows.sort_unstable_by_key(|row| {
             let point = &trace.flows.points[*row as usize];
-            let slice = match point.event {
-                EventRef::Slice(id) => Some(trace.slices.get(id)),
+            let place = match point.event {
+                EventRef::Slice(id) => {
+                    let dur = trace.slices.durs()[id.index()];
+                    Some((trace.slices.start(id), std::cmp::Reverse(dur)))
+                }
                 _ => None,
             };
-            let place = slice.map(|slice| (slice.start, std::cmp::Reverse(slice.dur)));
             (drawn_time(trace, point), place, point.position)
         });
     }
@@ -100,7 +102,7 @@ impl Threads {
         let mut wanted: HashSet<TrackId> = HashSet::new();
         for point in &trace.flows.points {
             if let EventRef::Slice(id) = point.event {
-                wanted.insert(trace.slices.get(id).track);
+                wanted.insert(trace.slices.tracks()[id.index()]);
             }
         }
         let is_thread = |track: TrackId| matches!(trace.tracks[track].kind, TrackKind::Thread(_));
@@ -108,9 +110,8 @@ impl Threads {
         let (mut spans, mut moved) = (HashMap::new(), HashSet::new());
         for row in rows.iter().filter(|row| wanted.contains(&row.track)) {
             let first = row.lanes.first().into_iter().flatten().map(|id| {
-                let slice = trace.slices.get(*id);
-                let end = slice.end().map_or(i64::MAX, |end| end.0);
-                (slice.start.0, end, EventRef::Slice(*id))
+                let end = trace.slices.end(*id).map_or(i64::MAX, |end| end.0);
+                (trace.slices.start(*id).0, end, EventRef::Slice(*id))
             });
             spans.insert(row.track, Spans::new(first.collect::<Vec<Span>>()));
             moved.extend(row.lanes.iter().skip(1).flatten());
@@ -121,17 +122,16 @@ impl Threads {
     /// Whether an end of an arrow would bind to its slice by its time alone.
     fn bind(&self, trace: &Trace, point: &FlowPoint) -> bool {
         let EventRef::Slice(id) = point.event else { return false };
-        let slice = trace.slices.get(id);
         let name = trace.strings.get(point.name);
         let time = drawn_time(trace, point);
         if name.is_empty() || name.starts_with(FOREIGN) || self.moved.contains(&id) {
             return false;
         }
-        let Some(spans) = self.spans.get(&slice.track) else { return false };
+        let Some(spans) = self.spans.get(&trace.slices.tracks()[id.index()]) else { return false };
         let innermost = spans.bound(time.0, true);
         // What begins at that very time comes after it.
         let begins = |event| match event {
-            EventRef::Slice(id) => trace.slices.get(id).start == time,
+            EventRef::Slice(id) => trace.slices.start(id) == time,
             _ => false,
         };
         innermost == Some(point.event) || innermost.is_some_and(begins)

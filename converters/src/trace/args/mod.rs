@@ -198,6 +198,18 @@ impl Args {
         read().unwrap_or(Entries::Dict(0, &[]))
     }
 
+    /// Hands on the names and values of a set, as [`Args::entries`] gives them. For those who read very
+    /// many: a value does not pass through memory, where what was written in parts is slow to read
+    /// as a whole.
+    #[inline(always)]
+    pub(crate) fn each(&self, set: Option<ArgsId>, mut take: impl FnMut(StrId, Value)) {
+        let Entries::Set(shape, mut bytes) = self.entries(set) else { return };
+        for (name, ty) in shape {
+            let Some(value) = unpack(&mut bytes, *ty) else { return };
+            take(*name, value);
+        }
+    }
+
     /// The names and values of a [`Value::Dict`].
     pub fn entries_of(&self, dict: ListId) -> Entries<'_> {
         let Items { left, bytes } = self.items(dict);
@@ -425,6 +437,11 @@ fn put_value(out: &mut Vec<u8>, value: Value) {
 
 #[inline]
 fn take_value(bytes: &mut &[u8], ty: Type) -> Option<Value> {
+    unpack(bytes, ty)
+}
+
+#[inline(always)]
+fn unpack(bytes: &mut &[u8], ty: Type) -> Option<Value> {
     Some(match ty {
         Type::Null => Value::Null,
         Type::Bool => Value::Bool(take_byte(bytes)? != 0),
