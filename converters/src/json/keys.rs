@@ -37,6 +37,8 @@ pub(super) struct Gap {
     pub(super) key_len: u8,
     /// Whether it begins with a comma: not before the first value.
     comma: bool,
+    /// Gaps that followed it, the latest first; 0 is none.
+    next: [u16; FOLLOWERS],
     /// The number of the key; 0 is none.
     pub(super) number: u16,
 }
@@ -49,6 +51,7 @@ impl Gap {
         key: 0,
         key_len: 0,
         comma: false,
+        next: [0; FOLLOWERS],
         number: 0,
     };
 
@@ -68,10 +71,8 @@ fn word(text: &[u8; LONGEST], at: usize) -> u128 {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// The first is none.
+    /// The first is none: what follows that begins an element.
     gaps: Vec<Gap>,
-    /// Gaps that followed each, the latest first; 0 is none.
-    next: Vec<[u16; FOLLOWERS]>,
     /// By their text.
     places: HashMap<Box<[u8]>, u16>,
     numbers: HashMap<Box<[u8]>, u16>,
@@ -82,8 +83,8 @@ pub(super) struct Keys {
 impl Default for Keys {
     fn default() -> Keys {
         let (places, numbers) = (HashMap::new(), HashMap::new());
-        let (gaps, next) = (vec![Gap::NONE], vec![[0; FOLLOWERS]]);
-        Keys { gaps, next, places, numbers, last: 0, lists: Lists::default() }
+        let gaps = vec![Gap::NONE];
+        Keys { gaps, places, numbers, last: 0, lists: Lists::default() }
     }
 }
 
@@ -99,7 +100,7 @@ impl Keys {
     #[inline(always)]
     pub(super) fn find(&mut self, bytes: &[u8], at: usize, first: bool) -> Option<&Gap> {
         let ahead = bytes.get(at..)?.first_chunk::<LONGEST>()?;
-        for next in self.next.get(usize::from(self.last))? {
+        for next in &self.gaps.get(usize::from(self.last))?.next {
             let gap = self.gaps.get(usize::from(*next))?;
             if gap.is(ahead) {
                 if *next == 0 || gap.comma == first {
@@ -127,7 +128,7 @@ impl Keys {
             }
             None => self.add(gap, key),
         };
-        let next = &mut self.next[usize::from(self.last)];
+        let next = &mut self.gaps[usize::from(self.last)].next;
         let known = next.iter().position(|known| *known == place).unwrap_or(next.len() - 1);
         next[..=known].rotate_right(1);
         next[0] = place;
@@ -147,8 +148,8 @@ impl Keys {
         let comma = gap.trim_ascii_start().first() == Some(&b',');
         let place = self.gaps.len() as u16;
         let (text, mask) = (words(text), words(mask));
-        self.gaps.push(Gap { text, mask, len, key: at, key_len, comma, number });
-        self.next.push([0; FOLLOWERS]);
+        let next = [0; FOLLOWERS];
+        self.gaps.push(Gap { text, mask, len, key: at, key_len, comma, next, number });
         self.places.insert(gap.into(), place);
         place
     }

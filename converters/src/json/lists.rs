@@ -32,12 +32,31 @@ pub(super) struct List {
     pub(super) nodes: Box<[Node]>,
     /// How many brackets lie in each other.
     pub(super) depth: usize,
+    /// Whether there are nodes that have their keys with them.
+    keyed: bool,
 }
 
 impl List {
     /// How long its text is.
     pub(super) fn len(&self) -> usize {
         self.text.len()
+    }
+
+    /// Adds its nodes to those of a tape, for a list that begins at `start`.
+    #[inline]
+    pub(super) fn copy(&self, to: &mut Vec<Node>, start: u32) {
+        let base = to.len() as u32;
+        if self.keyed {
+            to.extend(self.nodes.iter().map(|node| node.moved(start, base)));
+        } else {
+            // The same, without a look at each.
+            let moved = |node: &Node| Node {
+                start: node.start.wrapping_add(start),
+                end: node.end.wrapping_add(base),
+                ..*node
+            };
+            to.extend(self.nodes.iter().map(moved));
+        }
     }
 }
 
@@ -82,7 +101,8 @@ impl Lists {
         }
         let open = |node: &&Node| matches!(node.kind, Kind::Array | Kind::Object);
         let depth = nodes.iter().filter(open).count();
-        self.lists.push(List { text: text.into(), nodes, depth });
+        let keyed = nodes.iter().any(|node| node.form == Form::WithKey);
+        self.lists.push(List { text: text.into(), nodes, depth, keyed });
         let alike = &mut self.places[place(first)];
         alike.rotate_right(1);
         alike[0] = number;

@@ -107,10 +107,13 @@ pub fn nanoseconds(bytes: &[u8]) -> Option<i64> {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
     };
+    // Kineto writes three digits behind the point, Python as many as it takes.
     let (whole, fraction) = match digits {
         [whole @ .., b'.', a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
             (whole, thousandths(*a, *b, *c))
         }
+        [whole @ .., b'.', a @ b'0'..=b'9', b @ b'0'..=b'9'] => (whole, thousandths(*a, *b, 0)),
+        [whole @ .., b'.', a @ b'0'..=b'9'] => (whole, thousandths(*a, 0, 0)),
         whole => (whole, 0),
     };
     // Sixteen digits are microseconds since 1970; more take the careful way.

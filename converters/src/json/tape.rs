@@ -126,8 +126,7 @@ impl Tape {
         if !fits || self.open.len() + list.depth > limits.depth {
             return false;
         }
-        let (start, base) = (*pos as u32, self.nodes.len() as u32);
-        self.nodes.extend(list.nodes.iter().map(|node| node.moved(start, base)));
+        list.copy(&mut self.nodes, *pos as u32);
         *pos += list.len();
         true
     }
