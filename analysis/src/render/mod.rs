@@ -14,7 +14,7 @@ pub use stacks::{collapsed, speedscope};
 pub use text::text;
 pub use torch::TorchTable;
 
-use arrow_array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 
 /// A cell as it is written.
 enum Shown<'a> {
@@ -24,21 +24,40 @@ enum Shown<'a> {
     Text(&'a str),
 }
 
+/// A column, of the type that it has.
+enum Column<'a> {
+    Ints(&'a Int64Array),
+    Floats(&'a Float64Array),
+    Texts(&'a StringArray),
+    Other,
+}
+
+impl<'a> Column<'a> {
+    fn of(array: &'a ArrayRef) -> Column<'a> {
+        let any = array.as_any();
+        if let Some(ints) = any.downcast_ref() {
+            Column::Ints(ints)
+        } else if let Some(floats) = any.downcast_ref() {
+            Column::Floats(floats)
+        } else if let Some(texts) = any.downcast_ref() {
+            Column::Texts(texts)
+        } else {
+            Column::Other
+        }
+    }
+
+    fn cell(&self, row: usize) -> Shown<'a> {
+        match self {
+            Column::Ints(ints) if ints.is_valid(row) => Shown::Int(ints.value(row)),
+            Column::Floats(floats) if floats.is_valid(row) => Shown::Float(floats.value(row)),
+            Column::Texts(texts) if texts.is_valid(row) => Shown::Text(texts.value(row)),
+            _ => Shown::Null,
+        }
+    }
+}
+
 fn cell(batch: &RecordBatch, column: usize, row: usize) -> Shown<'_> {
-    let array = batch.column(column);
-    if array.is_null(row) {
-        return Shown::Null;
-    }
-    let any = array.as_any();
-    if let Some(ints) = any.downcast_ref::<Int64Array>() {
-        Shown::Int(ints.value(row))
-    } else if let Some(floats) = any.downcast_ref::<Float64Array>() {
-        Shown::Float(floats.value(row))
-    } else if let Some(texts) = any.downcast_ref::<StringArray>() {
-        Shown::Text(texts.value(row))
-    } else {
-        Shown::Null
-    }
+    Column::of(batch.column(column)).cell(row)
 }
 
 /// A number that reads back as the same, and tells that it is not whole.
