@@ -72,6 +72,7 @@ impl Report {
         if !self.force {
             may_replace(&self.output)?;
         }
+        keep_memory();
         let report = self.read()?;
         if files::is_pipe(&self.output) {
             // Nobody may read it to its end.
@@ -106,6 +107,18 @@ impl Report {
     }
 }
 
+/// Has what one metric took be there for the next. Otherwise glibc gives each large column back to the
+/// kernel, which clears it for the next one.
+fn keep_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt takes any numbers, and no other thread runs yet.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
+        // The most that all versions take.
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
+    }
+}
+
 /// Reads traces into a report. Runs are compared where there are several.
 pub(super) fn read(
     inputs: &[Input],
@@ -130,8 +143,8 @@ pub(super) fn read(
 
 /// The ranks of traces, each with the name of its run.
 fn ranks(inputs: &[Input], settings: &Settings) -> Result<Vec<(String, Rank)>, Failure> {
-    let read = |number: usize| of_file(&inputs[number], settings);
-    let given = parallel::each(inputs.len(), parallel::cores(), read);
+    let size = |input: &Input| input.path.metadata().map_or(0, |about| about.len());
+    let given = kymograph_converters::each(inputs, size, |_, input| of_file(input, settings));
     let mut ranks = Vec::new();
     for (source, (input, given)) in inputs.iter().zip(given).enumerate() {
         for mut rank in given? {
