@@ -63,9 +63,9 @@ pub struct Options {
     pub stack_depth: usize,
     /// Which time stacks have (`stacks`).
     pub weight: Weight,
-    /// The most stacks of a rank that are wanted: those with the most host or device time
-    /// (`stacks`); none for all.
-    pub most_stacks: Option<usize>,
+    /// The most rows of a rank that are wanted, of tables that may have very many: those with the most
+    /// time (`stacks`, `kernels_by_operator`); none for all.
+    pub most_rows: Option<usize>,
     /// Whether PyTorch's rules are followed where they differ (`stacks`).
     pub torch: bool,
     /// Whether long names are shortened to what tells them apart.
@@ -108,7 +108,7 @@ impl Default for Options {
             python_rows: false,
             stack_depth: 5,
             weight: Weight::Host,
-            most_stacks: None,
+            most_rows: None,
             torch: false,
             short_names: false,
             fail_above: 0.03,

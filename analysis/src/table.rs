@@ -256,7 +256,26 @@ impl Rows {
         };
         columns(self.columns, self.builders.into_iter().map(array).collect())
     }
+
+    /// The table, of which `of` rows would be all: its schema says so where some are left out.
+    ///
+    /// # Errors
+    ///
+    /// When it is too large for Arrow.
+    pub fn finish_of(self, of: usize) -> Result<RecordBatch, Error> {
+        let batch = self.finish()?;
+        if batch.num_rows() == of {
+            return Ok(batch);
+        }
+        let schema = batch.schema().as_ref().clone();
+        let schema = schema.with_metadata([(OF.to_owned(), of.to_string())].into());
+        Ok(batch.with_schema(Arc::new(schema))?)
+    }
 }
+
+/// The key in the metadata of a table's schema for how many rows there are with those that
+/// [`Options::most_rows`](crate::Options::most_rows) leaves out.
+pub const OF: &str = "of";
 
 /// The table of whole columns, in their order.
 ///

@@ -5,13 +5,22 @@
 
 use libdeflater::{CompressionLvl, Compressor};
 
-/// How hard to pack: beyond this, time grows faster than pages shrink.
-const LEVEL: i32 = 3;
+/// How hard to pack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// For what packs little better otherwise: tables, times that are exact.
+    Fast,
+    /// Beyond this, time grows faster than pages shrink.
+    Small,
+}
 
 /// Packs bytes.
-pub fn pack(bytes: &[u8]) -> String {
-    let level = CompressionLvl::new(LEVEL).unwrap_or_default();
-    let mut compressor = Compressor::new(level);
+pub fn pack(bytes: &[u8], level: Level) -> String {
+    let level = match level {
+        Level::Fast => 1,
+        Level::Small => 3,
+    };
+    let mut compressor = Compressor::new(CompressionLvl::new(level).unwrap_or_default());
     let mut packed = vec![0; compressor.deflate_compress_bound(bytes.len())];
     // The room is the bound, so that it cannot be too little.
     let length = compressor.deflate_compress(bytes, &mut packed).unwrap_or(0);
@@ -22,11 +31,12 @@ pub fn pack(bytes: &[u8]) -> String {
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |word: u32, at: u32| DIGITS[(word >> (18 - 6 * at) & 63) as usize];
-    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
     let (groups, rest) = bytes.as_chunks::<3>();
-    for [one, two, three] in groups {
+    let mut out = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    out.resize(groups.len() * 4, 0);
+    for ([one, two, three], out) in groups.iter().zip(out.as_chunks_mut::<4>().0) {
         let word = u32::from_be_bytes([0, *one, *two, *three]);
-        out.extend([digit(word, 0), digit(word, 1), digit(word, 2), digit(word, 3)]);
+        *out = [digit(word, 0), digit(word, 1), digit(word, 2), digit(word, 3)];
     }
     if let [one, rest @ ..] = rest {
         let two = rest.first();

@@ -3,7 +3,6 @@
 use arrow_array::{Array, Int64Array, RecordBatch};
 use hashbrown::HashMap;
 use kymograph_analysis::findings;
-use kymograph_analysis::metric::stacks;
 use kymograph_analysis::table::{self, Cells, ColumnCells};
 use kymograph_analysis::{Error, Metric, Part, bundle};
 use std::hash::Hash;
@@ -106,7 +105,7 @@ pub struct Cut {
 /// How many rows a rank has of a metric, with those that were not computed.
 pub fn count(part: &Part) -> usize {
     let schema = part.batch.schema();
-    let of = schema.metadata().get(stacks::OF).and_then(|of| of.parse().ok());
+    let of = schema.metadata().get(table::OF).and_then(|of| of.parse().ok());
     of.unwrap_or(part.batch.num_rows())
 }
 

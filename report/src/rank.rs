@@ -5,7 +5,7 @@ use kymograph_analysis::metric::operators;
 use kymograph_analysis::{Metric, Model, Options, Part, run};
 use kymograph_converters::trace::{Nanos, ProcessId, Summary, Trace};
 
-use crate::block::pack;
+use crate::block::{Level, pack};
 use crate::{metrics, parallel, samples, timeline};
 
 /// What a metric gave for a rank, or why it gave nothing.
@@ -28,7 +28,7 @@ impl Settings {
     /// Options for a metric.
     pub(crate) fn options(&self, metric: &str) -> Options {
         let tensorboard = self.plugin.filter(|_| tensorboard::METRICS.contains(&metric));
-        Options { tensorboard, most_stacks: Some(metrics::ROWS), ..Options::default() }
+        Options { tensorboard, most_rows: Some(metrics::ROWS), ..Options::default() }
     }
 }
 
@@ -77,8 +77,15 @@ impl Rank {
         // The timeline first, since it takes longest.
         let groups = metrics::groups(&names);
         let mut done = parallel::each(groups.len() + 3, settings.threads, |task| match task {
-            0 => Done::Text(packed(timeline::of(&model, settings.exact))),
-            1 => Done::Text(packed(samples::of(&model).unwrap_or_default().into_bytes())),
+            0 => {
+                let rounds = timeline::rounds(&model, settings.exact);
+                let level = if rounds { Level::Small } else { Level::Fast };
+                Done::Text(packed(timeline::of(&model, settings.exact), level))
+            }
+            1 => Done::Text(packed(
+                samples::of(&model).unwrap_or_default().into_bytes(),
+                Level::Fast,
+            )),
             2 => {
                 let summary = Summary::of(trace);
                 Done::About(summary.to_json(), summary.span)
@@ -139,6 +146,6 @@ impl Done {
 }
 
 /// A block; an empty one of nothing.
-fn packed(bytes: Vec<u8>) -> String {
-    if bytes.is_empty() { String::new() } else { pack(&bytes) }
+fn packed(bytes: Vec<u8>, level: Level) -> String {
+    if bytes.is_empty() { String::new() } else { pack(&bytes, level) }
 }

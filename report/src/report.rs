@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
+use crate::block::{self, Level};
 use crate::columns::Table;
 use crate::rank::Given;
-use crate::{Rank, Settings, block, metrics, page, parallel};
+use crate::{Rank, Settings, metrics, page, parallel};
 
 /// Runs that are compared, each with each.
 const COMPARED: usize = 6;
@@ -86,7 +87,7 @@ fn packed((metric, parts, why): Asked, settings: &Settings) -> Result<String, St
         of,
         cut: cut.which.as_deref(),
     };
-    Ok(block::pack(&table.to_json()))
+    Ok(block::pack(&table.to_json(), Level::Fast))
 }
 
 impl Report {

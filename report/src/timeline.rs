@@ -50,6 +50,11 @@ const GRID: i64 = 1_000;
 /// Events that lie beside each other at most.
 const BESIDE: usize = 64;
 
+/// Whether times are rounded, unless they are to be exact.
+pub(crate) fn rounds(model: &Model<'_>, exact: bool) -> bool {
+    !exact && model.events.len() > MANY
+}
+
 /// The events of a rank, not packed; empty if it has none. `exact` rounds no time, however many
 /// there are.
 pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
@@ -58,31 +63,35 @@ pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
         return Vec::new();
     }
     let rows = rows(model);
-    let grid = if exact || events.len() <= MANY { 1 } else { GRID };
-    let rounded = |time: i64| time.saturating_sub(model.origin).saturating_add(grid / 2) / grid;
+    let rounds = rounds(model, exact);
+    let since = |time: i64| time.saturating_sub(model.origin);
+    let rounded = |time: i64| match rounds {
+        true => since(time).saturating_add(GRID / 2) / GRID,
+        false => since(time),
+    };
     let mut head = Head::of(model);
     let mut places = vec![0_u32; events.len()];
-    for (place, event) in rows.iter().flat_map(|row| &row.events).enumerate() {
-        places[*event as usize] = place as u32;
+    for (place, event) in (0..).zip(rows.iter().flat_map(|row| &row.events)) {
+        places[*event as usize] = place;
     }
     let mut entries = Vec::with_capacity(events.len());
     let mut launches = Vec::new();
     let mut launched = 0_i64;
     for row in &rows {
         let mut before = 0;
-        let depths = if row.device { beside(model, row) } else { around(model, row) };
-        for (event, depth) in row.events.iter().zip(depths) {
-            let at = *event as usize;
-            let start = rounded(events.starts[at]);
+        let mut lasting = Lasting { ends: Vec::new(), beside: row.device };
+        for event in row.events.iter().copied() {
+            let (from, to) = events.interval(event);
+            let start = rounded(from);
             entries.push(Entry {
                 since: (start - before).max(0) as u64,
-                duration: (rounded(events.end(*event)) - start).max(0) as u64,
-                name: head.name(model, *event),
-                depth,
+                duration: (rounded(to) - start).max(0) as u64,
+                name: head.name(model, event),
+                depth: lasting.depth(from, to),
             });
             before = start;
             if row.device {
-                let call = model.peers().get(*event).map(|call| i64::from(places[call as usize]));
+                let call = model.peers().get(event).map(|call| i64::from(places[call as usize]));
                 let step = call.map(|call| call - launched);
                 put(&mut launches, step.map_or(0, |step| zigzag(step) + 1));
                 launched = call.unwrap_or(launched);
@@ -90,6 +99,7 @@ pub fn of(model: &Model<'_>, exact: bool) -> Vec<u8> {
         }
     }
     let columns = columns(&entries, head.names.len(), launches);
+    let grid = if rounds { GRID } else { 1 };
     let head = head.finish(&rows, grid);
     let mut out = Vec::with_capacity(columns.iter().map(Vec::len).sum::<usize>() + head.len() + 20);
     for part in std::iter::once(head.as_bytes()).chain(columns.iter().map(Vec::as_slice)) {
@@ -120,19 +130,17 @@ fn columns(entries: &[Entry], names: usize, launches: Vec<u8>) -> [Vec<u8>; 5] {
         order[*place] = at;
         *place += 1;
     }
-    let written = |numbers: &mut dyn Iterator<Item = u64>| {
-        let mut column = Vec::with_capacity(entries.len() + entries.len() / 8);
-        numbers.for_each(|number| put(&mut column, number));
-        column
-    };
-    let by_name = || order.iter().map(|at| &entries[*at as usize]);
-    [
-        written(&mut entries.iter().map(|entry| entry.name.into())),
-        written(&mut by_name().map(|entry| entry.since)),
-        written(&mut by_name().map(|entry| entry.duration)),
-        written(&mut by_name().map(|entry| entry.depth.into())),
-        launches,
-    ]
+    let column = || Vec::with_capacity(entries.len() + entries.len() / 8);
+    let [mut numbers, mut starts, mut durations, mut depths] =
+        [column(), column(), column(), column()];
+    entries.iter().for_each(|entry| put(&mut numbers, entry.name.into()));
+    for at in order {
+        let entry = &entries[at as usize];
+        put(&mut starts, entry.since);
+        put(&mut durations, entry.duration);
+        put(&mut depths, entry.depth.into());
+    }
+    [numbers, starts, durations, depths, launches]
 }
 
 /// The events of a rank in the order of its block.
@@ -153,8 +161,7 @@ struct Row {
 fn rows(model: &Model<'_>) -> Vec<Row> {
     let events = &model.events;
     let mut of_lane: Vec<Vec<u32>> = vec![Vec::new(); events.lanes.len()];
-    // Mostly each gets them in its order.
-    for event in model.thread_by_thread().iter().copied() {
+    for event in model.by_time().iter().copied() {
         of_lane[events.lane_of[event as usize] as usize].push(event);
     }
     let mut rows: Vec<Row> = Vec::new();
@@ -162,9 +169,9 @@ fn rows(model: &Model<'_>) -> Vec<Row> {
         if of.is_empty() {
             continue;
         }
-        of.sort_by_key(|event| {
-            let at = *event as usize;
-            (events.starts[at], Reverse(events.durs[at]), events.positions[at])
+        events.sort_together(&mut of, |one, other| {
+            let key = |at: u32| (Reverse(events.durs[at as usize]), events.positions[at as usize]);
+            key(one).cmp(&key(other))
         });
         let own = events.lanes[lane];
         let queue =
@@ -179,38 +186,36 @@ fn rows(model: &Model<'_>) -> Vec<Row> {
     rows
 }
 
-/// How many events lie around each: on threads, what begins before another ends lies in it.
-fn around(model: &Model<'_>, row: &Row) -> Vec<u16> {
-    let mut open: Vec<i64> = Vec::new();
-    let depth = |event: &u32| {
-        let (start, end) = model.events.interval(*event);
-        while open.last().is_some_and(|last| *last <= start) {
-            open.pop();
-        }
-        let depth = u16::try_from(open.len()).unwrap_or(u16::MAX);
-        if end > start {
-            open.push(end);
-        }
-        depth
-    };
-    row.events.iter().map(depth).collect()
+/// When events of a row end that last.
+struct Lasting {
+    ends: Vec<i64>,
+    /// Whether events may overlap, as on streams: each then has a place beside others.
+    beside: bool,
 }
 
-/// The first place beside others at which each has room: on streams, events may overlap.
-fn beside(model: &Model<'_>, row: &Row) -> Vec<u16> {
-    let mut ends: Vec<i64> = Vec::new();
-    let depth = |event: &u32| {
-        let (start, end) = model.events.interval(*event);
-        let free = ends.iter().position(|end| *end <= start);
-        // What finds no room among so many lies on the last one.
-        let place = free.unwrap_or(ends.len().min(BESIDE - 1));
-        match ends.get_mut(place) {
-            Some(last) => *last = end.max(*last),
-            None => ends.push(end),
+impl Lasting {
+    /// How many events lie around one, or the first place beside others at which it has room.
+    fn depth(&mut self, start: i64, end: i64) -> u16 {
+        if self.beside {
+            let free = self.ends.iter().position(|end| *end <= start);
+            // What finds no room among so many lies on the last one.
+            let place = free.unwrap_or(self.ends.len().min(BESIDE - 1));
+            match self.ends.get_mut(place) {
+                Some(last) => *last = end.max(*last),
+                None => self.ends.push(end),
+            }
+            return place as u16;
         }
-        place as u16
-    };
-    row.events.iter().map(depth).collect()
+        // On threads, what begins before another ends lies in it.
+        while self.ends.last().is_some_and(|last| *last <= start) {
+            self.ends.pop();
+        }
+        let depth = u16::try_from(self.ends.len()).unwrap_or(u16::MAX);
+        if end > start {
+            self.ends.push(end);
+        }
+        depth
+    }
 }
 
 /// What a row is called, and the process or the device that it belongs to. Lanes are tracks, and

@@ -78,6 +78,11 @@ struct Keys {
 }
 
 pub(super) fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
+    // Other metrics are made of this, too.
+    model.shared("collectives", || shares_of(model)).as_ref().clone()
+}
+
+fn shares_of(model: &Model<'_>) -> Result<RecordBatch, Error> {
     needs_device_work(model)?;
     let strings = &model.trace.strings;
     let keys = Keys {

@@ -10,7 +10,10 @@
 //! first activity of a stream has no gap; HTA counts it as `other`. HTA's delay is documented as
 //! nanoseconds and compared with microseconds: 30 µs by default, here too.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
+use kymograph_converters::order::Order as _;
 
 use super::needs_device_work;
 use crate::metric::one_by_one;
@@ -68,34 +71,38 @@ struct Stream {
     gaps: [Vec<Option<i64>>; 3],
 }
 
-fn streams(model: &Model<'_>, options: &Options) -> Result<Vec<Stream>, Error> {
+fn streams(model: &Model<'_>, options: &Options) -> Result<Arc<Vec<Stream>>, Error> {
     needs_device_work(model)?;
+    let key = (options.streams.clone(), options.consecutive_kernel_delay);
+    Ok(model.shared(key, || find_streams(model, options)))
+}
+
+fn find_streams(model: &Model<'_>, options: &Options) -> Vec<Stream> {
     let events = &model.events;
     let is_work = |row: u32| match model.reading.hta() {
         Some(_) => matches!(events.kinds[row as usize], Kind::Kernel | Kind::Copy | Kind::Set),
         None => events.kinds[row as usize].is_work(),
     };
-    // Streams come in the order of the trace.
-    let mut order: Vec<i32> = Vec::new();
-    let mut of: hashbrown::HashMap<i32, Vec<u32>> = hashbrown::HashMap::new();
-    for row in 0..events.len() as u32 {
-        if events.on_device(row) && is_work(row) {
-            let stream = events.streams[row as usize];
-            of.entry(stream).or_insert_with(|| {
-                order.push(stream);
-                Vec::new()
-            });
-            of.entry(stream).and_modify(|rows| rows.push(row));
-        }
+    // The work of each stream, with what comes first of it in the trace.
+    let mut all: Vec<(i32, u32, Vec<u32>)> = Vec::new();
+    let mut of: hashbrown::HashMap<i32, usize> = hashbrown::HashMap::new();
+    for row in model.device().iter().copied().filter(|row| is_work(*row)) {
+        let stream = events.streams[row as usize];
+        let place = *of.entry(stream).or_insert_with(|| {
+            all.push((stream, row, Vec::new()));
+            all.len() - 1
+        });
+        let (_, first, rows) = &mut all[place];
+        *first = row.min(*first);
+        rows.push(row);
     }
-    let wanted = |s: &i32| options.streams.is_empty() || options.streams.contains(&i64::from(*s));
-    let mut streams = Vec::new();
-    for stream in order.into_iter().filter(wanted) {
-        let mut rows = of.remove(&stream).unwrap_or_default();
-        events.sort_by_start(&mut rows);
-        streams.push(Stream { number: stream.into(), gaps: gaps(model, &rows, options) });
-    }
-    Ok(streams)
+    all.order_by_key(|(_, first, _)| *first);
+    all.retain(|(s, ..)| options.streams.is_empty() || options.streams.contains(&i64::from(*s)));
+    let stream = |(stream, _, rows): &(i32, u32, Vec<u32>)| Stream {
+        number: (*stream).into(),
+        gaps: gaps(model, rows, options),
+    };
+    all.iter().map(stream).collect()
 }
 
 fn gaps(model: &Model<'_>, rows: &[u32], options: &Options) -> [Vec<Option<i64>>; 3] {
@@ -121,7 +128,7 @@ fn gaps(model: &Model<'_>, rows: &[u32], options: &Options) -> [Vec<Option<i64>>
 
 fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(COLUMNS);
-    for stream in streams(model, options)? {
+    for stream in streams(model, options)?.iter() {
         let sums = stream.gaps.each_ref().map(|gaps| gaps.iter().flatten().sum::<i64>());
         let total: i64 = sums.iter().sum();
         for ((category, gaps), sum) in CATEGORIES.iter().zip(&stream.gaps).zip(sums) {
@@ -142,7 +149,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 
 fn intervals(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> {
     let mut rows = Rows::new(INTERVAL_COLUMNS);
-    for stream in streams(model, options)? {
+    for stream in streams(model, options)?.iter() {
         for (category, gaps) in CATEGORIES.iter().zip(&stream.gaps) {
             if gaps.is_empty() {
                 continue;

@@ -4,6 +4,9 @@
 //! instead (`operators`), where what no call launched belongs to `CallTreeRoot`, once for each thread
 //! with steps, and what a call launched whose `External id` no operator has is lost.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
 use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 use kymograph_converters::json::write_uint;
@@ -48,12 +51,72 @@ const COLUMNS: &[Column] = &[
     Column::percent("mean_occupancy", "the estimated occupancy, in the mean over time"),
 ];
 
-/// Kernel, operator, grid, block, registers, shared memory, whether the operator is eligible.
-type Key<'a> =
-    (&'a str, Option<&'a str>, Option<String>, Option<String>, Option<i64>, Option<i64>, bool);
+/// What rows are told apart by: kernel, operator, grid, block, registers, shared memory, whether the
+/// operator is eligible.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    kernel: StrId,
+    launcher: Launcher,
+    sizes: [Size; 2],
+    numbers: [Option<i64>; 2],
+    eligible: bool,
+}
 
-/// The same with names and sizes as numbers: of kernels whose grid and block are known.
-type Numbers = (StrId, Launcher, [[u32; 3]; 2], Option<i64>, Option<i64>, bool);
+impl Key {
+    /// The order of rows that took equally long.
+    fn compare(&self, other: &Key, model: &Model<'_>, texts: &[String]) -> Ordering {
+        let name = |key: &Key| (model.text(key.kernel), key.launcher.name(model));
+        let size = |at: usize| match self.sizes[at] == other.sizes[at] {
+            true => Ordering::Equal,
+            false => self.sizes[at].text(texts).cmp(&other.sizes[at].text(texts)),
+        };
+        let rest = |key: &Key| (key.numbers, key.eligible);
+        let names = name(self).cmp(&name(other));
+        names.then_with(|| size(0)).then_with(|| size(1)).then_with(|| rest(self).cmp(&rest(other)))
+    }
+}
+
+/// The size of a grid or of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Size {
+    Unknown,
+    Known([u32; 3]),
+    /// What the trace says in place of numbers, by its place among such texts.
+    Said(u32),
+}
+
+impl Size {
+    /// `says` is asked where the launch does not tell; equal texts are one.
+    fn of(
+        known: Option<Dim3>,
+        texts: &mut Vec<String>,
+        says: impl FnOnce() -> Option<String>,
+    ) -> Size {
+        if let Some(Dim3 { x, y, z }) = known {
+            return Size::Known([x, y, z]);
+        }
+        let Some(text) = says() else { return Size::Unknown };
+        let parts = text.trim_matches(['[', ']']).split(", ").map(|part| part.parse().ok());
+        if let Some(Ok(size)) = parts.collect::<Option<Vec<u32>>>().map(<[u32; 3]>::try_from)
+            && dimensions(size) == text
+        {
+            return Size::Known(size);
+        }
+        let place = texts.iter().position(|own| *own == text).unwrap_or_else(|| {
+            texts.push(text);
+            texts.len() - 1
+        });
+        Size::Said(place as u32)
+    }
+
+    fn text(self, texts: &[String]) -> Option<Cow<'_, str>> {
+        match self {
+            Size::Unknown => None,
+            Size::Known(size) => Some(Cow::Owned(dimensions(size))),
+            Size::Said(place) => texts.get(place as usize).map(|text| text.into()),
+        }
+    }
+}
 
 /// What launched a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,10 +145,9 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         (model.argument("registers per thread"), model.argument("shared memory"));
     let tensor_cores = kernels::tensor_cores(model);
     let of_plugin = options.tensorboard.map(|state| Work::of(model, state));
-    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
-    // The same by numbers, so that sizes are only written where one of these is new.
-    let mut known: HashMap<Numbers, usize> = HashMap::new();
-    let mut sums: Vec<(StrId, Sum)> = Vec::new();
+    let mut places: HashMap<Key, u32> = HashMap::new();
+    let mut sums: Vec<(Key, Sum)> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     let named = |row: u32| Launcher::Operator(model.events.names[row as usize]);
     for run in kernels::runs(model).iter() {
         let row = run.row;
@@ -103,59 +165,55 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             activity.and_then(|activity| model.trace.kernels.get(activity.kernel?)?.args);
         let text = |of: &Argument<'_, '_>| of.value(row).map(|value| model.plain(value));
         let int = |of: &Argument<'_, '_>| of.int(row).or_else(|| whole(of.value_in(of_kernel)?));
-        let (registers, shared) = (int(&registers), int(&shared));
-        let sizes = launch.and_then(|launch| Some([launch.grid?, launch.block?]));
-        let name = model.events.names[row as usize];
-        let mut place = |sums: &mut Vec<(StrId, Sum)>| {
-            let sizes = launch.map_or((None, None), |launch| (launch.grid, launch.block));
-            let key = (
-                model.text(name),
-                launcher.name(model),
-                sizes.0.map(dimensions).or_else(|| text(&grid)),
-                sizes.1.map(dimensions).or_else(|| text(&block)),
-                registers,
-                shared,
-                eligible,
-            );
-            *places.entry(key).or_insert_with(|| {
-                sums.push((name, Sum::default()));
-                sums.len() - 1
-            })
+        let sizes = launch.map_or((None, None), |launch| (launch.grid, launch.block));
+        let key = Key {
+            kernel: model.events.names[row as usize],
+            launcher,
+            sizes: [
+                Size::of(sizes.0, &mut texts, || text(&grid)),
+                Size::of(sizes.1, &mut texts, || text(&block)),
+            ],
+            numbers: [int(&registers), int(&shared)],
+            eligible,
         };
-        let place = match sizes {
-            Some([grid, block]) => {
-                let sizes = [grid, block].map(|size| [size.x, size.y, size.z]);
-                let numbers = (name, launcher, sizes, registers, shared, eligible);
-                *known.entry(numbers).or_insert_with(|| place(&mut sums))
-            }
-            None => place(&mut sums),
-        };
+        let place = *places.entry(key).or_insert_with(|| {
+            sums.push((key, Sum::default()));
+            sums.len() as u32 - 1
+        });
         let (start, end) = tensorboard::interval(options.tensorboard, model.events.interval(row));
         let dur = end - start;
-        let sum = &mut sums[place].1;
+        let sum = &mut sums[place as usize].1;
         for _ in 0..times {
             sum.add(dur, run.blocks(), run.occupancy());
         }
     }
-    let mut order: Vec<(Key<'_>, usize)> = places.into_iter().collect();
-    order.sort_unstable_by(|(one, at), (other, place)| {
-        sums[*place].1.time().cmp(&sums[*at].1.time()).then_with(|| one.cmp(other))
-    });
+    let mut order: Vec<usize> = (0..sums.len()).collect();
+    let compare = |one: &usize, other: &usize| {
+        let ((one, more), (other, less)) = (&sums[*one], &sums[*other]);
+        less.time().cmp(&more.time()).then_with(|| one.compare(other, model, &texts))
+    };
+    let of = order.len();
+    if let Some(most) = options.most_rows.filter(|most| *most < of) {
+        order.select_nth_unstable_by(most, compare);
+        order.truncate(most);
+    }
+    order.sort_unstable_by(compare);
     let mut rows = Rows::new(COLUMNS);
-    for ((name, operator, grid, block, registers, shared, eligible), place) in order {
-        let (id, sum) = &sums[place];
+    for place in order {
+        let (key, sum) = &sums[place];
+        let [grid, block] = key.sizes.map(|size| size.text(&texts));
         let [calls, total, mean, max, min, blocks, occupancy] = sum.cells();
         let yes = |is| if is { "Yes" } else { "No" };
         rows.push([
             model.rank.into(),
-            name.into(),
-            operator.into(),
+            model.text(key.kernel).into(),
+            key.launcher.name(model).into(),
             grid.as_deref().into(),
             block.as_deref().into(),
-            registers.into(),
-            shared.into(),
-            yes(tensor_cores.used_by_all(*id)).into(),
-            of_plugin.as_ref().map(|_| yes(eligible)).into(),
+            key.numbers[0].into(),
+            key.numbers[1].into(),
+            yes(tensor_cores.used_by_all(key.kernel)).into(),
+            of_plugin.as_ref().map(|_| yes(key.eligible)).into(),
             calls,
             total,
             mean,
@@ -165,13 +223,13 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             occupancy,
         ]);
     }
-    rows.finish()
+    rows.finish_of(of)
 }
 
-fn dimensions(dim: Dim3) -> String {
+fn dimensions([x, y, z]: [u32; 3]) -> String {
     // Faster than `format!`, and there may be thousands.
     let mut out = Vec::with_capacity(24);
-    for (before, size) in [(&b"["[..], dim.x), (b", ", dim.y), (b", ", dim.z)] {
+    for (before, size) in [(&b"["[..], x), (b", ", y), (b", ", z)] {
         out.extend_from_slice(before);
         write_uint(&mut out, size.into());
     }

@@ -106,6 +106,9 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 }
 
 fn exact(model: &Model<'_>) -> Vec<Place> {
+    if !model.events.kinds.contains(&Kind::Python) {
+        return Vec::new();
+    }
     let (events, calls) = (&model.events, model.calls());
     let id = model.argument("Python module id");
     let mut named = model.names_that(|name| name.starts_with("nn.Module: "));

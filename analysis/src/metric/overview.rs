@@ -13,16 +13,15 @@
 //! which knows calls. The exact reading takes communication from devices. Without steps the
 //! whole trace is step 0.
 
-use kymograph_converters::order::Order as _;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use crate::compat::tensorboard::{self, External, Plugin, is_collective, is_data_loader};
 use crate::interval::{Interval, covered, intersection, merge, subtraction};
 use crate::metric::one_by_one;
-use crate::model::{Class, Kind, Model};
+use crate::model::{Class, Kind, Model, NONE, Numbered};
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 
@@ -111,15 +110,30 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 
 /// When something of each role lasts.
 pub(super) fn merged(model: &Model<'_>, options: &Options) -> Vec<Vec<Interval>> {
+    // In the order of their beginnings, unless the plugin's rounding changes that.
     let mut times: Vec<Vec<Interval>> = vec![Vec::new(); ROLES];
+    let mut latest = [i64::MIN; ROLES];
     for (row, role) in roles(model, options.tensorboard).iter().copied() {
         let at = match role {
             Role::Device(at) | Role::Host(at) => at,
             Role::Call => 4,
             Role::Step => continue,
         };
-        times[usize::from(at)]
-            .push(tensorboard::interval(options.tensorboard, model.events.interval(row)));
+        let at = usize::from(at);
+        let (start, end) = model.events.interval(row);
+        if options.tensorboard.is_some() {
+            times[at].push(tensorboard::interval(options.tensorboard, (start, end)));
+            continue;
+        }
+        // As `merge` does it: most lie in the one before.
+        match times[at].last_mut() {
+            Some(group) if start <= latest[at] => group.1 = group.1.max(end),
+            _ => times[at].push((start, end)),
+        }
+        latest[at] = latest[at].max(end);
+    }
+    if options.tensorboard.is_none() {
+        return times;
     }
     let joined = |mut of_role: Vec<Interval>| {
         of_role.sort_unstable();
@@ -150,7 +164,6 @@ fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
     let mut is_collective = model.names_that(is_collective);
     let mut role = |row: u32| -> Option<Role> {
         let kind = events.kinds[row as usize];
-        let is_step = is_step(row);
         let mut host = || match row {
             _ if is_data_loader(row) => 5,
             _ if plugin.is_some() && is_collective(row) => 3,
@@ -167,8 +180,8 @@ fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
             }
             (Kind::Copy, _) => Some(Role::Device(1)),
             (Kind::Set, _) => Some(Role::Device(2)),
-            (Kind::Operator | Kind::Annotation | Kind::Step, _) if is_step => Some(Role::Step),
-            (Kind::DeviceAnnotation, Some(_)) if is_step => Some(Role::Step),
+            (Kind::Operator | Kind::Annotation | Kind::Step, _) if is_step(row) => Some(Role::Step),
+            (Kind::DeviceAnnotation, Some(_)) if is_step(row) => Some(Role::Step),
             (Kind::Runtime, Some(Plugin::Wheel)) => {
                 let category = model.text(events.category(model.trace, row));
                 category.eq_ignore_ascii_case("runtime").then_some(Role::Call)
@@ -185,13 +198,8 @@ fn find_roles(model: &Model<'_>, plugin: Option<Plugin>) -> Vec<(u32, Role)> {
             _ => None,
         }
     };
-    let rows = model.thread_by_thread();
-    let roles =
-        rows.iter().copied().filter_map(|row| Some((events.starts[row as usize], row, role(row)?)));
-    let mut roles: Vec<(i64, u32, Role)> = roles.collect();
-    // Those that begin together are in the order of rows.
-    roles.order_by_key(|(start, row, _)| (*start, *row));
-    roles.into_iter().map(|(_, row, role)| (row, role)).collect()
+    let rows = model.by_time();
+    rows.iter().copied().filter_map(|row| Some((row, role(row)?))).collect()
 }
 
 /// The steps of a trace.
@@ -245,10 +253,17 @@ fn with_device_time(
     interval: impl Fn(u32) -> Interval,
 ) {
     let events = &model.events;
-    let mut calls: HashMap<i64, u32> = HashMap::new();
     let number = |row: u32| events.correlations[row as usize];
-    for (row, _) in roles.iter().filter(|(row, role)| *role == Role::Call && number(*row) != -1) {
-        calls.entry(number(*row)).or_insert(*row);
+    let launches = || {
+        let calls = roles.iter().filter(|(_, role)| *role == Role::Call).map(|(row, _)| *row);
+        calls.filter(|row| number(*row) != -1)
+    };
+    let mut calls = Numbered::new(NONE, launches().map(number), events.len());
+    for row in launches() {
+        let first = calls.at(number(row));
+        if *first == NONE {
+            *first = row;
+        }
     }
     let mut spans: Vec<(Option<Interval>, u64)> = vec![(None, 0); steps.len()];
     let mut unmatched: Vec<Interval> = Vec::new();
@@ -263,8 +278,9 @@ fn with_device_time(
         .collect();
     for (work, _) in roles.iter().filter(|(_, role)| matches!(role, Role::Device(_))) {
         let (start, end) = interval(*work);
-        let step = calls.get(&number(*work)).and_then(|call| {
-            let (from, to) = interval(*call);
+        let call = Some(calls.get(number(*work))).filter(|call| *call != NONE);
+        let step = call.and_then(|call| {
+            let (from, to) = interval(call);
             let first = latest.partition_point(|end| *end <= from);
             let holds = |step: &Step| from >= step.start && from < step.end && to <= step.end;
             Some(first + steps[first..].iter().position(holds)?)

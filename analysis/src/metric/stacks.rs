@@ -15,7 +15,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
@@ -85,7 +84,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     let mut kept: Vec<usize> = (0..sums.len()).collect();
     kept.retain(|number| sums[*number].host > 0 || sums[*number].device > 0);
     let of = kept.len();
-    if let Some(most) = options.most_stacks.filter(|most| *most < of) {
+    if let Some(most) = options.most_rows.filter(|most| *most < of) {
         let time = |number: &usize| sums[*number].host.max(sums[*number].device);
         kept.select_nth_unstable_by_key(most, |number| (Reverse(time(number)), *number));
         kept.truncate(most);
@@ -118,18 +117,8 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
             device.into(),
         ]);
     }
-    let batch = rows.finish()?;
-    if batch.num_rows() == of {
-        return Ok(batch);
-    }
-    let schema = batch.schema().as_ref().clone();
-    let schema = schema.with_metadata([(OF.to_owned(), of.to_string())].into());
-    Ok(batch.with_schema(Arc::new(schema))?)
+    rows.finish_of(of)
 }
-
-/// The key in the metadata of a table's schema for how many rows there are with those that
-/// [`Options::most_stacks`] leaves out.
-pub const OF: &str = "of";
 
 /// A stack: its callers' and a name, that of an event.
 #[derive(Clone, Copy)]

@@ -9,6 +9,8 @@
 //! what its threads did; that of device events is how long they took. What another step does is
 //! the median over all steps but the slowest.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 use kymograph_converters::order::Order as _;
@@ -80,7 +82,11 @@ pub(super) const QUANTITIES: [&str; 5] =
     ["duration", "computing", "communication", "memory", "idle"];
 
 /// The steps of a trace in the order of their beginnings, and what their time divides into.
-pub(super) fn parts(model: &Model<'_>, options: &Options) -> Vec<Parts> {
+pub(super) fn parts(model: &Model<'_>, options: &Options) -> Arc<Vec<Parts>> {
+    model.shared(options.steps.clone(), || find_parts(model, options))
+}
+
+fn find_parts(model: &Model<'_>, options: &Options) -> Vec<Parts> {
     let computing = model.busy(Class::Computation);
     let communication = subtraction(&model.busy(Class::Communication), &computing);
     let both = union(&computing, &communication);

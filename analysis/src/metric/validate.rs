@@ -19,7 +19,7 @@ use arrow_array::RecordBatch;
 use hashbrown::HashMap;
 
 use crate::metric::one_by_one;
-use crate::model::{Kind, Model};
+use crate::model::{Kind, Model, NONE, Numbered};
 use crate::table::Rows;
 use crate::{Column, Error, Metric, Options};
 
@@ -70,7 +70,7 @@ impl Found {
     }
 }
 
-type Rule = fn(&Model<'_>) -> Found;
+type Rule = fn(&Model<'_>, &[Wait]) -> Found;
 
 const RULES: [(&str, Rule); 6] = [
     ("check_gpu_kernel_causality", causality),
@@ -83,7 +83,10 @@ const RULES: [(&str, Rule); 6] = [
 
 /// What all rules found.
 fn found(model: &Model<'_>) -> Arc<Vec<(&'static str, Found)>> {
-    model.shared((), || RULES.iter().map(|(name, rule)| (*name, rule(model))).collect())
+    model.shared((), || {
+        let waits = all_waits(model);
+        RULES.iter().map(|(name, rule)| (*name, rule(model, &waits))).collect()
+    })
 }
 
 fn of_trace(model: &Model<'_>, _: &Options) -> Result<RecordBatch, Error> {
@@ -121,30 +124,27 @@ fn all(model: &Model<'_>) -> std::ops::Range<u32> {
 }
 
 /// The kernel and the launch of each `External id` that begin first.
-fn causality(model: &Model<'_>) -> Found {
+fn causality(model: &Model<'_>, _: &[Wait]) -> Found {
     let events = &model.events;
     let external = model.argument("External id");
     let launches = model.trace.strings.find("cudaLaunchKernel");
-    let mut firsts: HashMap<i64, (Option<u32>, Option<u32>)> = HashMap::new();
-    for row in all(model) {
-        let kernel = events.kinds[row as usize] == Kind::Kernel;
-        let launch = events.kinds[row as usize] == Kind::Runtime
-            && Some(events.names[row as usize]) == launches;
-        if !kernel && !launch {
-            continue;
-        }
-        let Some(id) = external.int(row) else { continue };
-        let (first_kernel, first_launch) = firsts.entry(id).or_default();
-        let first = if kernel { first_kernel } else { first_launch };
+    let is_kernel = |row: u32| events.kinds[row as usize] == Kind::Kernel;
+    let is_launch = |row: u32| {
+        events.kinds[row as usize] == Kind::Runtime && Some(events.names[row as usize]) == launches
+    };
+    let rows = all(model).filter(|row| is_kernel(*row) || is_launch(*row));
+    let ids: Vec<(u32, i64)> = rows.filter_map(|row| Some((row, external.int(row)?))).collect();
+    let mut firsts = Numbered::new([NONE; 2], ids.iter().map(|(_, id)| *id), events.len());
+    for (row, id) in ids {
+        let first = &mut firsts.at(id)[usize::from(!is_kernel(row))];
         let start = |row: u32| events.starts[row as usize];
-        if first.is_none_or(|first| start(row) < start(first)) {
-            *first = Some(row);
+        if *first == NONE || start(row) < start(*first) {
+            *first = row;
         }
     }
     let mut found = Found::default();
     let mut early = Vec::new();
-    for (id, both) in firsts {
-        let (Some(kernel), Some(launch)) = both else { continue };
+    for (id, [kernel, launch]) in firsts.iter().filter(|(_, both)| !both.contains(&NONE)) {
         found.checked += 1;
         let (kernel_at, launch_at) =
             (events.starts[kernel as usize], events.starts[launch as usize]);
@@ -164,39 +164,44 @@ fn causality(model: &Model<'_>) -> Found {
     found
 }
 
-/// Waits of a kind, and what they wait for.
-fn waits<'m>(
-    model: &'m Model<'_>,
-    kinds: &'m [&str],
-) -> impl Iterator<Item = (u32, String, Option<i64>)> + 'm {
+/// A wait: its event, what kind it is, and the record that it waits for.
+type Wait = (u32, String, Option<i64>);
+
+/// All waits of a trace.
+fn all_waits(model: &Model<'_>) -> Vec<Wait> {
     let kind = model.argument("cuda_sync_kind");
     let record = model.argument("wait_on_cuda_event_record_corr_id");
     let rows = if kind.is_known() { all(model) } else { 0..0 };
-    rows.filter_map(move |row| {
-        let own = model.plain(kind.value(row)?);
-        kinds.contains(&own.as_str()).then(|| (row, own, record.int(row)))
-    })
+    rows.filter_map(|row| Some((row, model.plain(kind.value(row)?), record.int(row)))).collect()
 }
 
-fn waits_have_records(model: &Model<'_>) -> Found {
+/// Those of some kinds.
+fn waits<'w>(all: &'w [Wait], kinds: &'w [&str]) -> impl Iterator<Item = &'w Wait> {
+    all.iter().filter(|(_, kind, _)| kinds.contains(&kind.as_str()))
+}
+
+fn waits_have_records(model: &Model<'_>, all_waits: &[Wait]) -> Found {
     let mut found = Found::default();
-    for (row, kind, record) in waits(model, &["Stream Wait Event", "Event Sync"]) {
+    for (row, kind, record) in waits(all_waits, &["Stream Wait Event", "Event Sync"]) {
         found.checked += 1;
         if record.is_none_or(|record| record < 0) {
             let message = match record {
                 Some(record) => format!("a `{kind}` waits for the event record {record}"),
                 None => format!("a `{kind}` does not say which event record it waits for"),
             };
-            found.violated(model.events.starts[row as usize], message);
+            found.violated(model.events.starts[*row as usize], message);
         }
     }
     found
 }
 
-fn syncs_overlap(model: &Model<'_>) -> Found {
+fn syncs_overlap(model: &Model<'_>, all_waits: &[Wait]) -> Found {
     let events = &model.events;
     let (device, stream) = (model.argument("device"), model.argument("stream"));
     let mut kernels: HashMap<(i64, i64), Vec<u32>> = HashMap::new();
+    if waits(all_waits, &["Stream Sync"]).next().is_none() {
+        return Found::default();
+    }
     for row in model.device().iter().copied() {
         if events.kinds[row as usize] == Kind::Kernel {
             let lane = events.lane(row);
@@ -204,10 +209,10 @@ fn syncs_overlap(model: &Model<'_>) -> Found {
         }
     }
     let mut found = Found::default();
-    for (row, ..) in waits(model, &["Stream Sync"]) {
+    for (row, ..) in waits(all_waits, &["Stream Sync"]) {
         found.checked += 1;
-        let at = events.starts[row as usize];
-        let lane = (device.int(row), stream.int(row));
+        let at = events.starts[*row as usize];
+        let lane = (device.int(*row), stream.int(*row));
         let (Some(device), Some(stream)) = lane else { continue };
         let of_stream = kernels.get(&(device, stream)).map_or(&[][..], Vec::as_slice);
         let before = of_stream.partition_point(|row| events.starts[*row as usize] < at);
@@ -225,7 +230,7 @@ fn syncs_overlap(model: &Model<'_>) -> Found {
     found
 }
 
-fn records_are_past(model: &Model<'_>) -> Found {
+fn records_are_past(model: &Model<'_>, all_waits: &[Wait]) -> Found {
     const RECORDS: [&str; 4] = [
         "cudaEventRecord",
         "cudaEventRecord_ptsz",
@@ -234,6 +239,9 @@ fn records_are_past(model: &Model<'_>) -> Found {
     ];
     let events = &model.events;
     let external = model.argument("External id");
+    if waits(all_waits, &["Stream Wait Event"]).next().is_none() {
+        return Found::default();
+    }
     let mut records: HashMap<i64, i64> = HashMap::new();
     let mut records_event = model.names_that(|name| RECORDS.contains(&name));
     for row in all(model) {
@@ -249,10 +257,10 @@ fn records_are_past(model: &Model<'_>) -> Found {
         }
     }
     let mut found = Found::default();
-    for (row, _, record) in waits(model, &["Stream Wait Event"]) {
+    for (row, _, record) in waits(all_waits, &["Stream Wait Event"]) {
         let Some(record) = record.filter(|record| *record >= 0) else { continue };
         found.checked += 1;
-        let at = events.starts[row as usize];
+        let at = events.starts[*row as usize];
         match records.get(&record) {
             None => found.violated(
                 at,
@@ -271,7 +279,7 @@ fn records_are_past(model: &Model<'_>) -> Found {
     found
 }
 
-fn nccl_metadata(model: &Model<'_>) -> Found {
+fn nccl_metadata(model: &Model<'_>, _: &[Wait]) -> Found {
     const FIELDS: [&str; 5] =
         ["Collective name", "Group size", "In msg nelems", "Out msg nelems", "dtype"];
     let fields = FIELDS.map(|name| (name, model.trace.strings.find(name)));
@@ -289,7 +297,7 @@ fn nccl_metadata(model: &Model<'_>) -> Found {
     found
 }
 
-fn sequence_numbers(model: &Model<'_>) -> Found {
+fn sequence_numbers(model: &Model<'_>, _: &[Wait]) -> Found {
     let (number, other) = (model.argument("Sequence number"), model.argument("seq_num"));
     let mut names: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
     let mut evaluates =

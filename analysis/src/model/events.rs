@@ -1,6 +1,9 @@
 //! Everything that has a beginning and an end, in one table.
 
+use std::cmp::Ordering;
+
 use hashbrown::HashMap;
+use kymograph_converters::order::Order as _;
 use kymograph_converters::trace::{
     Activity, ActivityId, Args, ArgsId, EventRef, LaunchKind, ProcessId, QueueId, SliceId,
     StageKind, StrId, Trace, TrackKind, Value,
@@ -66,6 +69,26 @@ impl Events {
     /// Sorts rows by when they begin; of the same time, as they were.
     pub fn sort_by_start(&self, rows: &mut [u32]) {
         rows.sort_by_key(|row| self.starts[*row as usize]);
+    }
+
+    /// Sorts those of some rows that begin together; the rows are in the order of their beginnings.
+    pub fn sort_together(&self, rows: &mut [u32], compare: impl Fn(u32, u32) -> Ordering) {
+        let starts = &self.starts;
+        let mut left = rows;
+        while let Some(start) = left.first().map(|row| starts[*row as usize]) {
+            let ends = left.iter().position(|row| starts[*row as usize] != start);
+            let (together, rest) = left.split_at_mut(ends.unwrap_or(left.len()));
+            match together {
+                [_] => {}
+                [one, other] => {
+                    if compare(*one, *other).is_gt() {
+                        std::mem::swap(one, other);
+                    }
+                }
+                many => many.order_by(|one, other| compare(*one, *other)),
+            }
+            left = rest;
+        }
     }
 
     /// Sorts rows by where they stand in the trace.

@@ -23,6 +23,7 @@ pub(crate) mod events;
 pub(crate) mod kind;
 mod leaves;
 mod memo;
+mod numbered;
 mod owners;
 mod peers;
 mod queues;
@@ -38,6 +39,7 @@ pub use classes::{Classes, of_kernel as kernel_class};
 pub use events::{Events, Lane};
 pub use kind::{Class, Kind};
 pub use leaves::Leaves;
+pub(crate) use numbered::Numbered;
 pub use owners::Owners;
 pub use peers::Peers;
 pub use queues::QueueChange;
@@ -238,22 +240,21 @@ impl<'a> Model<'a> {
         self.memo.while_held(key, make)
     }
 
-    /// All events: those of threads, thread by thread and in the order of [`Calls`], then those of
-    /// devices in the order of their beginnings, then all others. For what sorts them: that is fast
-    /// where long stretches are in order.
-    pub fn thread_by_thread(&self) -> Arc<Vec<u32>> {
-        self.shared("thread by thread", || {
-            let mut rows = Vec::with_capacity(self.events.len());
+    /// All events in the order of their beginnings; of those that begin together, in that of rows.
+    pub fn by_time(&self) -> Arc<Vec<u32>> {
+        self.shared("by time", || {
+            let starts = &self.events.starts;
+            let mut keys: Vec<(i64, u32)> = Vec::with_capacity(self.events.len());
             let mut taken = vec![false; self.events.len()];
-            let mut take = |row: u32| {
-                if !std::mem::replace(&mut taken[row as usize], true) {
-                    rows.push(row);
-                }
-            };
-            self.calls().order.iter().for_each(|row| take(*row));
-            self.device().iter().for_each(|row| take(*row));
-            (0..self.events.len() as u32).for_each(take);
-            rows
+            // Sorting is fast where long stretches are in order: those of threads and of devices.
+            for row in self.calls().order.iter().chain(self.device()).copied() {
+                taken[row as usize] = true;
+                keys.push((starts[row as usize], row));
+            }
+            let others = (0..).zip(taken).filter(|(_, taken)| !taken);
+            keys.extend(others.map(|(row, _)| (starts[row as usize], row)));
+            keys.sort();
+            keys.into_iter().map(|(_, row)| row).collect()
         })
     }
 

@@ -22,22 +22,34 @@ pub struct QueueChange {
 /// The changes of each stream, in the order of its number.
 pub(super) fn queues(model: &Model<'_>) -> Vec<(i64, Vec<QueueChange>)> {
     let events = &model.events;
-    let mut streams: HashMap<i64, Vec<QueueChange>> = HashMap::new();
+    let mut streams: Vec<(i64, Vec<QueueChange>)> = Vec::new();
+    let mut places: HashMap<i64, usize> = HashMap::new();
+    // Mostly a change is on the same stream as the one before.
+    let mut last = None;
+    let mut put = |stream: i32, change: QueueChange| {
+        let stream = i64::from(stream);
+        let place = match last {
+            Some((own, place)) if own == stream => place,
+            _ => *places.entry(stream).or_insert_with(|| {
+                streams.push((stream, Vec::new()));
+                streams.len() - 1
+            }),
+        };
+        last = Some((stream, place));
+        streams[place].1.push(change);
+    };
     let mut launched = vec![false; events.len()];
     for row in (0..events.len() as u32).filter(|row| is_launch(model, *row)) {
         let time = events.starts[row as usize];
         for work in model.work().of(events.correlations[row as usize]) {
             launched[work as usize] = true;
-            let stream = events.streams[work as usize].into();
-            streams.entry(stream).or_default().push(QueueChange { row, work, time, length: 1 });
+            put(events.streams[work as usize], QueueChange { row, work, time, length: 1 });
         }
     }
     for row in (0..events.len() as u32).filter(|row| launched[*row as usize]) {
-        let (stream, time) = (events.streams[row as usize].into(), events.starts[row as usize]);
-        let change = QueueChange { row, work: row, time, length: -1 };
-        streams.entry(stream).or_default().push(change);
+        let time = events.starts[row as usize];
+        put(events.streams[row as usize], QueueChange { row, work: row, time, length: -1 });
     }
-    let mut streams: Vec<_> = streams.into_iter().collect();
     streams.sort_unstable_by_key(|(stream, _)| *stream);
     for (_, changes) in &mut streams {
         changes.order_by_numbers(|change| [change.time]);

@@ -16,7 +16,8 @@ pub struct Work {
 impl Work {
     pub(super) fn of_model(model: &Model<'_>) -> Work {
         let events = &model.events;
-        let mut work = Work { first: HashMap::new(), next: vec![NONE; events.len()] };
+        let first = HashMap::with_capacity(model.device().len());
+        let mut work = Work { first, next: vec![NONE; events.len()] };
         for row in (0..events.len() as u32).rev() {
             let number = events.correlations[row as usize];
             if events.on_device(row) && number != -1 {

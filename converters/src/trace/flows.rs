@@ -150,7 +150,8 @@ impl Trace {
     /// How many [`Trace::launch_arrows`] there are, without a list of them.
     pub fn launch_arrow_count(&self) -> u64 {
         // How many have a number, and whether a call that submitted it has been seen.
-        let mut activities: HashMap<u64, (u64, bool)> = HashMap::new();
+        let mut activities: HashMap<u64, (u64, bool)> =
+            HashMap::with_capacity(self.activities.len());
         for correlation in self.activities.correlations().iter().filter(|number| **number != 0) {
             activities.entry(*correlation).or_default().0 += 1;
         }

@@ -1,6 +1,7 @@
 //! How many floating point operations an operator takes, by the shapes of its inputs: the rules
 //! of PyTorch's profiler, which has some for seven operators.
 
+use hashbrown::HashMap;
 use kymograph_converters::trace::{ListId, StrId, Trace, Value};
 
 use crate::model::{Argument, Model, number};
@@ -21,6 +22,8 @@ const RULES: [(&str, Rule); 7] = [
 pub(super) struct Flops<'m, 'a> {
     rules: Vec<(StrId, Rule)>,
     inputs: InputsOf<'m, 'a>,
+    /// What operators with certain inputs need: the name, the shapes and the values.
+    known: HashMap<(StrId, ListId, Option<ListId>), f64>,
 }
 
 impl<'m, 'a> Flops<'m, 'a> {
@@ -29,7 +32,7 @@ impl<'m, 'a> Flops<'m, 'a> {
             let name = model.trace.strings.find(name)?;
             Some((name, *rule))
         });
-        Flops { rules: known.collect(), inputs: InputsOf::new(model) }
+        Flops { rules: known.collect(), inputs: InputsOf::new(model), known: HashMap::new() }
     }
 
     /// The rule for a name, if there is one.
@@ -37,9 +40,11 @@ impl<'m, 'a> Flops<'m, 'a> {
         self.rules.iter().find(|(own, _)| *own == name).map(|(_, rule)| *rule)
     }
 
-    /// The operations of an event by a rule; 0 where the trace does not tell.
-    pub(super) fn of(&self, rule: Rule, row: u32) -> f64 {
-        self.inputs.of(row).and_then(|inputs| rule(&inputs)).unwrap_or(0.0)
+    /// The operations of an event of a name by its rule; 0 where the trace does not tell.
+    pub(super) fn of(&mut self, name: StrId, rule: Rule, row: u32) -> f64 {
+        let Some(inputs) = self.inputs.of(row) else { return 0.0 };
+        let key = (name, inputs.shapes, inputs.values.list(row));
+        *self.known.entry(key).or_insert_with(|| rule(&inputs).unwrap_or(0.0))
     }
 }
 

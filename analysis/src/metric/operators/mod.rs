@@ -177,6 +177,14 @@ type Key<'a> = (&'a str, Option<Rc<str>>, Option<Rc<str>>, bool, bool);
 /// The same as numbers: the name, the list of shapes, the stack.
 type Numbers = (StrId, Option<ListId>, u32, bool, bool);
 
+/// What events of a name were last, and where their row is; [`NONE`] where there was no such event.
+#[derive(Clone, Copy)]
+struct Last {
+    dims: Option<ListId>,
+    stack: u32,
+    place: u32,
+}
+
 /// What tells operators apart besides their names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -275,7 +283,7 @@ fn of_plugin(model: &Model<'_>, plugin: Plugin, shapes: bool) -> Result<RecordBa
 }
 
 /// What `operators` and `operators_by_shape` have in common. While it lives, both take less time;
-/// it has about 110 bytes for each event.
+/// it has about 130 bytes for each event.
 pub fn common(model: &Model<'_>) -> impl Sized + use<> {
     Tree::of(model, false).ok()
 }
@@ -291,8 +299,9 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
     // The same by numbers, so that texts are only compared where one of these is new.
     let mut known: HashMap<Numbers, usize> = HashMap::new();
     // Mostly what has one name is what had it last.
-    let mut last: Vec<Option<(Numbers, u32)>> = vec![None; model.trace.strings.len() + 1];
-    let flops = Flops::new(model);
+    let nothing = Last { dims: None, stack: NONE, place: NONE };
+    let mut last = vec![nothing; 4 * (model.trace.strings.len() + 1)];
+    let mut flops = Flops::new(model);
     for at in tree.all() {
         let event = &tree.events[at];
         let kind = model.events.kinds[event.row as usize];
@@ -304,8 +313,12 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
         let stack = if by == By::Stack { stacks.of[at] } else { NONE };
         let name = model.events.names[event.row as usize];
         let numbers = (name, dims, stack, event.on_device, annotation);
-        let last = last.get_mut(name.0 as usize);
-        let again = last.as_deref().copied().flatten().filter(|(own, _)| *own == numbers);
+        let which =
+            4 * name.0 as usize + 2 * usize::from(event.on_device) + usize::from(annotation);
+        let last = last.get_mut(which);
+        let again = last
+            .as_deref()
+            .filter(|last| last.place != NONE && last.dims == dims && last.stack == stack);
         let mut find = || {
             *known.entry(numbers).or_insert_with(|| {
                 let shape = (by == By::Shape).then(|| shapes.text(model, dims));
@@ -325,10 +338,16 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
                 })
             })
         };
-        let place = again.map_or_else(&mut find, |(_, place)| place as usize);
-        if let Some(last) = last {
-            *last = Some((numbers, place as u32));
-        }
+        let place = match again {
+            Some(last) => last.place as usize,
+            None => {
+                let place = find();
+                if let Some(last) = last {
+                    *last = Last { dims, stack, place: place as u32 };
+                }
+                place
+            }
+        };
         let sum = &mut order[place].1;
         let (self_host, self_device) = tree.self_times(at);
         sum.calls += 1;
@@ -337,7 +356,7 @@ fn sums<'a>(model: &Model<'a>, options: &Options, tree: &Tree, by: By) -> Vec<(K
         sum.device += tree.device_time(at);
         sum.self_device += self_device;
         if let Some(rule) = sum.rule {
-            sum.flops += flops.of(rule, event.row);
+            sum.flops += flops.of(name, rule, event.row);
         }
         if let Some(memory) = tree.memory.get(at) {
             for side in [0, 1] {

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::tree::Tree;
+use super::tree::{Tree, threads};
 use crate::model::{Kind, Model, NONE};
 
 /// The Python functions around each event of a tree. Equal stacks are one.
@@ -27,17 +27,25 @@ impl Stacks {
             let is_function = model.events.kinds[row as usize] == Kind::Python;
             (if is_function { None } else { number.int(row) }).unwrap_or(-1)
         };
-        let backward: Vec<Option<usize>> = of_backward(model, tree);
+        let backward = of_backward(model, tree);
         let mut forward: HashMap<i64, u32> = HashMap::new();
-        for at in tree.all().filter(|at| backward[*at].is_none() && !tree.events[*at].on_device) {
-            forward.entry(number(at)).or_insert(stacks.of[at]);
-        }
-        for (at, node) in backward.into_iter().enumerate() {
-            if let Some(node) = node {
-                let alone = is_accumulation(model.name(tree.events[node].row));
-                let first = if alone { None } else { forward.get(&number(node)) };
-                stacks.of[at] = first.copied().unwrap_or(NONE);
+        // Most events have no number: the first of those is known without a look-up.
+        let mut unnumbered = None;
+        for at in tree.all().filter(|at| backward[*at] == NONE && !tree.events[*at].on_device) {
+            match number(at) {
+                -1 => _ = unnumbered.get_or_insert(stacks.of[at]),
+                number => _ = forward.entry(number).or_insert(stacks.of[at]),
             }
+        }
+        forward.extend(unnumbered.map(|stack| (-1, stack)));
+        let mut last = (NONE, NONE);
+        for (at, node) in backward.into_iter().enumerate().filter(|(_, node)| *node != NONE) {
+            if last.0 != node {
+                let alone = is_accumulation(model.name(tree.events[node as usize].row));
+                let first = if alone { None } else { forward.get(&number(node as usize)) };
+                last = (node, first.copied().unwrap_or(NONE));
+            }
+            stacks.of[at] = last.1;
         }
         stacks
     }
@@ -48,14 +56,16 @@ impl Stacks {
         let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
         let mut left_out = model.names_that(is_left_out);
         // The functions that last on each thread, with the stack that each is the innermost of.
-        let mut open: HashMap<(i64, i64), Vec<(u32, u32)>> = HashMap::new();
+        let threads = threads(&model.events);
+        let mut open: Vec<Vec<(u32, u32)>> = vec![Vec::new(); threads.len()];
+        stacks.of.reserve(tree.events.len());
         for event in &tree.events {
             if event.on_device {
                 stacks.of.push(NONE);
                 continue;
             }
-            let lane = model.events.lane(event.row);
-            let lasting = open.entry((lane.pid, lane.tid)).or_default();
+            let lane = model.events.lane_of[event.row as usize];
+            let lasting = &mut open[threads[lane as usize] as usize];
             let start = model.events.starts[event.row as usize];
             while lasting.last().is_some_and(|(row, _)| model.events.end(*row) <= start) {
                 lasting.pop();
@@ -90,12 +100,12 @@ impl Stacks {
     }
 }
 
-/// The node of the backward pass that each event lies in, or is.
-fn of_backward(model: &Model<'_>, tree: &Tree) -> Vec<Option<usize>> {
+/// The node of the backward pass that each event lies in, or is; [`NONE`] for none.
+fn of_backward(model: &Model<'_>, tree: &Tree) -> Vec<u32> {
     let thread = model.argument("Fwd thread id");
     let mut accumulates = model.names_that(is_accumulation);
     let mut of_engine = model.names_that(|name| name.starts_with("autograd::engine"));
-    let mut nodes: Vec<Option<usize>> = vec![None; tree.events.len()];
+    let mut nodes: Vec<u32> = vec![NONE; tree.events.len()];
     // Callers come before what they call.
     for at in 0..tree.events.len() {
         let event = &tree.events[at];
@@ -103,9 +113,9 @@ fn of_backward(model: &Model<'_>, tree: &Tree) -> Vec<Option<usize>> {
             && !of_engine(event.row)
             && (accumulates(event.row) || thread.int(event.row).is_some_and(|id| id > 0));
         nodes[at] = match tree.parent(at) {
-            _ if is_node => Some(at),
+            _ if is_node => at as u32,
             Some(parent) => nodes[parent],
-            None => None,
+            None => NONE,
         };
     }
     nodes

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use kymograph_converters::trace::{ArgsId, StrId, Value};
 
 use crate::Error;
-use crate::model::{Argument, Events, Kind, Model, NONE};
+use crate::model::{Events, Kind, Lane, Model, NONE, Numbered};
 
 /// An event of the host or of a device.
 #[derive(Clone, Debug)]
@@ -25,6 +25,10 @@ pub(in crate::metric) struct Event {
     next: u32,
     /// How long device work takes that it launched itself.
     kernels: f64,
+    /// How long device work below it takes, itself included.
+    device: f64,
+    /// The time of the host and of devices that it did not spend in what it calls.
+    own: (f64, f64),
     /// A node in the tree that stands for nothing of its own: see [`Tree::merge`].
     gone: bool,
 }
@@ -40,10 +44,6 @@ impl Event {
 pub(in crate::metric) struct Tree {
     /// In the order of their beginnings, the longest first.
     pub(in crate::metric) events: Vec<Event>,
-    /// How long device work below each takes, itself included.
-    device: Vec<f64>,
-    /// The time of the host and of devices that each did not spend in what it calls.
-    own: Vec<(f64, f64)>,
     /// Bytes that were allocated less those that were freed while each lasted: host, device. Empty
     /// if the trace does not say what was allocated.
     pub(in crate::metric) memory: Vec<[i64; 2]>,
@@ -62,14 +62,10 @@ impl Tree {
     }
 
     fn new(model: &Model<'_>, python: bool) -> Tree {
-        let mut tree = Tree {
-            events: events(model, python),
-            device: Vec::new(),
-            own: Vec::new(),
-            memory: Vec::new(),
-        };
+        let order = order(model);
+        let mut tree = Tree { events: events(model, &order, python), memory: Vec::new() };
         tree.count_memory(model);
-        let threads = tree.link(model);
+        let threads = tree.link(model, &order);
         tree.nest(&threads);
         tree.merge(model);
         tree.add_up();
@@ -78,18 +74,25 @@ impl Tree {
 
     /// How long each takes with what it calls, and without.
     fn add_up(&mut self) {
-        self.device = vec![0.0; self.events.len()];
-        self.own = vec![(0.0, 0.0); self.events.len()];
         // Callers come before what they call.
         for at in (0..self.events.len()).rev() {
-            let (mut host, mut device) = (0.0, 0.0);
-            for child in self.children(at) {
-                host += self.host_time(child);
-                device += self.device[child];
-            }
             let event = &self.events[at];
-            self.device[at] = if event.on_device { event.time() } else { event.kernels + device };
-            self.own[at] = (self.host_time(at) - host, self.device[at] - device);
+            let (own_host, own_device) = match event.on_device {
+                true => (0.0, event.time()),
+                false => (event.time(), event.kernels),
+            };
+            let (mut host, mut device) = (0.0, 0.0);
+            let mut child = event.first;
+            while let Some(event) = self.events.get(child as usize) {
+                // What has a caller is on the host.
+                host += event.time();
+                device += event.device;
+                child = event.next;
+            }
+            let all = if event.on_device { own_device } else { own_device + device };
+            let event = &mut self.events[at];
+            event.device = all;
+            event.own = (own_host - host, all - device);
         }
     }
 
@@ -115,11 +118,11 @@ impl Tree {
 
     /// The time of the host and of devices that an event did not spend in what it calls.
     pub(in crate::metric) fn self_times(&self, at: usize) -> (f64, f64) {
-        self.own[at]
+        self.events[at].own
     }
 
     pub(in crate::metric) fn device_time(&self, at: usize) -> f64 {
-        self.device[at]
+        self.events[at].device
     }
 
     pub(in crate::metric) fn self_memory(&self, at: usize, device: usize) -> i64 {
@@ -170,59 +173,53 @@ impl Tree {
 
     /// Gives operators the device work of their number, and calls of the runtime the threads of
     /// their operators. Gives back the thread of each event of the host.
-    fn link(&mut self, model: &Model<'_>) -> Vec<(i64, i64)> {
-        let external = External::new(model);
-        let mut operators: HashMap<i64, usize> = HashMap::new();
-        for (at, event) in self.events.iter().enumerate() {
+    fn link(&mut self, model: &Model<'_>, order: &Order) -> Vec<u32> {
+        let threads = threads(&model.events);
+        let thread = |row: u32| threads[model.events.lane_of[row as usize] as usize];
+        let counts = |event: &&Event| {
             let kind = model.events.kinds[event.row as usize];
-            if matches!(kind, Kind::Operator | Kind::Annotation)
-                && let Some(number) = external.of(event.row)
-            {
-                operators.insert(number, at);
-            }
+            matches!(kind, Kind::Operator | Kind::Annotation)
+        };
+        let ranges = self.events.iter().filter(counts).map(|event| order.number(event.row));
+        let mut operators = Numbered::new(NONE, ranges, self.events.len());
+        for (at, event) in (0..).zip(&self.events).filter(|(_, event)| counts(event)) {
+            *operators.at(order.number(event.row)) = at;
         }
-        let mut threads = Vec::with_capacity(self.events.len());
+        let mut of = Vec::with_capacity(self.events.len());
         for at in 0..self.events.len() {
-            let row = self.events[at].row;
+            let Event { row, on_device, .. } = self.events[at];
             let kind = model.events.kinds[row as usize];
-            let own = model.events.lane(row);
             let is_call = matches!(kind, Kind::Runtime | Kind::Driver);
-            let mut thread = (own.pid, own.tid);
-            if (is_call || self.events[at].on_device)
-                && let Some(operator) = external.of(row).and_then(|n| operators.get(&n))
+            let mut own = thread(row);
+            if (is_call || on_device)
+                && let Some(number) = Some(order.number(row)).filter(|number| *number != 0)
+                && let Some(operator) = Some(operators.get(number)).filter(|at| *at != NONE)
             {
+                let operator = operator as usize;
                 if is_call {
-                    let lane = model.events.lane(self.events[*operator].row);
-                    thread = (lane.pid, lane.tid);
+                    own = thread(self.events[operator].row);
                 } else if kind.is_work() {
-                    self.events[*operator].kernels += self.events[at].time();
+                    self.events[operator].kernels += self.events[at].time();
                 }
             }
-            threads.push(thread);
+            of.push(own);
         }
-        threads
+        of
     }
 
     /// An event lies in another if it begins before that ends, and ends no later.
-    fn nest(&mut self, threads: &[(i64, i64)]) {
-        let mut numbers: HashMap<(i64, i64), usize> = HashMap::new();
+    fn nest(&mut self, threads: &[u32]) {
         let mut open: Vec<Vec<u32>> = Vec::new();
-        // Mostly the thread of one event is that of the next, too.
-        let mut last = None;
         for (at, thread) in threads.iter().enumerate() {
-            if self.events[at].on_device {
+            let Event { start, end, on_device, .. } = self.events[at];
+            if on_device {
                 continue;
             }
-            let number = match last {
-                Some((known, number)) if known == thread => number,
-                _ => *numbers.entry(*thread).or_insert_with(|| {
-                    open.push(Vec::new());
-                    open.len() - 1
-                }),
-            };
-            last = Some((thread, number));
-            let stack = &mut open[number];
-            let (start, end) = (self.events[at].start, self.events[at].end);
+            let thread = *thread as usize;
+            if open.len() <= thread {
+                open.resize(thread + 1, Vec::new());
+            }
+            let stack = &mut open[thread];
             while let Some(top) = stack.last() {
                 let around = &self.events[*top as usize];
                 if start >= around.end || end > around.end {
@@ -252,36 +249,36 @@ impl Tree {
         let mut same = |one: u32, other: u32| {
             names[one as usize] == names[other as usize] || is_step(one) && is_step(other)
         };
-        loop {
-            let mut merged = false;
-            for at in 0..self.events.len() {
-                let parent = self.events[at].parent as usize;
-                if parent == NONE as usize || self.events[at].gone {
-                    continue;
-                }
-                // Of its parent it is the only child if it is both the first and the last.
-                let Event { first, last, row, .. } = self.events[parent];
-                if first != last || !same(self.events[at].row, row) {
-                    continue;
-                }
-                let own = &mut self.events[at];
-                let (first, last) = (own.first, own.last);
-                (own.first, own.last) = (NONE, NONE);
-                let mut child = first;
-                while let Some(event) = self.events.get_mut(child as usize) {
-                    event.parent = parent as u32;
-                    child = event.next;
-                }
-                (self.events[parent].first, self.events[parent].last) = (first, last);
-                self.events[parent].kernels = self.events[at].kernels;
-                self.events[at].gone = true;
-                merged = true;
+        // What an event calls comes after it, so that what it gets from a child is still looked at.
+        for at in 0..self.events.len() {
+            let Event { parent, row, first, last, kernels, .. } = self.events[at];
+            let Some(around) = self.events.get_mut(parent as usize) else { continue };
+            // Of its parent it is the only child if it is both the first and the last.
+            if around.first != around.last || !same(row, around.row) {
+                continue;
             }
-            if !merged {
-                return;
+            (around.first, around.last) = (first, last);
+            around.kernels = kernels;
+            let mut child = first;
+            while let Some(event) = self.events.get_mut(child as usize) {
+                event.parent = parent;
+                child = event.next;
             }
+            let own = &mut self.events[at];
+            (own.first, own.last) = (NONE, NONE);
+            own.gone = true;
         }
     }
+}
+
+/// A number for the thread of each lane; lanes of one process and thread have the same.
+pub(super) fn threads(events: &Events) -> Vec<u32> {
+    let mut numbers: HashMap<(i64, i64), u32> = HashMap::new();
+    let number = |lane: &Lane| {
+        let next = numbers.len() as u32;
+        *numbers.entry((lane.pid, lane.tid)).or_insert(next)
+    };
+    events.lanes.iter().map(number).collect()
 }
 
 /// How names of steps begin.
@@ -296,21 +293,20 @@ pub(super) fn name<'a>(model: &Model<'a>, row: u32) -> &'a str {
 }
 
 /// Events in the order of their beginnings, of those that begin together the longest first.
-fn events(model: &Model<'_>, python: bool) -> Vec<Event> {
+fn events(model: &Model<'_>, order: &Order, python: bool) -> Vec<Event> {
     let events = &model.events;
-    let rows = model.shared("order of operators", || order(model));
-    let rows = rows.iter().copied();
-    let is_function =
-        |row: u32| events.kinds[row as usize] == Kind::Python && !events.on_device(row);
-    let rows = rows.filter(|row| python || !is_function(*row));
     let span = model.trace.strings.find("PyTorch Profiler (0)");
     let spans = events.names.iter().zip(&events.starts).find(|(name, _)| Some(**name) == span);
     let origin = spans.map_or(model.origin, |(_, start)| *start);
     let micros = |time: i64| time.saturating_sub(origin) as f64 / 1e3;
-    let event = |row: u32| {
-        let (start, end) = events.interval(row);
+    let mut all = Vec::with_capacity(order.rows.len());
+    for row in order.rows.iter().copied() {
         let kind = events.kinds[row as usize];
-        Event {
+        if kind == Kind::Python && !python && !events.on_device(row) {
+            continue;
+        }
+        let (start, end) = events.interval(row);
+        all.push(Event {
             row,
             start: micros(start),
             end: micros(end),
@@ -320,44 +316,62 @@ fn events(model: &Model<'_>, python: bool) -> Vec<Event> {
             last: NONE,
             next: NONE,
             kernels: 0.0,
+            device: 0.0,
+            own: (0.0, 0.0),
             gone: false,
-        }
-    };
-    rows.map(event).collect()
+        });
+    }
+    all
 }
 
-/// All that may be in a tree, in the order of [`events`].
-fn order(model: &Model<'_>) -> Vec<u32> {
+/// What trees are made of.
+struct Order {
+    /// All that may be in a tree, in the order of [`events`].
+    rows: Vec<u32>,
+    /// The `External id` of each event of the model that has to do with device work, which joins
+    /// operators with calls and such work; 0 for none.
+    numbers: Vec<i64>,
+}
+
+impl Order {
+    fn number(&self, row: u32) -> i64 {
+        self.numbers[row as usize]
+    }
+}
+
+fn order(model: &Model<'_>) -> Arc<Order> {
+    model.shared("order of operators", || Order { rows: rows(model), numbers: numbers(model) })
+}
+
+fn rows(model: &Model<'_>) -> Vec<u32> {
     let events = &model.events;
     let counts = |row: &u32| {
         let outside = matches!(events.kinds[*row as usize], Kind::Other | Kind::Step);
         !outside || events.on_device(*row)
     };
-    // With what they are sorted by beside them, and their own order where that is the same.
-    let key = |row: u32| (events.starts[row as usize], std::cmp::Reverse(events.end(row)), row);
-    let rows = model.thread_by_thread();
-    let mut rows: Vec<_> = rows.iter().copied().filter(counts).map(key).collect();
-    rows.sort();
-    rows.into_iter().map(|(.., row)| row).collect()
+    let mut rows = Vec::with_capacity(events.len());
+    rows.extend(model.by_time().iter().copied().filter(counts));
+    events.sort_together(&mut rows, |one, other| {
+        events.end(other).cmp(&events.end(one)).then(one.cmp(&other))
+    });
+    rows
+}
+
+fn numbers(model: &Model<'_>) -> Vec<i64> {
+    let events = &model.events;
+    let own = model.argument("External id");
+    let external = if own.is_known() { own } else { model.argument("external id") };
+    let joins = |row: u32, kind: Kind| {
+        matches!(kind, Kind::Operator | Kind::Annotation | Kind::Runtime | Kind::Driver)
+            || is_on_device(events, row, kind)
+    };
+    let number = |(row, kind): (u32, &Kind)| {
+        let value = if joins(row, *kind) { external.value(row) } else { None };
+        if let Some(Value::I64(number)) = value { number } else { 0 }
+    };
+    (0..).zip(&events.kinds).map(number).collect()
 }
 
 fn is_on_device(events: &Events, row: u32, kind: Kind) -> bool {
     events.on_device(row) || matches!(kind, Kind::DeviceAnnotation | Kind::Sync)
-}
-
-/// The number that joins operators with calls and device work.
-struct External<'m, 'a>(Argument<'m, 'a>);
-
-impl<'m, 'a> External<'m, 'a> {
-    fn new(model: &'m Model<'a>) -> External<'m, 'a> {
-        let own = model.argument("External id");
-        External(if own.is_known() { own } else { model.argument("external id") })
-    }
-
-    fn of(&self, row: u32) -> Option<i64> {
-        match self.0.value(row)? {
-            Value::I64(n) => Some(n).filter(|n| *n != 0),
-            _ => None,
-        }
-    }
 }

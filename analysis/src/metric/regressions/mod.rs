@@ -88,7 +88,7 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
         put("step", QUANTITIES[0], 0, end.saturating_sub(model.origin));
         return rows.finish();
     }
-    for part in &parts {
+    for part in parts.iter() {
         for (quantity, time) in QUANTITIES.iter().zip(part.times) {
             put("step", quantity, part.number, time);
         }

@@ -81,19 +81,21 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
     let (inputs, types) = (InputsOf::new(model), model.argument("Input type"));
     let mut precisions = Precisions::of(model);
     let mut sums: BTreeMap<(&str, Precision), Sum> = BTreeMap::new();
-    for (operator, work) in &owned.of {
-        let Some(needed) = rules::of(model.name(*operator), &inputs, *operator) else { continue };
-        let ty = types.list(*operator).and_then(|list| model.texts_of(list).next());
-        let precision = precisions.find(ty.unwrap_or_default(), work);
+    for same in owned.of.chunk_by(|(one, ..), (next, ..)| one == next) {
+        let (operator, ..) = same[0];
+        let work = || same.iter().map(|(.., work)| *work);
+        let Some(needed) = rules::of(model.name(operator), &inputs, operator) else { continue };
+        let ty = types.list(operator).and_then(|list| model.texts_of(list).next());
+        let precision = precisions.find(ty.unwrap_or_default(), &work);
         let width = ty.and_then(width).unwrap_or(match precision {
             Precision::Double => 8.0,
             Precision::Float | Precision::Tf32 => 4.0,
             Precision::Half => 2.0,
             Precision::Byte => 1.0,
         });
-        let sum = sums.entry((model.name(*operator), precision)).or_default();
+        let sum = sums.entry((model.name(operator), precision)).or_default();
         sum.calls += 1;
-        sum.time += work.iter().map(|row| model.events.durs[*row as usize]).sum::<i64>();
+        sum.time += work().map(|row| model.events.durs[row as usize]).sum::<i64>();
         sum.flops += needed.flops;
         sum.bytes += needed.elements * width;
     }
@@ -153,14 +155,15 @@ fn of_trace(model: &Model<'_>, options: &Options) -> Result<RecordBatch, Error> 
 
 /// Work of devices by the outermost operator that has a rule.
 struct Owned {
-    of: BTreeMap<u32, Vec<u32>>,
+    /// The operator, the place of the work among that of devices, and the work.
+    of: Vec<(u32, u32, u32)>,
     /// Computing work of other operators, or of none.
     rest: Sum,
 }
 
 impl Owned {
     fn of(model: &Model<'_>) -> Owned {
-        let mut owned = Owned { of: BTreeMap::new(), rest: Sum::default() };
+        let mut owned = Owned { of: Vec::new(), rest: Sum::default() };
         let mut outermost: HashMap<u32, Option<u32>> = HashMap::new();
         let mut known = HashMap::new();
         let mut has_rule = |row: u32| {
@@ -170,7 +173,7 @@ impl Owned {
                     .or_insert_with(|| rules::has_rule(model.name(row)))
         };
         let (classes, owners, calls) = (model.classes(), model.owners(), model.calls());
-        for work in model.device().iter().copied() {
+        for (place, work) in (0..).zip(model.device().iter().copied()) {
             let operator = owners.get(work).and_then(|operator| {
                 *outermost.entry(operator).or_insert_with(|| {
                     let around = std::iter::once(operator).chain(calls.callers(operator));
@@ -178,7 +181,7 @@ impl Owned {
                 })
             });
             match operator {
-                Some(operator) => owned.of.entry(operator).or_default().push(work),
+                Some(operator) => owned.of.push((operator, place, work)),
                 None if classes.of_row(model, work) == Class::Computation => {
                     owned.rest.calls += 1;
                     owned.rest.time += model.events.durs[work as usize];
@@ -186,6 +189,7 @@ impl Owned {
                 None => {}
             }
         }
+        owned.of.sort_unstable();
         owned
     }
 }
@@ -225,9 +229,9 @@ impl<'m> Precisions<'m> {
     }
 
     /// By the type of the first input and, where it does not tell, by the names of kernels.
-    fn find(&mut self, ty: &str, work: &[u32]) -> Precision {
+    fn find<W: Iterator<Item = u32>>(&mut self, ty: &str, work: &dyn Fn() -> W) -> Precision {
         let [byte, half, tf32, double] = &mut self.said;
-        let any = |says: &mut dyn FnMut(u32) -> bool| work.iter().any(|row| says(*row));
+        let any = |says: &mut dyn FnMut(u32) -> bool| work().any(says);
         match ty {
             "double" => Precision::Double,
             "float" if any(&mut |row| self.tensor_cores.used_by(self.model, row)) => {

@@ -65,16 +65,20 @@ impl Skip {
 #[inline]
 fn after_varints(mut bytes: &[u8], mut count: u32) -> Option<&[u8]> {
     const HIGH: u64 = 0x8080_8080_8080_8080;
+    const ONES: u64 = 0x0101_0101_0101_0101;
     while let Some((word, rest)) = bytes.split_first_chunk::<8>() {
         let mut ends = !u64::from_le_bytes(*word) & HIGH;
-        while ends != 0 {
-            count -= 1;
-            if count == 0 {
-                return bytes.get(ends.trailing_zeros() as usize / 8 + 1..);
-            }
+        // The sum of the ones of all bytes is in the highest one.
+        let own = ((ends >> 7).wrapping_mul(ONES) >> 56) as u32;
+        if own < count {
+            count -= own;
+            bytes = rest;
+            continue;
+        }
+        for _ in 1..count {
             ends &= ends - 1;
         }
-        bytes = rest;
+        return bytes.get(ends.trailing_zeros() as usize / 8 + 1..);
     }
     for _ in 0..count {
         bytes = &bytes[bytes.iter().position(|byte| *byte < 0x80)? + 1..];
