@@ -228,7 +228,7 @@ fn of_hta(parts: &[Part]) -> Result<RecordBatch, Error> {
             sums.entry((name, sequence)).or_default().add(*launch, *runtime);
         }
         let mut order: Vec<_> = sums.into_iter().collect();
-        order.order_by_numbers(|(_, sum)| [!(sum.count as i64)]);
+        order.order_by_numbers(|(_, sum)| [!sum.count]);
         for ((name, sequence), sum) in order {
             push(&mut rows, part.rank, name, sequence, sum);
         }
