@@ -45,6 +45,11 @@ const MODULE: &str = "class Module:
     def _call_impl(self, *args, **kwargs):
         return self.forward(*args, **kwargs)
     __call__ = _wrapped_call_impl
+def throws():
+    try:
+        yield 1
+    except ValueError:
+        yield 2
 ";
 const NETWORK: &str = r#"import threading
 from torch.nn.modules.module import Module
@@ -68,6 +73,21 @@ except ValueError:
 thread = threading.Thread(target=lambda: [net(5) for _ in range(2)])
 thread.start()
 thread.join()
+print(1)
+"#;
+
+/// Throws into generators of more functions than are remembered by their code.
+const THROWS: &str = r#"import types
+from torch.nn.modules.module import throws
+def stands_around(other):
+    yield from other
+def another(n):
+    return types.FunctionType(throws.__code__.replace(co_firstlineno=n), globals())
+for n in range(70_000):
+    generator = stands_around(another(n)())
+    next(generator)
+    assert generator.throw(ValueError) == 2
+    generator.close()
 print(1)
 "#;
 
@@ -234,6 +254,16 @@ fn every_python_reports_them() {
         assert!(run.says(how), "{python:?}: {how}");
         let inner = if is_monitored(&python) { 7 } else { 6 };
         assert_eq!(count("2): inner"), inner, "{python:?}");
+    }
+}
+
+#[test]
+fn exceptions_reach_generators_of_any_code() {
+    for python in pythons() {
+        let run = run_with(&python, THROWS, &["--python", "functions"]);
+        let said = String::from_utf8_lossy(&run.output.stderr).into_owned();
+        // More names than there are numbers for.
+        assert!(said.contains(" lost") || !is_monitored(&python), "{python:?}: {said}");
     }
 }
 

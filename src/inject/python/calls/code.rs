@@ -9,8 +9,8 @@ use super::{Calls, MODULES, OURS, Object, modules, wanted};
 use crate::recorder::PIPELINE;
 
 /// Code objects that are kept, at most; and places for them.
-const MAX: usize = 1 << 14;
-const SLOTS: usize = 1 << 15;
+const MAX: usize = 1 << 15;
+const SLOTS: usize = 1 << 16;
 /// Places looked at.
 const PROBES: usize = 16;
 
@@ -89,7 +89,8 @@ impl Calls {
     #[inline]
     unsafe fn known(&self, code: Object) -> u64 {
         let address = code.addr() as u64;
-        let home = (address >> 4 ^ address >> 19) as usize;
+        // The golden ratio: neighbours in memory come to lie far from one another.
+        let home = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
         for slot in (0..PROBES).map(|n| &KNOWN[(home + n) % SLOTS]) {
             let known = slot.load(Ordering::Acquire);
             if known >> 16 & !MAKES_GENERATORS == address {

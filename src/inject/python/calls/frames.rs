@@ -196,8 +196,13 @@ unsafe extern "C-unwind" fn run(thread: *mut c_void, frame: *const u8, throws: c
     let stack = unsafe { &*stack };
     let depth = stack.depth.get();
     // SAFETY: called by the interpreter, with a frame.
-    let recorded =
-        ON.load(Ordering::Relaxed) && unsafe { begin(frame, throws != 0, stack, producer) };
+    let recorded = ON.load(Ordering::Relaxed)
+        && unsafe {
+            match throws {
+                0 => begin(frame, false, stack, producer),
+                _ => begin_raising(frame, stack, producer),
+            }
+        };
     stack.depth.set(depth + 1);
     // SAFETY: what ran frames before this did has this type, and gets what it would have got.
     let result = unsafe {
@@ -213,10 +218,29 @@ unsafe extern "C-unwind" fn run(thread: *mut c_void, frame: *const u8, throws: c
     result
 }
 
+/// An exception is thrown into a generator's frame. It is put aside meanwhile: what asks for the
+/// name of a function needs none to be set, and clears those of its own.
+///
+/// # Safety
+/// Called by the interpreter, with a frame and an exception.
+#[cold]
+#[inline(never)]
+unsafe fn begin_raising(frame: *const u8, stack: &Stack, producer: &Producer) -> bool {
+    let raised = Calls::get().and_then(|calls| calls.raised);
+    let Some((take, raise)) = raised else { return false };
+    // SAFETY: the caller's promise; what is taken is given back.
+    unsafe {
+        let exception = take();
+        let recorded = begin(frame, true, stack, producer);
+        raise(exception);
+        recorded
+    }
+}
+
 /// A frame begins, or goes on. Whether that was recorded.
 ///
 /// # Safety
-/// Called by the interpreter, with a frame. `throws`: an exception is set.
+/// Called by the interpreter, with a frame. `throws`: it goes on with an exception.
 #[inline(always)]
 unsafe fn begin(frame: *const u8, throws: bool, stack: &Stack, producer: &Producer) -> bool {
     guard(false, || {

@@ -42,6 +42,9 @@ const MODULES: u8 = 2;
 
 static CALLS: OnceLock<Option<Calls>> = OnceLock::new();
 
+type Take = unsafe extern "C" fn() -> Object;
+type Raise = unsafe extern "C" fn(Object);
+
 /// The part of Python's C interface that this needs, from Python 3.9 on.
 struct Calls {
     category: StrId,
@@ -59,6 +62,8 @@ struct Calls {
     keep: unsafe extern "C" fn(Object),
     release: unsafe extern "C" fn(Object),
     clear: unsafe extern "C" fn(),
+    /// Take the exception that is set, and set one. From 3.12 on.
+    raised: Option<(Take, Raise)>,
     /// Where the program was started.
     folder: Vec<u8>,
 }
@@ -89,6 +94,15 @@ impl Calls {
             keep: symbol!(c"Py_IncRef"),
             release: symbol!(c"Py_DecRef"),
             clear: symbol!(c"PyErr_Clear"),
+            // SAFETY: as above.
+            raised: find(&[c"PyErr_GetRaisedException"])
+                .zip(find(&[c"PyErr_SetRaisedException"]))
+                .map(|(take, raise)| unsafe {
+                    (
+                        std::mem::transmute::<*mut c_void, Take>(take),
+                        std::mem::transmute::<*mut c_void, Raise>(raise),
+                    )
+                }),
             folder: folder(),
         })
     }
