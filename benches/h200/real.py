@@ -1,10 +1,11 @@
 """Real programs, for what recording costs them: prints milliseconds of a unit, least and median of
-six. usage: real.py llama|resnet [kineto [stack]]
+six. usage: real.py llama|resnet [kineto [stack]|floor] [turns]
 
 llama: 64 tokens of a Llama of 16 layers that generates, in half precision. resnet: 20 steps of a
-ResNet-50 that trains with AMP.
+ResNet-50 that trains with AMP. floor: FLOOR's observer (../observer/floor.cpp) around operators.
+turns: a unit for each line of the standard input, for `real_in_turns`.
 """
-import json, os, resource, sys, tempfile, time
+import ctypes, json, os, resource, sys, tempfile, time
 import torch
 
 torch.manual_seed(0)
@@ -51,14 +52,38 @@ def unit():
     return (time.perf_counter() - began) * 1e3
 
 
-for _ in range(2):
-    unit()
-said = {}
-if "kineto" in sys.argv:
+def profiler_of_torch():
     from torch.profiler import ProfilerActivity, profile
 
-    profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
-                       with_stack="stack" in sys.argv)
+    return profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+                   with_stack="stack" in sys.argv)
+
+
+def turns():
+    """One unit for each line; a profiler runs for two of them, since its first buffers cost extra."""
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        if "kineto" in sys.argv:
+            with profiler_of_torch():
+                unit()
+                took = unit()
+        else:
+            took = unit()
+        print("ms", took, flush=True)
+
+
+if "floor" in sys.argv:
+    maps = (line.split()[-1] for line in open("/proc/self/maps") if "libtorch_cpu.so" in line)
+    library = ctypes.CDLL(next(maps))
+    assert ctypes.CDLL(os.environ["FLOOR"]).floor_start(ctypes.c_void_p(library._handle), 0) == 0
+for _ in range(2):
+    unit()
+if "turns" in sys.argv:
+    turns()
+    sys.exit()
+said = {}
+if "kineto" in sys.argv:
+    profiler = profiler_of_torch()
     profiler.start()
     unit()
 times = sorted(unit() for _ in range(6))
