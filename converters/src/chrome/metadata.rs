@@ -50,6 +50,8 @@ pub(super) struct MetaRows {
     events: Vec<Meta>,
 }
 
+/// A fact of what we recorded.
+const RECORDER: &str = "kymograph.version";
 /// Where Kineto puts devices among processes, and the overheads.
 const DEVICE_ORDER: i64 = 5_000_000;
 const OVERHEAD_ORDER: i64 = 0x0100_000a;
@@ -279,6 +281,8 @@ pub(crate) struct Generated {
 impl Generated {
     pub(crate) fn new(trace: &Trace) -> Generated {
         let mut out = Generated { entries: Vec::new() };
+        let recorded =
+            trace.strings.find(RECORDER).is_some_and(|key| trace.facts.get(key).is_some());
         for (_, process) in trace.processes.iter() {
             let name = trace.strings.get(process.name);
             let labels: Vec<&str> = process.labels.iter().map(|l| trace.strings.get(*l)).collect();
@@ -286,10 +290,14 @@ impl Generated {
             if process.name != StrId::NONE {
                 out.text("process_name", &pid, 0, "name", name);
             }
+            // PyTorch's profiler labels and orders every process.
             if !labels.is_empty() {
                 out.text("process_labels", &pid, 0, "labels", &labels.join(","));
+            } else if recorded {
+                out.text("process_labels", &pid, 0, "labels", "CPU");
             }
-            if let Some(order) = process.sort_index {
+            let own = recorded.then_some(process.pid);
+            if let Some(order) = process.sort_index.or(own) {
                 out.number("process_sort_index", &pid, 0, order);
             }
         }
