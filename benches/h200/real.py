@@ -3,12 +3,13 @@ six. usage: real.py llama|resnet [kineto [stack]|floor] [turns]
 
 llama: 64 tokens of a Llama of 16 layers that generates, in half precision. resnet: 20 steps of a
 ResNet-50 that trains with AMP. floor: FLOOR's observer (../observer/floor.cpp) around operators.
-turns: a unit for each line of the standard input, for `real_in_turns`.
+turns: a quarter of that for each line of the standard input, for `real_in_turns`.
 """
 import ctypes, json, os, resource, sys, tempfile, time
 import torch
 
 torch.manual_seed(0)
+TOKENS, STEPS = (16, 5) if "turns" in sys.argv else (64, 20)
 
 
 def llama():
@@ -18,7 +19,7 @@ def llama():
                          num_attention_heads=16, num_key_value_heads=8, vocab_size=32000)
     model = LlamaForCausalLM(config).cuda().half().eval()
     prompt = torch.randint(0, 32000, (1, 128), device="cuda")
-    return lambda: model.generate(prompt, max_new_tokens=64, min_new_tokens=64, do_sample=False)
+    return lambda: model.generate(prompt, max_new_tokens=TOKENS, min_new_tokens=TOKENS, do_sample=False)
 
 
 def resnet():
@@ -31,7 +32,7 @@ def resnet():
     labels = torch.randint(0, 1000, (32,), device="cuda")
 
     def steps():
-        for _ in range(20):
+        for _ in range(STEPS):
             with torch.autocast("cuda"):
                 loss = torch.nn.functional.cross_entropy(model(images), labels)
             scaler.scale(loss).backward()
