@@ -33,17 +33,17 @@ fn own_rank(trace: &Trace, process: ProcessId) -> Option<i64> {
     if own { trace.rank(process) } else { None }
 }
 
-/// What metrics give for one rank of a trace, in their order.
-pub fn of_process(
-    metrics: &[&Metric],
-    trace: &Trace,
+/// What metrics give for one rank of a trace, in their order. Each is computed when it is asked for.
+pub fn of_process<'a>(
+    metrics: &'a [&Metric],
+    trace: &'a Trace,
     process: Option<ProcessId>,
     rank: i64,
-    options: &Options,
-) -> Vec<Result<Part, Error>> {
+    options: &'a Options,
+) -> impl Iterator<Item = Result<Part, Error>> + 'a {
     let mut model = Model::new(trace, process, rank, options.reading);
     model.restrict(options);
-    metrics.iter().map(|metric| of_rank(metric, &model, options)).collect()
+    metrics.iter().map(move |metric| of_rank(metric, &model, options))
 }
 
 /// What a metric gives for one rank.

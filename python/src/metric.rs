@@ -90,7 +90,7 @@ fn chosen(ranks: &[Rank], wanted: &[i64]) -> PyResult<Vec<Rank>> {
 fn of_ranks(metric: &Metric, ranks: &[Rank], options: &Options) -> Result<Vec<Part>, Failure> {
     let size = |rank: &Rank| rank.trace.bytes() as u64;
     let given = each(ranks, size, |_, rank| {
-        run::of_process(&[metric], &rank.trace, rank.process, rank.number, options).pop()
+        run::of_process(&[metric], &rank.trace, rank.process, rank.number, options).next()
     });
     let mut parts = Vec::new();
     let mut reason = None;

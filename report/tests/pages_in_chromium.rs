@@ -29,7 +29,8 @@ fn make(folder: &Path, name: &str, traces: &[(&str, PathBuf)]) {
             let file = path.file_name().unwrap().to_string_lossy();
             let read = Rank::read(&trace, process, rank, &file, &settings);
             ranks.push(((*of).to_owned(), read));
-            let given = run::of_process(&all, &trace, process, rank, &Options::default());
+            let options = Options::default();
+            let given = run::of_process(&all, &trace, process, rank, &options);
             let own = *of == traces[0].0;
             parts.resize(all.len(), Vec::new());
             for (parts, part) in parts.iter_mut().zip(given).filter(|_| own) {

@@ -112,6 +112,21 @@ print(len(ends), sorted({tuple(sorted(pair)) for pair in ends.values()}))
 }
 
 #[test]
+fn every_process_has_a_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = std::fs::read(recorded(folder.path())).unwrap();
+    let json: Value = serde_json::from_slice(&bytes).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let mut labels: Vec<&str> = events
+        .iter()
+        .filter(|event| event["name"] == "process_labels")
+        .filter_map(|event| event["args"]["labels"].as_str())
+        .collect();
+    labels.sort_unstable();
+    assert_eq!(labels, ["CPU", "GPU 0"]);
+}
+
+#[test]
 fn a_trace_of_the_host_alone_is_read_too() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, json) = (folder.path().join("t.pftrace"), folder.path().join("t.json"));

@@ -7,7 +7,7 @@ mod stacks;
 mod text;
 mod torch;
 
-pub use csv::csv;
+pub use csv::{csv, write_csv};
 pub use json::json;
 pub use packed::{arrow, parquet};
 pub use stacks::{collapsed, speedscope};

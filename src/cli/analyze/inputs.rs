@@ -1,7 +1,7 @@
 //! Which traces there are, and what metrics give for each.
 
 use super::{Failure, files, named, say, status};
-use kymograph_analysis::{Metric, Options, Part, run};
+use kymograph_analysis::{Error, Metric, Options, Part, run};
 use kymograph_converters::folder;
 use kymograph_converters::format::Format;
 use kymograph_converters::trace::{ProcessId, Trace};
@@ -46,17 +46,14 @@ impl Wanted {
     }
 }
 
-/// What metrics gave, and why some gave nothing.
-pub(super) struct Found {
-    pub(super) parts: Vec<Vec<Part>>,
-    pub(super) complaints: Vec<Vec<String>>,
-}
+/// Takes what a metric gave for each rank, and why some gave nothing.
+type Take<'a> = dyn FnMut(&Metric, Vec<Part>, Vec<String>) -> Result<(), Failure> + 'a;
 
 /// Files with traces.
 pub(super) struct Inputs(pub(super) Vec<PathBuf>);
 
 /// What a file gave: for each rank in it, a part or a complaint for each metric.
-type Given = Result<Vec<(i64, Vec<Result<Part, String>>)>, Failure>;
+type Given = Vec<(i64, Vec<Result<Part, String>>)>;
 
 impl Inputs {
     /// The files that words stand for.
@@ -78,14 +75,30 @@ impl Inputs {
     }
 
     /// What metrics give for each rank, in their order. Files are read one after the other by as
-    /// many threads as there are cores, and forgotten.
-    pub(super) fn parts(
+    /// many threads as there are cores, and forgotten. Of one file with one rank, each metric's
+    /// part is taken before the next is computed.
+    pub(super) fn each_metric(
         &self,
         metrics: &[&Metric],
         options: &Options,
         wanted: &Wanted,
-    ) -> Result<Found, Failure> {
-        let given = self.each(|number, path| of_file(metrics, options, wanted, number, path));
+        take: &mut Take<'_>,
+    ) -> Result<(), Failure> {
+        let given = match &self.0[..] {
+            [path] => {
+                let trace = read(path)?;
+                match wanted.of(&trace, 0)[..] {
+                    [(process, rank)] => {
+                        let parts = run::of_process(metrics, &trace, process, rank, options);
+                        return one_by_one(metrics, parts, path, take);
+                    }
+                    _ => vec![Ok(of_trace(metrics, options, wanted, 0, path, &trace))],
+                }
+            }
+            _ => self.each(|number, path| {
+                read(path).map(|trace| of_trace(metrics, options, wanted, number, path, &trace))
+            }),
+        };
         let mut files: BTreeMap<i64, &Path> = BTreeMap::new();
         let mut parts: Vec<Vec<Part>> = metrics.iter().map(|_| Vec::new()).collect();
         let mut complaints: Vec<Vec<String>> = metrics.iter().map(|_| Vec::new()).collect();
@@ -109,10 +122,10 @@ impl Inputs {
             return Err(Failure(wanted.is_missing()));
         }
         if parts.iter().all(Vec::is_empty) {
-            let first = complaints.into_iter().flatten().next();
-            return Err(Failure(first.unwrap_or_else(|| "there is nothing to analyze".to_owned())));
+            return Err(nothing(complaints.into_iter().flatten().next()));
         }
-        Ok(Found { parts, complaints })
+        let of_metrics = metrics.iter().zip(parts).zip(complaints);
+        of_metrics.into_iter().try_for_each(|((metric, parts), whys)| take(metric, parts, whys))
     }
 
     fn each<T: Send>(&self, of: impl Fn(usize, &Path) -> T + Sync) -> Vec<T> {
@@ -128,7 +141,7 @@ pub(super) fn sides(
     metric: &Metric,
     options: &Options,
     wanted: &Wanted,
-) -> Result<Found, Failure> {
+) -> Result<Vec<Part>, Failure> {
     if words.len() < 2 || !words.len().is_multiple_of(2) {
         return Err(Failure(format!(
             "{} compares BASE and TEST: as many words for one as for the other, each a file, a \
@@ -140,23 +153,20 @@ pub(super) fn sides(
     let mut parts = Vec::new();
     for (side, words) in (0..).zip(words.chunks(words.len() / 2)) {
         let inputs = Inputs::find(words)?;
-        let given = inputs.each(|number, path| of_file(&[metric], options, wanted, number, path));
+        let given = inputs.each(|number, path| {
+            read(path).map(|trace| of_trace(&[metric], options, wanted, number, path, &trace))
+        });
         for given in given {
             for part in given?.into_iter().flat_map(|(_, given)| given) {
                 parts.push(Part { rank: side, ..part.map_err(Failure)? });
             }
         }
     }
-    Ok(Found { parts: vec![parts], complaints: vec![Vec::new()] })
+    Ok(parts)
 }
 
-fn of_file(
-    metrics: &[&Metric],
-    options: &Options,
-    wanted: &Wanted,
-    number: usize,
-    path: &Path,
-) -> Given {
+/// A trace, after its warnings and losses were said.
+fn read(path: &Path) -> Result<Trace, Failure> {
     let trace = files::read(path, None::<Format>)?;
     // Arrows are not what metrics look at, and Kineto writes many with one end.
     for warning in trace.facts.warnings.iter().filter(|w| !w.what.starts_with("arrow ")) {
@@ -167,13 +177,60 @@ fn of_file(
         let lost = status::count(lost, "event was", "events were");
         say(&format!("{}: {lost} lost while it was recorded", named(path)));
     }
+    Ok(trace)
+}
+
+fn of_trace(
+    metrics: &[&Metric],
+    options: &Options,
+    wanted: &Wanted,
+    number: usize,
+    path: &Path,
+    trace: &Trace,
+) -> Given {
     let mut given = Vec::new();
-    for (process, rank) in wanted.of(&trace, number as i64) {
-        let parts = run::of_process(metrics, &trace, process, rank, options);
-        let parts = parts.into_iter().zip(metrics).map(|(part, metric)| {
-            part.map_err(|error| format!("{}: {}: {error}", named(path), metric.name))
-        });
+    for (process, rank) in wanted.of(trace, number as i64) {
+        let parts = run::of_process(metrics, trace, process, rank, options);
+        let parts = parts
+            .zip(metrics)
+            .map(|(part, metric)| part.map_err(|error| complaint(path, metric, &error)));
         given.push((rank, parts.collect()));
     }
-    Ok(given)
+    given
+}
+
+/// Has each metric's part taken before the next is computed; and nothing, if there is none.
+fn one_by_one(
+    metrics: &[&Metric],
+    parts: impl Iterator<Item = Result<Part, Error>>,
+    path: &Path,
+    take: &mut Take<'_>,
+) -> Result<(), Failure> {
+    let mut complaints: Vec<(&Metric, String)> = Vec::new();
+    let mut any = false;
+    for (metric, part) in metrics.iter().zip(parts) {
+        match part {
+            Ok(part) => {
+                any = true;
+                for (metric, why) in complaints.drain(..) {
+                    take(metric, Vec::new(), vec![why])?;
+                }
+                take(metric, vec![part], Vec::new())?;
+            }
+            Err(error) => complaints.push((metric, complaint(path, metric, &error))),
+        }
+    }
+    if !any {
+        return Err(nothing(complaints.into_iter().map(|(_, why)| why).next()));
+    }
+    complaints.into_iter().try_for_each(|(metric, why)| take(metric, Vec::new(), vec![why]))
+}
+
+fn complaint(path: &Path, metric: &Metric, error: &Error) -> String {
+    format!("{}: {}: {error}", named(path), metric.name)
+}
+
+/// The failure when no metric gave anything, with the first reason.
+fn nothing(why: Option<String>) -> Failure {
+    Failure(why.unwrap_or_else(|| "there is nothing to analyze".to_owned()))
 }

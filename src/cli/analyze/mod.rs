@@ -156,14 +156,20 @@ enum Compat {
     Torch,
 }
 
+/// Tables one after the other.
+#[derive(Default)]
+struct Sheet {
+    several: bool,
+    /// Each is written when it is there: what follows can't fail as a whole.
+    at_once: bool,
+    held: Vec<u8>,
+    has_any: bool,
+    is_worse: bool,
+}
+
 impl Analyze {
     pub(super) fn run(self) -> Result<ExitCode, Failure> {
         self.output.iter().try_for_each(|output| may_write(output, self.force))?;
-        let say = |line: &str| {
-            if !self.quiet {
-                say(line)
-            }
-        };
         let metrics = self.metrics()?;
         if self.help {
             return Ok(help::print(&metrics));
@@ -193,43 +199,78 @@ impl Analyze {
             let limit = self.limit.unwrap_or(SEQUENCES);
             return overlay(metric, &Inputs::find(words)?, (&options, limit), &wanted, out);
         }
-        let found = match metrics[..] {
-            [metric] if metric.compares() => inputs::sides(words, metric, &options, &wanted)?,
-            _ => Inputs::find(words)?.parts(&metrics, &options, &wanted)?,
+        let mut sheet = Sheet {
+            several: metrics.len() > 1,
+            at_once: self.sort.is_none() && self.output.is_none(),
+            ..Sheet::default()
         };
-        let mut tables = Vec::new();
-        let mut worse = false;
-        let several = metrics.len() > 1;
-        for ((metric, parts), mut complaints) in
-            metrics.iter().zip(found.parts).zip(found.complaints)
-        {
-            complaints.dedup();
-            complaints.iter().for_each(|why| say(&format!("left out: {why}")));
-            // One of several that has nothing to say is no reason to refuse the others.
-            let nothing = parts.is_empty() && several;
-            let mut batch = match run::over_ranks(metric, parts, &options) {
-                Ok(batch) => batch,
-                Err(_) if nothing => continue,
-                Err(why) if several => {
-                    say(&format!("left out: {}: {why}", metric.name));
-                    continue;
-                }
-                Err(why) => return Err(why.into()),
-            };
-            worse |= metric.name == "regressions" && regressed(&batch);
-            if let Some(column) = &self.sort {
-                batch = table::sort(&batch, column)?;
+        let mut take = |metric: &Metric, parts: Vec<_>, complaints: Vec<String>| {
+            self.table(&mut sheet, &options, metric, parts, complaints)
+        };
+        match metrics[..] {
+            [metric] if metric.compares() => {
+                take(metric, inputs::sides(words, metric, &options, &wanted)?, Vec::new())?;
             }
-            if batch.num_rows() == 0 {
-                say(&format!("{}: nothing to tell of these traces", metric.name));
-            }
-            tables.push(self.rendered(metric, batch, several)?);
+            _ => Inputs::find(words)?.each_metric(&metrics, &options, &wanted, &mut take)?,
         }
-        if tables.is_empty() {
+        if !sheet.has_any {
             return Err(Failure("none of these metrics has anything to tell".to_owned()));
         }
-        let done = self.put(&tables.concat())?;
-        Ok(if worse { ExitCode::from(REGRESSION) } else { done })
+        let done = self.put(&sheet.held)?;
+        Ok(if sheet.is_worse { ExitCode::from(REGRESSION) } else { done })
+    }
+
+    /// Puts a metric's table on the sheet, from what it gave for each rank.
+    fn table(
+        &self,
+        sheet: &mut Sheet,
+        options: &Options,
+        metric: &Metric,
+        parts: Vec<kymograph_analysis::Part>,
+        mut complaints: Vec<String>,
+    ) -> Result<(), Failure> {
+        let say = |line: &str| {
+            if !self.quiet {
+                say(line)
+            }
+        };
+        complaints.dedup();
+        complaints.iter().for_each(|why| say(&format!("left out: {why}")));
+        // One of several that has nothing to say is no reason to refuse the others.
+        let nothing = parts.is_empty() && sheet.several;
+        let mut batch = match run::over_ranks(metric, parts, options) {
+            Ok(batch) => batch,
+            Err(_) if nothing => return Ok(()),
+            Err(why) if sheet.several => {
+                say(&format!("left out: {}: {why}", metric.name));
+                return Ok(());
+            }
+            Err(why) => return Err(why.into()),
+        };
+        sheet.is_worse |= metric.name == "regressions" && regressed(&batch);
+        if let Some(column) = &self.sort {
+            batch = table::sort(&batch, column)?;
+        }
+        if batch.num_rows() == 0 {
+            say(&format!("{}: nothing to tell of these traces", metric.name));
+        }
+        if let Some(limit) = self.limit.filter(|_| self.format != Format::Table)
+            && limit < batch.num_rows()
+        {
+            batch = batch.slice(0, limit);
+        }
+        sheet.has_any = true;
+        if sheet.at_once && self.format == Format::Csv {
+            // A closed stdout is no reason to fail.
+            let _ = csv(metric, &batch, sheet.several, &mut std::io::stdout().lock());
+            return Ok(());
+        }
+        sheet.held.append(&mut self.rendered(metric, batch, sheet.several)?);
+        if sheet.at_once {
+            self.put(&sheet.held)?;
+            sheet.held = Vec::new();
+        }
+        Ok(())
     }
 
     /// The metrics that the first word names, with commas between them; none for the page.
@@ -280,10 +321,6 @@ impl Analyze {
         batch: table::RecordBatch,
         one_of_several: bool,
     ) -> Result<Vec<u8>, Failure> {
-        let batch = match self.limit.filter(|_| self.format != Format::Table) {
-            Some(limit) if limit < batch.num_rows() => batch.slice(0, limit),
-            _ => batch,
-        };
         let text = match self.format {
             Format::Table
                 if matches!(self.compat, Some(Compat::Torch)) && metric.name != "stacks" =>
@@ -299,8 +336,11 @@ impl Analyze {
                 title + &render::text(&batch, limit) + if one_of_several { "\n" } else { "" }
             }
             Format::Json => render::json(metric.name, &batch),
-            Format::Csv if one_of_several => format!("# {}\n{}", metric.name, render::csv(&batch)),
-            Format::Csv => render::csv(&batch),
+            Format::Csv => {
+                let mut bytes = Vec::new();
+                let _ = csv(metric, &batch, one_of_several, &mut bytes);
+                return Ok(bytes);
+            }
             Format::Collapsed => {
                 // PyTorch's lines have microseconds.
                 let unit = if matches!(self.compat, Some(Compat::Torch)) { 1000 } else { 1 };
@@ -393,6 +433,19 @@ fn overlay(
 
 /// The exit status when TEST is slower than BASE.
 const REGRESSION: u8 = 3;
+
+/// Writes a table; one of several has its name above it.
+fn csv(
+    metric: &Metric,
+    batch: &table::RecordBatch,
+    one_of_several: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    if one_of_several {
+        writeln!(out, "# {}", metric.name)?;
+    }
+    render::write_csv(batch, out)
+}
 
 /// Refuses a name that promises packing, and to replace what is no table.
 fn may_write(path: &Path, force: bool) -> Result<(), Failure> {

@@ -24,16 +24,16 @@ pub(super) fn page(inputs: &Inputs, options: &Options, wanted: &Wanted) -> Resul
     names.extend(SECTIONS.iter().map(|(_, name, ..)| name));
     names.extend(METRICS.iter().filter(|name| !SECTIONS.iter().any(|(_, own, ..)| own == *name)));
     let metrics: Vec<&Metric> = names.iter().filter_map(|name| Metric::find(name)).collect();
-    // What one of them lacks is no news.
-    let parts = inputs.parts(&metrics, options, wanted)?.parts;
     let mut tables: Vec<(&str, RecordBatch)> = Vec::new();
-    for (metric, parts) in metrics.into_iter().zip(parts) {
+    // What one of them lacks is no news.
+    inputs.each_metric(&metrics, options, wanted, &mut |metric, parts, _| {
         if let Ok(batch) = run::over_ranks(metric, parts, options)
             && batch.num_rows() > 0
         {
             tables.push((metric.name, batch));
         }
-    }
+        Ok(())
+    })?;
     let mut text = about(inputs, &tables);
     let found = findings(&tables);
     if !found.is_empty() {
