@@ -19,7 +19,7 @@ METRICS = ["temporal_breakdown", "collectives", "stragglers", "distributed", "ke
 # More than fit into one task of the tree.
 RANKS = scale.FAN_IN + 4
 
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: apt install default-jre-headless")
 
 
 @pytest.fixture(scope="module")
