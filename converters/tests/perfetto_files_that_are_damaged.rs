@@ -1,6 +1,7 @@
 //! Whatever is done to a Perfetto trace, reading it ends, and what lies before the damage
 //! is kept.
 
+use kymograph_converters::kineto;
 use kymograph_converters::packed::Limits;
 use kymograph_converters::perfetto::{self, Error};
 use kymograph_converters::trace::{Trace, Value};
@@ -211,4 +212,26 @@ fn lengths_that_lie_take_no_memory() {
         assert_eq!(trace.facts.warnings[0].offset, Some(golden().len() as u64));
     }
     assert_eq!(read(b"").unwrap().slices.len(), 0);
+}
+
+/// What a flow says at an end that closes nothing, or at a counter, is about no event. It used to be
+/// about the first slice, though there may be none.
+#[test]
+fn arrows_to_no_event_are_left_out() {
+    let bytes = golden();
+    let head = packets(&bytes)[3];
+    let flow = [0x81, 0x03, 7, 0, 0, 0, 0, 0, 0, 0];
+    // An end; a counter, of which track 9 is.
+    for event in [&[0x48, 2][..], &[0x48, 4, 0x58, 9, 0xf0, 1, 5]] {
+        let event = [event, &flow[..]].concat();
+        let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
+        let packet = [&[0x40, 0, 0x68, 2, 0x50, 7, 0x5a, length(&event)], &event[..]].concat();
+        let packet = [&[0x0a, length(&packet)], &packet[..]].concat();
+        for rest in [&[][..], &bytes[head..]] {
+            let trace = read(&[&bytes[..head], &packet, rest].concat()).unwrap();
+            assert_eq!(trace.flows.points.len(), 0);
+            assert_eq!(trace.slices.len(), if rest.is_empty() { 0 } else { 2 });
+            kineto::write(&trace, &mut Vec::new()).unwrap();
+        }
+    }
 }

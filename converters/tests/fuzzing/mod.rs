@@ -29,11 +29,17 @@ const FACTOR: usize = 128;
 pub type Target = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("read_json", read_json),
     ("json_values", json_values),
     ("read_perfetto", read_perfetto),
-    ("read_others", read_others),
+    ("read_speedscope", read_speedscope),
+    ("read_firefox", read_firefox),
+    ("read_xplane", read_xplane),
+    ("read_perf", read_perf),
+    ("read_rocprofv3", read_rocprofv3),
+    ("read_rocpd", read_rocpd),
+    ("read_nsys", read_nsys),
     ("unpack", unpack),
     ("part_and_merge", part_and_merge),
 ];
@@ -83,25 +89,57 @@ pub fn read_perfetto(bytes: &[u8]) {
     let _ = Summary::of(&trace).to_json();
 }
 
-/// Formats of other profilers, whatever the bytes look like: what was read can be written in every
-/// format.
-pub fn read_others(bytes: &[u8]) {
+/// speedscope's files.
+pub fn read_speedscope(bytes: &[u8]) {
+    read_as(Format::Speedscope, bytes);
+}
+
+/// The Firefox Profiler's files, and Gecko's.
+pub fn read_firefox(bytes: &[u8]) {
+    read_as(Format::Firefox, bytes);
+}
+
+/// XLA's `.xplane.pb`.
+pub fn read_xplane(bytes: &[u8]) {
+    read_as(Format::Xplane, bytes);
+}
+
+/// What `perf script` prints.
+pub fn read_perf(bytes: &[u8]) {
+    read_as(Format::Perf, bytes);
+}
+
+/// rocprofv3's JSON.
+pub fn read_rocprofv3(bytes: &[u8]) {
+    read_as(Format::Rocprofv3, bytes);
+}
+
+/// ROCm's SQLite files.
+pub fn read_rocpd(bytes: &[u8]) {
+    read_as(Format::Rocpd, bytes);
+}
+
+/// nsys's SQLite files.
+pub fn read_nsys(bytes: &[u8]) {
+    read_as(Format::Nsys, bytes);
+}
+
+/// A format of another profiler, whatever the bytes look like: what was read can be written in
+/// every format.
+fn read_as(format: Format, bytes: &[u8]) {
     // Packed files are for the other targets: their limits are those of users here.
     if bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5]) {
         return;
     }
-    use Format::{Firefox, Nsys, Perf, Rocpd, Rocprofv3, Speedscope, Xplane};
-    for format in [Speedscope, Firefox, Xplane, Perf, Rocprofv3, Rocpd, Nsys] {
-        let read = || format::read(bytes, Some(format)).ok();
-        let Some(trace) = bounded(bytes.len(), read) else { continue };
-        through_perfetto(&trace);
-        for format in [Speedscope, Firefox] {
-            let mut out = Vec::new();
-            format::write(&trace, &mut out, format, Packing::Plain).unwrap();
-            let text = std::str::from_utf8(&out).unwrap();
-            serde_json::from_str::<serde::de::IgnoredAny>(text).unwrap();
-            format::read(&out[..], Some(format)).unwrap();
-        }
+    let read = || format::read(bytes, Some(format)).ok();
+    let Some(trace) = bounded(bytes.len(), read) else { return };
+    through_perfetto(&trace);
+    for format in [Format::Speedscope, Format::Firefox] {
+        let mut out = Vec::new();
+        format::write(&trace, &mut out, format, Packing::Plain).unwrap();
+        let text = std::str::from_utf8(&out).unwrap();
+        serde_json::from_str::<serde::de::IgnoredAny>(text).unwrap();
+        format::read(&out[..], Some(format)).unwrap();
     }
 }
 

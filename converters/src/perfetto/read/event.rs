@@ -4,14 +4,14 @@ use kymograph_protos::fields::{
     gpu_correlation, log_message, track_event, track_event::legacy_event,
 };
 
-use super::nesting::{End, Extra};
+use super::nesting::{End, Extra, awaited};
 use super::origin::Origin;
 use super::sequence::{intern_text, source_location};
 use super::{Reader, launch};
 use crate::perfetto::wire::{Field, Fields};
 use crate::trace::{
     Api, ArgsId, EventRef, FlowPoint, Instant, Joint, LaunchKind, LaunchLink, Nanos, Number, Phase,
-    Slice, SliceId, StrId, Track, TrackId, Value,
+    Slice, StrId, Track, TrackId, Value,
 };
 
 const BEGIN: u64 = 1;
@@ -136,15 +136,20 @@ impl Reader {
                 self.attach(points, links, EventRef::Instant(id));
                 self.besides(origin, EventRef::Instant(id), time);
             }
-            COUNTER => match (event.counter, event.track.unwrap_or(self.sequences[row].track)) {
-                (None, _) | (_, 0) => self.odd("a counter event without value or track"),
-                (Some(value), uuid) => {
-                    let totals = &mut self.sequences[row].totals;
-                    self.tracks.sample(&mut self.trace, totals, uuid, time, value);
-                    let position = self.position.map(|position| position.number);
-                    self.trace.counters.set_last_position(position);
+            COUNTER => {
+                // An arrow has no place at a counter; trace_processor has none there either.
+                self.trace.flows.points.truncate(points);
+                self.trace.flows.links.truncate(links);
+                match (event.counter, event.track.unwrap_or(self.sequences[row].track)) {
+                    (None, _) | (_, 0) => self.odd("a counter event without value or track"),
+                    (Some(value), uuid) => {
+                        let totals = &mut self.sequences[row].totals;
+                        self.tracks.sample(&mut self.trace, totals, uuid, time, value);
+                        let position = self.position.map(|position| position.number);
+                        self.trace.counters.set_last_position(position);
+                    }
                 }
-            },
+            }
             ty => {
                 let phase = legacy.map_or(0, |legacy| legacy.phase);
                 match ty {
@@ -287,8 +292,7 @@ impl Reader {
     }
 
     fn point(&mut self, id: u64, phase: Phase, time: i64) {
-        let event = EventRef::Slice(SliceId::at(0));
-        let (time, name) = (Nanos(time), StrId::NONE);
+        let (event, time, name) = (awaited(), Nanos(time), StrId::NONE);
         let point = FlowPoint { id, phase, event, time, name, position: 0 };
         self.trace.flows.points.push(point);
     }
@@ -301,7 +305,7 @@ impl Reader {
                 gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS => LaunchKind::Wait,
                 _ => continue,
             };
-            let event = EventRef::Slice(SliceId::at(0));
+            let event = awaited();
             self.trace.flows.links.extend(field.numbers().map(|correlation| LaunchLink {
                 event,
                 correlation,

@@ -14,7 +14,12 @@ use std::ops::Range;
 
 use hashbrown::HashSet;
 
-use crate::trace::{ArgsId, Nanos, Position, SliceId, StrId, Trace, TrackId};
+use crate::trace::{ArgsId, EventRef, Nanos, Position, SliceId, StrId, Trace, TrackId};
+
+/// What points and links belong to until their slice is known.
+pub fn awaited() -> EventRef {
+    EventRef::Slice(SliceId::at(usize::MAX))
+}
 
 /// The end of a slice.
 #[derive(Clone, Copy, Debug)]
@@ -158,8 +163,12 @@ impl Nesting {
         if self.stacks.iter().any(|stack| stack.disordered) {
             oddities.add(self.again(trace));
         }
+        let mut lost = false;
         for extra in self.extras {
-            let Some(id) = extra.slice else { continue };
+            let Some(id) = extra.slice else {
+                lost = true;
+                continue;
+            };
             if extra.position.is_some() {
                 trace.slices.set_end_position(id, extra.position);
             }
@@ -168,9 +177,14 @@ impl Nesting {
                 slice.args = trace.args.join(slice.args, extra.args);
                 trace.slices.set(id, slice);
             }
-            let event = crate::trace::EventRef::Slice(id);
+            let event = EventRef::Slice(id);
             trace.flows.points[extra.points].iter_mut().for_each(|point| point.event = event);
             trace.flows.links[extra.links].iter_mut().for_each(|link| link.event = event);
+        }
+        if lost {
+            // Those of ends that closed nothing, which are counted.
+            trace.flows.points.retain(|point| point.event != awaited());
+            trace.flows.links.retain(|link| link.event != awaited());
         }
         oddities
     }
