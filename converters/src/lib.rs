@@ -28,6 +28,7 @@ mod firefox;
 pub mod folder;
 mod foreign;
 pub mod format;
+mod gunzip;
 pub mod json;
 pub mod kineto;
 pub mod merge;

@@ -5,7 +5,7 @@
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use crate::gunzip::Gunzip;
 
 /// How much a file may unpack to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,14 +50,13 @@ pub struct Unpacked<R: Read> {
     packing: Packing,
     limits: Limits,
     unpacked: u64,
-    garbage: bool,
 }
 
 type Source<R> = BufReader<Counted<Chain<Cursor<Vec<u8>>, R>>>;
 
 enum Inner<R: Read> {
     Plain(Source<R>),
-    Gzip(Box<MultiGzDecoder<Source<R>>>),
+    Gzip(Box<Gunzip<Source<R>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, Source<R>>>),
 }
 
@@ -81,12 +80,12 @@ impl<R: Read> Unpacked<R> {
         let source = BufReader::with_capacity(1 << 16, counted);
         let inner = match packing {
             Packing::Plain | Packing::Packets => Inner::Plain(source),
-            Packing::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(source))),
+            Packing::Gzip => Inner::Gzip(Box::new(Gunzip::new(source))),
             Packing::Zstd => {
                 Inner::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(source)?))
             }
         };
-        Ok(Unpacked { inner, packing, limits, unpacked: 0, garbage: false })
+        Ok(Unpacked { inner, packing, limits, unpacked: 0 })
     }
 
     /// How the file is packed.
@@ -105,7 +104,7 @@ impl<R: Read> Unpacked<R> {
 
     /// Whether something stood behind the packed data, which was passed over.
     pub fn has_garbage(&self) -> bool {
-        self.garbage
+        matches!(&self.inner, Inner::Gzip(decoder) if decoder.has_garbage())
     }
 
     /// Bytes that it unpacked to so far.
@@ -122,14 +121,7 @@ impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = match &mut self.inner {
             Inner::Plain(source) => source.read(buffer),
-            Inner::Gzip(decoder) => match decoder.read(buffer) {
-                // What stands behind the last member and is none was not packed with it.
-                Err(error) if self.unpacked > 0 && error.kind() == io::ErrorKind::InvalidInput => {
-                    self.garbage = true;
-                    Ok(0)
-                }
-                read => read,
-            },
+            Inner::Gzip(decoder) => decoder.read(buffer),
             Inner::Zstd(decoder) => decoder.read(buffer).map_err(|error| {
                 // The decoder calls both damage and a foreign tail "other".
                 let kind = match error.kind() {
