@@ -45,32 +45,77 @@ pub type Named = (&'static str, RecordBatch);
 ///
 /// When one is too large for Arrow.
 pub fn all(model: &Model<'_>) -> Result<(Vec<Named>, u64), Error> {
-    let rows = Split::of(model);
+    let split = Split::of(model);
     let mut tables = Vec::with_capacity(NAMES.len());
     for name in NAMES {
-        tables.push((name, rows.table(model, name, &|_| true)?));
+        tables.push((name, one(model, &split, name, &|_| true)?));
     }
-    Ok((tables, rows.0.iter().map(|rows| rows.len() as u64).sum()))
+    Ok((tables, split.0.iter().map(|rows| rows.len() as u64).sum()))
 }
 
-/// One of the tables of a rank, with those of its columns that are wanted.
+/// One of the tables of a rank, with those of its columns that are wanted. `split` is that of the
+/// same model.
 ///
 /// # Errors
 ///
 /// When it is too large for Arrow, or there is no such table.
 pub fn one(
     model: &Model<'_>,
+    split: &Split,
     name: &str,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<RecordBatch, Error> {
-    Split::of(model).table(model, name, wanted)
+    if let Some(rows) = split.rows(name) {
+        return of_events(model, name, rows, wanted);
+    }
+    let table = match name {
+        "collectives" => of_collectives(model)?,
+        "steps" => crate::steps::of_trace(model)?,
+        "counters" => counters(model)?,
+        "memory" => memory(model)?,
+        "flows" => flows(model)?,
+        "names" => names(model)?,
+        "quality" => of_metric(&data_quality::METRIC, model)?,
+        _ => return Err(no_table(name)),
+    };
+    let schema = table.schema();
+    let picked = |at: &usize| wanted(schema.field(*at).name());
+    let picked: Vec<usize> = (0..table.num_columns()).filter(picked).collect();
+    Ok(table.project(&picked)?)
 }
 
-/// The rows of the four tables of events, by time.
-struct Split([Vec<u32>; 4]);
+/// Some rows of one of the four tables of events, with those of its columns that are wanted; no
+/// more than that is made. `rows` are rows of the model's events, as [`Split::rows`] has them.
+///
+/// # Errors
+///
+/// When it is too large for Arrow, or there is no such table of events.
+pub fn of_events(
+    model: &Model<'_>,
+    name: &str,
+    rows: &[u32],
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<RecordBatch, Error> {
+    let columns = Columns::of(model, rows, wanted)?;
+    match name {
+        "kernels" => device(columns),
+        "calls" => host(columns, true),
+        "operators" | "annotations" => host(columns, false),
+        _ => Err(no_table(name)),
+    }
+}
+
+fn no_table(name: &str) -> Error {
+    Error::Nothing(format!("there is no table `{name}`"))
+}
+
+/// The rows of the four tables of events, each in the order of `ts`.
+#[derive(Debug)]
+pub struct Split([Vec<u32>; 4]);
 
 impl Split {
-    fn of(model: &Model<'_>) -> Split {
+    /// Which event is in which table.
+    pub fn of(model: &Model<'_>) -> Split {
         let mut rows: [Vec<u32>; 4] = Default::default();
         for (row, kind) in model.events.kinds.iter().enumerate() {
             let table = match kind {
@@ -87,32 +132,11 @@ impl Split {
         Split(rows)
     }
 
-    fn table(
-        &self,
-        model: &Model<'_>,
-        name: &str,
-        wanted: &dyn Fn(&str) -> bool,
-    ) -> Result<RecordBatch, Error> {
-        let [kernels, calls, operators, annotations] = &self.0;
-        let columns = |rows| Columns::of(model, rows, wanted);
-        let table = match name {
-            "kernels" => return device(columns(kernels)?),
-            "calls" => return host(columns(calls)?, true),
-            "operators" => return host(columns(operators)?, false),
-            "annotations" => return host(columns(annotations)?, false),
-            "collectives" => of_collectives(model)?,
-            "steps" => crate::steps::of_trace(model)?,
-            "counters" => counters(model)?,
-            "memory" => memory(model)?,
-            "flows" => flows(model)?,
-            "names" => names(model)?,
-            "quality" => of_metric(&data_quality::METRIC, model)?,
-            _ => return Err(Error::Nothing(format!("there is no table `{name}`"))),
-        };
-        let schema = table.schema();
-        let picked = |at: &usize| wanted(schema.field(*at).name());
-        let picked: Vec<usize> = (0..table.num_columns()).filter(picked).collect();
-        Ok(table.project(&picked)?)
+    /// The rows of a table, by `ts`; none if it is not one of events.
+    pub fn rows(&self, table: &str) -> Option<&[u32]> {
+        // The four come first.
+        let at = NAMES.iter().position(|name| *name == table)?;
+        self.0.get(at).map(Vec::as_slice)
     }
 }
 

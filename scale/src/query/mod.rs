@@ -1,14 +1,18 @@
 //! SQL over data sets and traces: DataFusion, with our tables, views and functions.
 //!
 //! * [`dataset`]: the tables of a data set, as Parquet files that are pruned by their statistics.
-//! * [`traces`]: the same tables of traces where they lie, with the columns that are read.
+//! * [`traces`]: the same tables of traces where they lie. [`rank`] keeps what is derived from a
+//!   trace, [`conditions`] are those that a [`scan`] tries itself, before it makes other columns.
 //! * [`views`]: what queries often begin with.
 //! * [`functions`]: what SQL does not have: unions of intervals, classes of kernels, bandwidths.
 //! * [`output`]: what becomes of the answer, batch by batch.
 
+mod conditions;
 mod dataset;
 mod functions;
 pub mod output;
+mod rank;
+mod scan;
 mod traces;
 mod views;
 
