@@ -3,15 +3,18 @@
 use crate::Format;
 use clap::Args;
 use kymograph_scale::Failure;
+#[cfg(feature = "query")]
+use kymograph_scale::query::{Database, Limits, statements::is_query};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Asks a data set, or traces, in SQL.
+/// Asks a data set, or traces, in SQL; a shell if no query is given.
 #[derive(Args)]
 #[cfg_attr(not(feature = "query"), allow(dead_code, reason = "it says what is missing"))]
 pub struct Query {
     /// A data set, or traces (files, folders, patterns), and behind them the query. Without a
-    /// query it is read from standard input.
+    /// query there is a shell; it is read from standard input if that is no terminal. The last
+    /// word is the query if it has a space and nothing of that name is there.
     #[arg(required = true, value_name = "TARGET|SQL")]
     words: Vec<String>,
     /// The format of the answer.
@@ -62,18 +65,34 @@ impl Query {
 #[cfg(feature = "query")]
 impl Query {
     pub fn run(self) -> Result<ExitCode, Failure> {
+        use std::io::IsTerminal;
         let (targets, sql) = self.split()?;
-        kymograph_scale::query::carry_out(self.ask(&targets, &sql))??;
+        let sql = match sql {
+            Some(sql) => sql.to_owned(),
+            None if std::io::stdin().is_terminal() => {
+                crate::shell::run(targets, &self)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            None => std::io::read_to_string(std::io::stdin())
+                .map_err(|error| Failure(format!("standard input: {error}")))?,
+        };
+        let work = async { self.answer(&self.open(targets).await?, &sql).await };
+        kymograph_scale::query::carry_out(work)??;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn ask(&self, targets: &[String], sql: &str) -> Result<(), Failure> {
-        use kymograph_scale::query::output::{Format as To, write};
-        use kymograph_scale::query::{Database, Limits};
-        use std::io::{BufWriter, Write};
+    /// Opens the targets, and says what is not in them.
+    pub async fn open(&self, targets: &[String]) -> Result<Database, Failure> {
         let limits = Limits { memory: self.memory, partial: self.partial };
         let database = Database::open(targets, limits).await?;
         database.left_out.iter().for_each(|why| crate::say(why));
+        Ok(database)
+    }
+
+    /// Writes the answer where it was asked for.
+    pub async fn answer(&self, database: &Database, sql: &str) -> Result<(), Failure> {
+        use kymograph_scale::query::output::{Format as To, write};
+        use std::io::{BufWriter, Write};
         if self.explain {
             let plan = database.explain(sql).await?;
             drop(std::io::stdout().write_all(plan.as_bytes()));
@@ -91,24 +110,28 @@ impl Query {
         crate::finish(path, &partial, written.map(drop))
     }
 
-    /// The targets, and the query: the last word, unless that is a file or a folder.
-    fn split(&self) -> Result<(Vec<String>, String), Failure> {
-        use std::io::{IsTerminal, Read};
-        if let Some((sql, targets)) = self.words.split_last()
-            && !std::path::Path::new(sql).exists()
-            && !targets.is_empty()
-        {
-            return Ok((targets.to_vec(), sql.clone()));
+    /// Whether answers can be written one after the other, for people.
+    pub fn can_be_a_shell(&self) -> Result<(), Failure> {
+        let what = match self.format {
+            _ if self.output.is_some() => "--output is",
+            Format::Parquet => "--format parquet is",
+            Format::Arrow => "--format arrow is",
+            _ => return Ok(()),
+        };
+        let what = format!("{what} for one query: say it behind the targets, in quotes");
+        Err(Failure(what))
+    }
+
+    /// The targets, and the query if it is the last word.
+    fn split(&self) -> Result<(&[String], Option<&str>), Failure> {
+        let (sql, targets) = match self.words.split_last() {
+            Some((last, targets)) if is_query(last) => (Some(last.as_str()), targets),
+            _ => (None, self.words.as_slice()),
+        };
+        if targets.is_empty() {
+            return Err(Failure("say a data set or traces in front of the query".to_owned()));
         }
-        let mut input = std::io::stdin();
-        if input.is_terminal() {
-            let what = "say a query behind the targets, such as 'SELECT count(*) FROM kernels'";
-            return Err(Failure(what.to_owned()));
-        }
-        let mut sql = String::new();
-        let read = input.read_to_string(&mut sql);
-        read.map_err(|error| Failure(format!("standard input: {error}")))?;
-        Ok((self.words.clone(), sql))
+        Ok((targets, sql))
     }
 
     fn format(&self) -> kymograph_scale::query::output::Format {

@@ -3,6 +3,8 @@
 
 mod ask;
 mod progress;
+#[cfg(feature = "query")]
+mod shell;
 
 use crate::progress::Progress;
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -28,11 +28,11 @@ impl Dataset {
     }
 }
 
-/// SQL over a data set, or over traces.
+/// SQL over a data set, or over traces; a shell if no query is given.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub(super) struct Query {
-    /// A data set or traces, and a query. `kymo query --help` has more.
+    /// A data set or traces, and a query; a shell without one. `kymo query --help` has more.
     #[arg(value_name = "TARGET|SQL", trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }

@@ -4,17 +4,23 @@
 //! * [`traces`]: the same tables of traces where they lie. [`rank`] keeps what is derived from a
 //!   trace, [`conditions`] are those that a [`scan`] tries itself, before it makes other columns.
 //! * [`views`]: what queries often begin with.
+//! * [`yields`]: has joins pause, so that a query can be ended.
 //! * [`functions`]: what SQL does not have: unions of intervals, classes of kernels, bandwidths.
 //! * [`output`]: what becomes of the answer, batch by batch.
+//! * [`statements`], [`contents`], [`completion`]: what a shell has to know.
 
+pub mod completion;
 mod conditions;
+pub mod contents;
 mod dataset;
 mod functions;
 pub mod output;
 mod rank;
 mod scan;
+pub mod statements;
 mod traces;
 mod views;
+mod yields;
 
 use crate::dataset::Dataset;
 use crate::{Failure, layout};
@@ -23,30 +29,59 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::path::Path;
 use std::sync::Arc;
+use yields::JoinsYield;
 
 /// The longest query: a condition of as many parts needs as deep a stack.
 const LONGEST: usize = 1 << 16;
 /// Bytes of stack, of which only those exist that are used.
 const STACK: usize = 256 << 20;
 
-/// Carries out what is asked, on as many threads as there are processors.
+/// Threads that carry out queries, as many as there are processors.
+#[derive(Debug)]
+pub struct Engine(tokio::runtime::Runtime);
+
+impl Engine {
+    /// Starts them.
+    ///
+    /// # Errors
+    ///
+    /// When there are no threads to be had.
+    pub fn new() -> Result<Engine, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).build();
+        Ok(Engine(runtime.map_err(no_threads)?))
+    }
+
+    /// Carries out what is asked.
+    ///
+    /// # Errors
+    ///
+    /// When there are no threads to be had.
+    pub fn carry_out<T: Send>(&self, work: impl Future<Output = T> + Send) -> Result<T, Failure> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            let thread = thread.spawn_scoped(scope, || self.0.block_on(work));
+            let ended = thread.map_err(no_threads)?.join();
+            ended.map_err(|_| Failure("the query failed: please report it".to_owned()))
+        })
+    }
+}
+
+fn no_threads(error: std::io::Error) -> Failure {
+    Failure(format!("there are no threads: {error}"))
+}
+
+/// Carries out what is asked, on threads of its own.
 ///
 /// # Errors
 ///
 /// When there are no threads to be had.
 pub fn carry_out<T: Send>(work: impl Future<Output = T> + Send) -> Result<T, Failure> {
-    let none = |error: std::io::Error| Failure(format!("there are no threads: {error}"));
-    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).build();
-    let runtime = runtime.map_err(none)?;
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK);
-        let thread = thread.spawn_scoped(scope, || runtime.block_on(work)).map_err(none)?;
-        thread.join().map_err(|_| Failure("the query failed: please report it".to_owned()))
-    })
+    Engine::new()?.carry_out(work)
 }
 
 /// What can be asked.
@@ -155,7 +190,9 @@ fn context(limits: Limits) -> Result<SessionContext, Failure> {
         runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
     }
     let runtime = runtime.build_arc().map_err(|error| of_query(&error))?;
-    Ok(SessionContext::new_with_config_rt(config, runtime))
+    let state = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime);
+    let state = state.with_default_features().with_physical_optimizer_rule(Arc::new(JoinsYield));
+    Ok(SessionContext::new_with_state(state.build()))
 }
 
 /// What DataFusion has to say about a query, without the names of its own layers.
