@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # In the order in which they are tried.
 ENGINES = ("duckdb", "datafusion", "polars")
+# `kymo query`, which is asked by its name only: its tables have other names of classes and times.
+KYMO = "kymo"
 
 
 class EventTable(Table):
@@ -33,8 +35,10 @@ class EventTable(Table):
 
 def query(trace: Trace, sql: str, engine: str | None) -> Table:
     """The answer to a query over the tables of a trace."""
-    if engine is not None and engine not in ENGINES:
-        raise ValueError(f"engine is one of {', '.join(ENGINES)}, not {engine!r}")
+    if engine is not None and engine not in (*ENGINES, KYMO):
+        raise ValueError(f"engine is one of {', '.join((*ENGINES, KYMO))}, not {engine!r}")
+    if engine == KYMO:
+        return _kymo(trace, sql)
     import re
 
     module = _module([engine] if engine else ENGINES)
@@ -59,6 +63,41 @@ def _module(engines: Any) -> Any:
         f"a query needs {' or '.join(engines)}: pip install kymograph[sql] brings DuckDB; "
         "`kymo query`, where it is installed, needs none"
     )
+
+
+def _kymo(trace: Trace, sql: str) -> Table:
+    """What `kymo query` answers about the files of a trace, as they are now."""
+    import os
+    import subprocess
+
+    for path in trace.paths:
+        if not os.path.isfile(path):
+            raise FileNotFoundError(f"{path}, of which the trace was loaded, is not there any more")
+    # The query is read, so that no query is taken for a path, and no path for an option.
+    command = [_program(), "query", "--format", "arrow", "--", *trace.paths]
+    asked = subprocess.run(command, input=sql.encode(), capture_output=True)
+    if asked.returncode:
+        said = asked.stderr.decode(errors="replace").strip()
+        raise _kymograph.Error(said.rpartition("kymo: ")[2] or f"{command[0]} failed")
+    return Table(_kymograph.table_of_file("query", asked.stdout))
+
+
+def _program() -> str:
+    """What carries `kymo query` out: beside the package's `kymo`, or wherever programs are."""
+    import os
+    import shutil
+
+    from . import _command
+
+    name = "kymo-scale"
+    found = shutil.which(name, path=os.path.dirname(_command.path())) or shutil.which(name)
+    if found is None:
+        raise ImportError(
+            f'engine="{KYMO}" needs the program {name}, which is neither beside '
+            f"{_command.path()} nor in a folder of PATH: `cargo build --release -p "
+            "kymograph-scale --features query` makes it"
+        )
+    return found
 
 
 def _duckdb(duckdb: Any, tables: dict[str, Table], sql: str) -> tuple[list[str], list[Any]]:

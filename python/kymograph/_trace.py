@@ -72,7 +72,12 @@ class Trace(Tables):
         kymograph[sql]` brings DuckDB. Whole numbers that fit into 64 bits stay whole; other
         numbers are floats; everything else is text.
 
-        Raises ImportError if none is installed, and Error for a query that it refuses.
+        With `engine="kymo"` it is `kymo query` that reads the files once more and answers, with
+        its own tables, views and functions: classes are in small letters there, and times are
+        those of the traces' clock.
+
+        Raises ImportError if none is installed, and Error for a query that it refuses;
+        FileNotFoundError if "kymo" is to read a file that is not there any more.
         """
         return query(self, sql, engine)
 

@@ -1,6 +1,7 @@
 //! Results of metrics: an Arrow table that any library of tables takes without a copy.
 
 use std::ffi::CStr;
+use std::io::Cursor;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -10,11 +11,13 @@ use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
     RecordBatchOptions, StringArray,
 };
+use arrow_ipc::reader::FileReader;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use kymograph_analysis::{Type, render};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
@@ -234,6 +237,49 @@ pub fn table_of(name: &str, columns: Vec<(String, String, Bound<'_, PyList>)>) -
     let rows = RecordBatchOptions::new().with_row_count(arrays.first().map(|a| a.len()));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &rows);
     Ok(Table::new(name, batch.map_err(|error| failed(&error))?))
+}
+
+/// A table out of the bytes of a file of Arrow's whose columns are whole numbers of 64 bits, floats
+/// or texts.
+#[pyfunction]
+pub fn table_of_file(py: Python<'_>, name: &str, file: PyBackedBytes) -> PyResult<Table> {
+    let batch = py.detach(|| of_file(&file)).map_err(|error| failed(&error))?;
+    Ok(Table::new(name, batch))
+}
+
+fn of_file(file: &[u8]) -> Result<RecordBatch, ArrowError> {
+    let reader = FileReader::try_new(Cursor::new(file), None)?;
+    let schema = reader.schema();
+    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>()?;
+    let column = |(at, field): (usize, &Arc<Field>)| -> Result<ArrayRef, ArrowError> {
+        let parts = batches.iter().map(|batch| batch.column(at));
+        Ok(match field.data_type() {
+            DataType::Int64 => {
+                let parts = parts.flat_map(|part| part.as_primitive::<Int64Type>());
+                Arc::new(parts.collect::<Int64Array>())
+            }
+            DataType::Float64 => {
+                let parts = parts.flat_map(|part| part.as_primitive::<Float64Type>());
+                Arc::new(parts.collect::<Float64Array>())
+            }
+            DataType::Utf8 => {
+                let bytes = parts.clone().map(|part| part.as_string::<i32>().value_data().len());
+                if bytes.sum::<usize>() > i32::MAX as usize {
+                    let what = format!("column {} has more than 2 GiB of text", field.name());
+                    return Err(ArrowError::ComputeError(what));
+                }
+                Arc::new(parts.flat_map(|part| part.as_string::<i32>()).collect::<StringArray>())
+            }
+            ty => {
+                let what = format!("column {} is {ty}", field.name());
+                return Err(ArrowError::SchemaError(what));
+            }
+        })
+    };
+    let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_, _>>()?;
+    let rows = batches.iter().map(RecordBatch::num_rows).sum();
+    let rows = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema, columns, &rows)
 }
 
 /// What Python calls the type of a column.
