@@ -208,6 +208,11 @@ fn only_what_a_query_is_about_is_read() {
     let traces = plan(&made.traces()).unwrap();
     let scan = "TraceScan: table: kernels, ranks: 1 of 2, columns: [name], ts: 6 and later\n";
     assert!(traces.contains(scan), "{traces}");
+    let sql = "SELECT name FROM kernels WHERE class = 'memory' AND ts < 9 AND random() > 0.5";
+    let traces = carried_out(async { open_async(&made.traces()).await.explain(sql).await });
+    let traces = traces.unwrap();
+    let scan = "columns: [name], ts: up to 8, conditions: class@0 = memory\n";
+    assert!(traces.contains(scan) && traces.contains("FilterExec: random()"), "{traces}");
     for (condition, ranks) in [
         ("rank IN (0, 7)", 1),
         ("rank BETWEEN 0 AND 5", 2),
@@ -307,6 +312,30 @@ fn metrics_are_tables_and_a_query_changes_nothing() {
     assert_eq!(Cells::of(&ask(&made.set, &long)).int("n", 0), Some(2));
     let longer = ask_within(&made.set, &"x".repeat(1 << 20), Limits::default()).unwrap_err();
     assert!(longer.0.contains("1048576 bytes"), "{longer}");
+}
+
+#[test]
+fn contents_are_tables_views_and_functions() {
+    let made = Made::new(1);
+    for target in made.both() {
+        let contents = carried_out(async { open_async(&target).await.contents().await.unwrap() });
+        for name in tables::NAMES {
+            let table = contents.table(name).unwrap();
+            let sql = format!("SELECT * FROM {name} LIMIT 0");
+            let names: Vec<&str> = table.columns.iter().map(|column| &*column.name).collect();
+            assert_eq!(csv(&target, &sql).trim_end(), names.join(","));
+            assert!(!table.is_view, "{name}");
+        }
+        let dur = contents.table("KERNELS").unwrap().columns.iter().find(|c| c.name == "dur");
+        assert_eq!(dur.map(|dur| (dur.ty, dur.unit.as_str())), Some(("BIGINT", "ns")));
+        assert!(contents.table("device_work").unwrap().is_view);
+        for function in ["interval_union", "kernel_class", "count", "upper", "row_number"] {
+            assert!(contents.functions.iter().any(|name| name == function), "{function}");
+        }
+        let metric = contents.table("metrics.temporal_breakdown");
+        assert_eq!(metric.is_some(), target == made.set);
+        assert!(contents.tables.iter().all(|table| !table.name.contains("information_schema")));
+    }
 }
 
 #[test]
