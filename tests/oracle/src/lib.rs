@@ -53,5 +53,5 @@ mod tools;
 mod trace;
 
 pub use server::Server;
-pub use tools::{dataset_modules, nvtx_headers, readers_python, tools, venv_python};
+pub use tools::{dataset_modules, nvtx_headers, readers_python, s3_python, tools, venv_python};
 pub use trace::Trace;

@@ -54,6 +54,19 @@ pub fn dataset_modules() -> PathBuf {
     directory().join("dataset")
 }
 
+/// A Python that has the packages of `tests/oracle/requirements-s3.txt`: a server that speaks S3.
+///
+/// # Panics
+///
+/// When it is missing and cannot be made, with setup's one line about it.
+#[track_caller]
+pub fn s3_python() -> PathBuf {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let ready = DONE.get_or_init(|| setup("s3")).clone();
+    ready.unwrap_or_else(|error| panic!("{error}"));
+    directory().join("s3/bin/python")
+}
+
 /// The include directory with NVTX's C and C++ headers (`nvtx3/nvToolsExt.h`).
 ///
 /// # Panics
