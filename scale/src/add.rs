@@ -5,10 +5,13 @@
 //! ```
 //! A rank is there when its manifest is. A task that is killed before leaves a rank that is not
 //! there, which the next task that adds it overwrites; tasks of one rank take turns. The same trace
-//! again changes nothing.
+//! again changes nothing. [`crate::turn`] has the turns.
 
+use crate::input::{self, Input};
 use crate::layout::{self, metric, table};
 use crate::manifest::{File, Fingerprint, Manifest};
+use crate::store::Store;
+use crate::turn::{Move, Turn};
 use crate::{Failure, named, packed, tables};
 use kymograph_analysis::{Error, Metric, Model, Options, Reading, job, run};
 use kymograph_converters::format;
@@ -38,7 +41,7 @@ pub const METRICS: [&str; 12] = [
 #[derive(Clone, Debug)]
 pub struct Wish {
     /// The data set.
-    pub root: PathBuf,
+    pub root: Store,
     /// The metrics whose tables are stored.
     pub metrics: Vec<&'static Metric>,
     /// How many traces are read at the same time.
@@ -76,12 +79,16 @@ struct Known {
 /// When the data set itself cannot be written.
 pub fn add(
     wish: &Wish,
-    traces: &[PathBuf],
+    traces: &[Input],
     told: impl Fn(&Path, &Result<Vec<Done>, Failure>) + Sync,
 ) -> Result<(), Failure> {
     layout::create(&wish.root)?;
-    let ranks = wish.root.join(layout::RANKS);
-    std::fs::create_dir_all(&ranks).map_err(|error| named(&ranks, &error))?;
+    match &wish.root {
+        Store::Local(root) => {
+            let ranks = root.join(layout::RANKS);
+            std::fs::create_dir_all(&ranks).map_err(|error| named(&ranks, &error))?;
+        }
+    }
     let mut known = Known::default();
     for manifest in Manifest::all(&wish.root)? {
         known.learn(&manifest);
@@ -89,8 +96,8 @@ pub fn add(
     let known = Mutex::new(known);
     let next = AtomicUsize::new(0);
     let work = || {
-        while let Some(path) = traces.get(next.fetch_add(1, Ordering::Relaxed)) {
-            told(path, &add_trace(wish, path, &known));
+        while let Some(input) = traces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            told(input.name(), &add_trace(wish, input, &known));
         }
     };
     std::thread::scope(|scope| {
@@ -106,16 +113,14 @@ fn locked(known: &Mutex<Known>) -> std::sync::MutexGuard<'_, Known> {
     known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn add_trace(wish: &Wish, path: &Path, known: &Mutex<Known>) -> Result<Vec<Done>, Failure> {
+fn add_trace(wish: &Wish, input: &Input, known: &Mutex<Known>) -> Result<Vec<Done>, Failure> {
+    let path = input.name();
     let fingerprint = Fingerprint::of(path)?;
     let ranks = locked(known).traces.get(&fingerprint).cloned();
-    if let Some(ranks) = ranks {
-        let there = |rank: &i64| is_there(&wish.root, *rank, fingerprint, &wish.metrics);
-        if ranks.iter().map(there).collect::<Result<Vec<_>, _>>()?.iter().all(|there| *there) {
-            return Ok(ranks.into_iter().map(Done::There).collect());
-        }
+    if let Some(done) = there(wish, ranks, |is: &Manifest| is.fingerprint == fingerprint)? {
+        return Ok(done);
     }
-    let file = std::fs::File::open(path).map_err(|error| named(path, &error))?;
+    let file = input::open(path)?;
     let trace = format::read(file, None).map_err(|error| named(path, &error))?;
     let damage = job::damage(&trace);
     if let Some(what) = damage.as_ref().filter(|_| !wish.damaged) {
@@ -133,20 +138,32 @@ fn add_trace(wish: &Wish, path: &Path, known: &Mutex<Known>) -> Result<Vec<Done>
     Ok(done)
 }
 
-/// Whether a rank is there, whole, from this trace, with these metrics.
-fn is_there(
-    root: &Path,
-    rank: i64,
-    fingerprint: Fingerprint,
-    metrics: &[&Metric],
-) -> Result<bool, Failure> {
-    let Some(manifest) = Manifest::read(root, rank)? else { return Ok(false) };
+/// What is to be told of a trace if all of its ranks are there.
+fn there(
+    wish: &Wish,
+    ranks: Option<Vec<i64>>,
+    is_of_trace: impl Fn(&Manifest) -> bool,
+) -> Result<Option<Vec<Done>>, Failure> {
+    let Some(ranks) = ranks else { return Ok(None) };
+    for rank in &ranks {
+        let manifest = Manifest::read(&wish.root, *rank)?;
+        let Some(manifest) = manifest.filter(|manifest| is_of_trace(manifest)) else {
+            return Ok(None);
+        };
+        if !is_there(wish, &manifest) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(ranks.into_iter().map(Done::There).collect()))
+}
+
+/// Whether a rank is there, whole, with the metrics that are wanted.
+fn is_there(wish: &Wish, manifest: &Manifest) -> bool {
+    let rank = manifest.rank;
     let has = |name: &str| {
         manifest.has(&metric(name, rank)) || manifest.nothing.iter().any(|(of, _)| of == name)
     };
-    Ok(manifest.fingerprint == fingerprint
-        && manifest.lacks(root).is_none()
-        && metrics.iter().all(|metric| has(metric.name)))
+    manifest.lacks(&wish.root).is_none() && wish.metrics.iter().all(|metric| has(metric.name))
 }
 
 impl Known {
@@ -186,24 +203,16 @@ impl Source<'_> {
         rank: i64,
         known: &Mutex<Known>,
     ) -> Result<Done, Failure> {
-        let root = &wish.root;
-        let lock = root.join(layout::lock(rank));
-        let lock_file = std::fs::File::create(&lock).map_err(|error| named(&lock, &error))?;
-        lock_file.lock().map_err(|error| named(&lock, &error))?;
-        let old = Manifest::read(root, rank)?;
-        if is_there(root, rank, self.fingerprint, &wish.metrics)? {
-            return Ok(Done::There(rank));
-        }
-        if let Some(old) =
-            old.as_ref().filter(|old| old.fingerprint != self.fingerprint && !wish.replace)
-        {
-            let source = &old.source;
-            return Err(named(
-                self.path,
-                &format!(
-                    "rank {rank} is there from {source}, which differs; --replace takes this one"
-                ),
-            ));
+        let turn = Turn::begin(&wish.root, rank)?;
+        if let Some(old) = turn.old() {
+            let same = old.fingerprint == self.fingerprint;
+            if same && is_there(wish, old) {
+                return Ok(Done::There(rank));
+            }
+            if !same && !wish.replace {
+                let what = "is there from";
+                return Err(self.differs(rank, what, &old.source));
+            }
         }
         let model = Model::new(self.trace, process, rank, Reading::Exact);
         let mut manifest = self.manifest(&model, process);
@@ -213,11 +222,23 @@ impl Source<'_> {
             known.learn(&manifest);
             known.added.insert(rank, self.path.to_owned());
         }
-        forget_partial(root, rank);
-        let partial = layout::partial(root, rank)?;
-        let moves = write(wish, &model, partial.path(), &mut manifest)?;
-        put(root, &moves, old.as_ref(), &manifest)?;
-        Ok(Done::Added(rank, manifest.events))
+        let partial = turn.partial()?;
+        let moves = write(wish, &model, partial.path(), &turn, &mut manifest)?;
+        match turn.put(&moves, &manifest)? {
+            Ok(()) => Ok(Done::Added(rank, manifest.events)),
+            Err(other) if other.fingerprint == self.fingerprint && is_there(wish, &other) => {
+                Ok(Done::There(rank))
+            }
+            Err(other) => {
+                let what = "was added by another task at the same time, from";
+                Err(self.differs(rank, what, &other.source))
+            }
+        }
+    }
+
+    fn differs(&self, rank: i64, what: &str, source: &str) -> Failure {
+        let what = format!("rank {rank} {what} {source}, which differs; --replace takes this one");
+        named(self.path, &what)
     }
 
     fn manifest(&self, model: &Model<'_>, process: Option<ProcessId>) -> Manifest {
@@ -242,29 +263,11 @@ impl Source<'_> {
     }
 }
 
-/// Removes what tasks of this rank left that were killed: no other task holds its lock.
-fn forget_partial(root: &Path, rank: i64) {
-    let own = |folder: &Path, start: String| {
-        let entries = folder.read_dir().into_iter().flatten().flatten();
-        let own = move |e: &std::fs::DirEntry| e.file_name().to_string_lossy().starts_with(&start);
-        entries.filter(own).map(|entry| entry.path()).collect::<Vec<PathBuf>>()
-    };
-    for folder in own(&layout::partials(root), layout::partial_prefix(rank)) {
-        let _ = std::fs::remove_dir_all(folder);
-    }
-    let manifest = layout::manifest(rank);
-    for file in own(&root.join(layout::RANKS), layout::whole_prefix(&manifest)) {
-        let _ = std::fs::remove_file(file);
-    }
-}
-
-/// A file under its first name, and its last one from the root.
-type Move = (PathBuf, PathBuf);
-
 fn write(
     wish: &Wish,
     model: &Model<'_>,
     partial: &Path,
+    turn: &Turn<'_>,
     manifest: &mut Manifest,
 ) -> Result<Vec<Move>, Failure> {
     let rank = model.rank;
@@ -273,6 +276,7 @@ fn write(
     manifest.events = events;
     let mut put = |name: &str, to: PathBuf, batch: &arrow_array::RecordBatch| {
         let from = partial.join(format!("{}.parquet", moves.len()));
+        let to = turn.path(to);
         let size = packed::write(&from, name, batch)?;
         let path = to.to_string_lossy().into_owned();
         manifest.files.push(File { path, size, rows: batch.num_rows() as u64 });
@@ -293,28 +297,4 @@ fn write(
         }
     }
     Ok(moves)
-}
-
-/// Gives all files their names, and the rank its manifest.
-fn put(
-    root: &Path,
-    moves: &[Move],
-    old: Option<&Manifest>,
-    manifest: &Manifest,
-) -> Result<(), Failure> {
-    let path = root.join(layout::manifest(manifest.rank));
-    if let Some(old) = old {
-        // From here on the rank is not there, and when its files are, it is again.
-        std::fs::remove_file(&path).map_err(|error| named(&path, &error))?;
-        for file in old.files.iter().filter(|file| !manifest.has(Path::new(&file.path))) {
-            let _ = std::fs::remove_file(root.join(&file.path));
-        }
-    }
-    for (from, to) in moves {
-        let to = root.join(to);
-        let folder = to.parent().unwrap_or(root);
-        let made = std::fs::create_dir_all(folder);
-        made.and_then(|()| std::fs::rename(from, &to)).map_err(|error| named(&to, &error))?;
-    }
-    layout::whole(&path, format!("{:#}\n", manifest.to_json()).as_bytes())
 }

@@ -2,7 +2,8 @@
 
 use crate::layout;
 use crate::manifest::Manifest;
-use crate::{Failure, named, packed};
+use crate::store::Store;
+use crate::{Failure, packed};
 use arrow_array::RecordBatch;
 use kymograph_analysis::job::{self, list};
 use std::collections::BTreeSet;
@@ -13,8 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A data set that was opened.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// Its folder.
-    pub root: PathBuf,
+    /// Where it lies.
+    pub root: Store,
     /// The ranks that are there, in order.
     pub ranks: Vec<Manifest>,
 }
@@ -64,14 +65,15 @@ impl Dataset {
     /// # Errors
     ///
     /// When it is none, is of a newer schema, or has no ranks.
-    pub fn open(root: &Path) -> Result<Dataset, Failure> {
-        layout::check(root)?;
-        let ranks = Manifest::all(root)?;
+    pub fn open(root: impl Into<Store>) -> Result<Dataset, Failure> {
+        let root = root.into();
+        layout::check(&root)?;
+        let ranks = Manifest::all(&root)?;
         if ranks.is_empty() {
             let what = "no rank is in this data set yet: `kymo dataset add` adds some";
-            return Err(named(root, &what));
+            return Err(Failure(format!("{root}: {what}")));
         }
-        Ok(Dataset { root: root.to_owned(), ranks })
+        Ok(Dataset { root, ranks })
     }
 
     /// What is wrong with it. Looks at the size of each file.
@@ -95,22 +97,9 @@ impl Dataset {
 
     /// Ranks that have a file of any table.
     fn with_files(&self) -> BTreeSet<i64> {
-        let folders = |path: &Path| {
-            let entries = path.read_dir().into_iter().flatten().flatten();
-            entries.map(|entry| entry.path()).collect::<Vec<PathBuf>>()
-        };
-        let mut ranks = BTreeSet::new();
-        for table in crate::tables::NAMES {
-            for partition in folders(&self.root.join(table)) {
-                for file in folders(&partition) {
-                    let name = file.file_stem().map(|name| name.to_string_lossy().into_owned());
-                    let rank: Option<i64> =
-                        name.and_then(|name| name.strip_prefix("rank-")?.parse().ok());
-                    ranks.extend(rank);
-                }
-            }
+        match &self.root {
+            Store::Local(root) => with_files(root),
         }
-        ranks
     }
 
     /// Reads a file of each rank that has it, on all processors; `of` makes something smaller of
@@ -133,7 +122,7 @@ impl Dataset {
             } {
                 let path = path(manifest.rank);
                 if manifest.has(&path) {
-                    let given = packed::read(&self.root.join(path));
+                    let given = packed::read(&self.root.name(&path));
                     let given = given.and_then(|batch| of(manifest, batch));
                     done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((at, given));
                 }
@@ -150,4 +139,19 @@ impl Dataset {
         done.sort_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, given)| given).collect()
     }
+}
+
+/// Ranks that have a file of any table in a folder.
+fn with_files(root: &Path) -> BTreeSet<i64> {
+    let folders = |path: &Path| {
+        let entries = path.read_dir().into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<PathBuf>>()
+    };
+    let mut ranks = BTreeSet::new();
+    for table in crate::tables::NAMES {
+        for partition in folders(&root.join(table)) {
+            ranks.extend(folders(&partition).iter().filter_map(|file| layout::rank_of(file)));
+        }
+    }
+    ranks
 }

@@ -1,5 +1,6 @@
 //! Which files a data set has. docs/DATASET.md is the documentation of this.
 
+use crate::store::Store;
 use crate::{Failure, named};
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
@@ -28,22 +29,30 @@ const PARTIAL: &str = ".partial";
 /// # Errors
 ///
 /// When it cannot be made, has other files, or is a data set that this version cannot write.
-pub fn create(root: &Path) -> Result<(), Failure> {
-    if root.join(HEADER).exists() {
-        return check(root);
+pub fn create(store: &Store) -> Result<(), Failure> {
+    let is_made = || store.read(Path::new(HEADER)).map(|header| header.is_some());
+    if is_made()? {
+        return check(store);
     }
-    let full = root.read_dir().is_ok_and(|mut entries| {
-        entries.any(|e| e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with('.')))
-    });
+    let full = match store {
+        Store::Local(root) => root.read_dir().is_ok_and(|mut entries| {
+            entries.any(|e| e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with('.')))
+        }),
+    };
     // Another task may just have made it.
-    if full && !root.join(HEADER).exists() {
+    if full && !is_made()? {
         let what = "is a folder with other files, and no data set: say a new one";
-        return Err(Failure(format!("{} {what}", root.display())));
+        return Err(Failure(format!("{store} {what}")));
     }
     let header = json!({"format": FORMAT, "version": VERSION, "made_by": made_by()});
-    std::fs::create_dir_all(root).map_err(|error| named(root, &error))?;
-    whole(&root.join(HEADER), format!("{header:#}\n").as_bytes())?;
-    check(root)
+    let header = format!("{header:#}\n");
+    match store {
+        Store::Local(root) => {
+            std::fs::create_dir_all(root).map_err(|error| named(root, &error))?;
+            whole(&root.join(HEADER), header.as_bytes())?;
+        }
+    }
+    check(store)
 }
 
 /// What wrote a file.
@@ -51,27 +60,23 @@ pub(crate) fn made_by() -> String {
     concat!("kymograph ", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
-/// Tells whether a folder is a data set that this version can read.
+/// Tells whether there is a data set that this version can read.
 ///
 /// # Errors
 ///
-/// When it is none, or one of a newer schema.
-pub fn check(root: &Path) -> Result<(), Failure> {
-    let path = root.join(HEADER);
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let what = "is no data set: `kymo dataset add` makes one";
-            return Err(Failure(format!("{} {what}", root.display())));
-        }
-        Err(error) => return Err(named(&path, &error)),
+/// When there is none, or one of a newer schema.
+pub fn check(store: &Store) -> Result<(), Failure> {
+    let path = store.name(Path::new(HEADER));
+    let Some(text) = store.read(Path::new(HEADER))? else {
+        let what = "is no data set: `kymo dataset add` makes one";
+        return Err(Failure(format!("{store} {what}")));
     };
     let header: Value = serde_json::from_slice(&text).map_err(|error| named(&path, &error))?;
     let version = header.get("version").and_then(Value::as_i64);
     match (header.get("format").and_then(Value::as_str), version) {
         (Some(FORMAT), Some(version)) if version > VERSION => Err(Failure(format!(
-            "{} has schema {version}, and this kymo knows schemas up to {VERSION}: use a newer kymo",
-            root.display()
+            "{store} has schema {version}, and this kymo knows schemas up to {VERSION}: use a \
+             newer kymo"
         ))),
         (Some(FORMAT), Some(_)) => Ok(()),
         _ => Err(named(&path, &"this is not the header of a data set")),
@@ -81,6 +86,11 @@ pub fn check(root: &Path) -> Result<(), Failure> {
 /// The name of a rank's files, without what tells their kind.
 pub fn rank_name(rank: i64) -> String {
     format!("rank-{rank:06}")
+}
+
+/// The rank of a table's file.
+pub(crate) fn rank_of(path: &Path) -> Option<i64> {
+    path.file_stem()?.to_str()?.strip_prefix("rank-")?.parse().ok()
 }
 
 /// The partition of a rank: `ranks=000000-000063`, which engines read as a column.
@@ -172,7 +182,7 @@ mod tests {
                     .map(|_| {
                         scope.spawn(|| {
                             barrier.wait();
-                            create(&root)
+                            create(&Store::from(&root))
                         })
                     })
                     .collect();
@@ -188,10 +198,10 @@ mod tests {
     #[test]
     fn only_data_sets_are_read() {
         let root = tempfile::tempdir().unwrap();
-        let why = |root: &Path| check(root).unwrap_err().0;
+        let why = |root: &Path| check(&root.into()).unwrap_err().0;
         assert!(why(root.path()).ends_with("is no data set: `kymo dataset add` makes one"));
-        create(root.path()).unwrap();
-        create(root.path()).unwrap();
+        create(&root.path().into()).unwrap();
+        create(&root.path().into()).unwrap();
         let newer = r#"{"format": "kymograph-dataset", "version": 2}"#;
         std::fs::write(root.path().join(HEADER), newer).unwrap();
         assert!(why(root.path()).contains("has schema 2"), "{}", why(root.path()));
@@ -203,7 +213,7 @@ mod tests {
     fn a_folder_of_something_else_stays_as_it_is() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("thesis.tex"), "").unwrap();
-        assert!(create(root.path()).unwrap_err().0.contains("other files"));
+        assert!(create(&root.path().into()).unwrap_err().0.contains("other files"));
         assert!(!root.path().join(HEADER).exists());
     }
 }

@@ -8,6 +8,9 @@
 //! * [`layout`]: which files there are, and the version of their schema.
 //! * [`manifest`]: what is known about a rank that is there.
 //! * [`tables`]: the tables of events; [`steps`]: what becomes of each step's time.
+//! * [`store`]: where a data set lies.
+//! * [`input`]: traces as people say them.
+//! * [`turn`]: how tasks of one rank stay out of each other's way.
 //! * [`add`]: from a trace to files, a rank at a time, whole or not at all.
 //! * [`dataset`]: what is there, what is missing and what is damaged.
 //! * [`over_ranks`]: metrics of the analysis over all ranks.
@@ -17,6 +20,7 @@
 
 pub mod add;
 pub mod dataset;
+pub mod input;
 pub mod labels;
 pub mod layout;
 pub mod manifest;
@@ -26,7 +30,9 @@ mod packed;
 pub mod query;
 pub mod questions;
 pub mod steps;
+pub mod store;
 pub mod tables;
+mod turn;
 
 /// What went wrong, on what, and what to do: a sentence for people.
 #[derive(Clone, PartialEq, Eq, Debug)]

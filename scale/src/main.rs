@@ -9,11 +9,12 @@ mod shell;
 use crate::progress::Progress;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kymograph_analysis::{Metric, render, table};
-use kymograph_converters::folder;
 use kymograph_scale::add::{self, METRICS, Wish};
 use kymograph_scale::dataset::Dataset;
+use kymograph_scale::input::Input;
 use kymograph_scale::labels::Labels;
 use kymograph_scale::questions::{self, outliers};
+use kymograph_scale::store::Store;
 use kymograph_scale::{Failure, over_ranks};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -196,10 +197,10 @@ impl Add {
                 }
             }
         }
-        let root = local(&self.dataset)?;
+        let root = Store::of(&self.dataset)?;
         let mut traces = Vec::new();
         for word in &self.traces {
-            traces.extend(folder::traces(word).map_err(Failure)?);
+            traces.extend(Input::all(word)?);
         }
         if self.rank.is_some() && traces.len() != 1 {
             return Err(Failure("--rank is for one trace".to_owned()));
@@ -219,21 +220,12 @@ impl Add {
     }
 }
 
-/// Only folders of this machine.
-fn local(path: &Path) -> Result<PathBuf, Failure> {
-    let text = path.to_string_lossy();
-    if text.contains("://") {
-        return Err(Failure(format!("{text}: data sets are folders that are mounted here")));
-    }
-    Ok(path.to_owned())
-}
-
 /// What `kymo dataset check` ends with if something is wrong.
 const WRONG: u8 = 3;
 
 impl Check {
     fn run(self) -> Result<ExitCode, Failure> {
-        let dataset = Dataset::open(&local(&self.dataset)?)?;
+        let dataset = Dataset::open(Store::of(&self.dataset)?)?;
         let events: u64 = dataset.ranks.iter().map(|manifest| manifest.events).sum();
         let files = dataset.ranks.iter().flat_map(|manifest| &manifest.files);
         let size: u64 = files.map(|file| file.size).sum();
@@ -247,7 +239,7 @@ impl Check {
 
 impl Analyze {
     fn run(self) -> Result<ExitCode, Failure> {
-        let dataset = Dataset::open(&local(&self.dataset)?)?;
+        let dataset = Dataset::open(Store::of(&self.dataset)?)?;
         let wrong = dataset.problems().sentences();
         if !wrong.is_empty() && !self.partial {
             let wrong = wrong.join("; ");

@@ -1,11 +1,12 @@
 //! What is known about a rank that is there: written last, so that what has one is whole.
 
 use crate::layout::{self, VERSION};
+use crate::store::Store;
 use crate::{Failure, named};
 use kymograph_analysis::job::Member;
 use serde_json::{Map, Value, json};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What tells a trace file from others: its size and the checksum of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -149,16 +150,13 @@ impl Manifest {
     /// # Errors
     ///
     /// When it cannot be read, or is of a newer schema.
-    pub fn read(root: &Path, rank: i64) -> Result<Option<Manifest>, Failure> {
-        let path = root.join(layout::manifest(rank));
-        match std::fs::read(&path) {
-            Ok(text) => Manifest::parse(&path, &text).map(Some),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(named(&path, &error)),
-        }
+    pub fn read(store: &Store, rank: i64) -> Result<Option<Manifest>, Failure> {
+        let path = layout::manifest(rank);
+        let text = store.read(&path)?;
+        text.map(|text| Manifest::parse(&store.name(&path), &text)).transpose()
     }
 
-    fn parse(path: &Path, text: &[u8]) -> Result<Manifest, Failure> {
+    pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Manifest, Failure> {
         let json: Value = serde_json::from_slice(text).map_err(|error| named(path, &error))?;
         let version = json.get("version").and_then(Value::as_i64).unwrap_or(0);
         if version > VERSION {
@@ -173,37 +171,18 @@ impl Manifest {
     /// # Errors
     ///
     /// When one cannot be read, or is of a newer schema.
-    pub fn all(root: &Path) -> Result<Vec<Manifest>, Failure> {
-        let folder = root.join(layout::RANKS);
-        let entries = match folder.read_dir() {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(named(&folder, &error)),
-        };
-        let mut all = Vec::new();
-        for entry in entries {
-            let path: PathBuf = entry.map_err(|error| named(&folder, &error))?.path();
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            let name = name.unwrap_or_default();
-            if name.starts_with('.') || !name.ends_with(".json") {
-                continue;
-            }
-            let text = match std::fs::read(&path) {
-                Ok(text) => text,
-                // A task that replaces the rank has just taken it away.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(named(&path, &error)),
-            };
-            all.push(Manifest::parse(&path, &text)?);
-        }
+    pub fn all(store: &Store) -> Result<Vec<Manifest>, Failure> {
+        let texts = store.manifests()?;
+        let all = texts.iter().map(|(path, text)| Manifest::parse(path, text));
+        let mut all = all.collect::<Result<Vec<Manifest>, Failure>>()?;
         all.sort_by_key(|manifest| manifest.rank);
         Ok(all)
     }
 
     /// What of the rank's files is not as it was written; `None` if all are.
-    pub fn lacks(&self, root: &Path) -> Option<String> {
+    pub fn lacks(&self, store: &Store) -> Option<String> {
         self.files.iter().find_map(|file| {
-            let path = root.join(&file.path);
+            let path = store.name(Path::new(&file.path));
             match path.metadata() {
                 Ok(about) if about.len() == file.size => None,
                 Ok(_) => Some(format!("{} is not as it was written", path.display())),

@@ -31,7 +31,7 @@ pub fn table(dataset: &Dataset, metric: &Metric) -> Result<(RecordBatch, Vec<Str
         return Err(Failure(format!(
             "rank {rank} has no table of {name}: `kymo dataset add --metrics {name}` with the \
              traces adds it; {} has it of {} ranks",
-            dataset.root.display(),
+            dataset.root,
             parts.len()
         )));
     }

@@ -3,6 +3,7 @@
 use super::of_query;
 use crate::dataset::Dataset;
 use crate::layout;
+use crate::store::Store;
 use crate::{Failure, named, tables};
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -55,7 +56,9 @@ async fn table(
     set: &Dataset,
     path: impl Fn(i64) -> PathBuf,
 ) -> Result<Option<Arc<ListingTable>>, Failure> {
-    let root = set.root.canonicalize().map_err(|error| named(&set.root, &error))?;
+    let root = match &set.root {
+        Store::Local(root) => root.canonicalize().map_err(|error| named(root, &error))?,
+    };
     let mut urls = Vec::new();
     for manifest in &set.ranks {
         let path = path(manifest.rank);

@@ -4,6 +4,7 @@
 use kymograph_analysis::Metric;
 use kymograph_scale::Failure;
 use kymograph_scale::add::{self, Done, METRICS, Wish};
+use kymograph_scale::input::Input;
 use scale_generator::job::Job;
 use scale_generator::template::Template;
 use scale_generator::{builtin, simulate, write};
@@ -40,13 +41,14 @@ pub fn healthy(ranks: usize, steps: usize) -> Job {
 
 pub fn wish(root: &Path) -> Wish {
     let metrics = METRICS.iter().map(|name| Metric::find(name).unwrap()).collect();
-    Wish { root: root.to_owned(), metrics, jobs: 2, rank: None, replace: false, damaged: false }
+    Wish { root: root.into(), metrics, jobs: 2, rank: None, replace: false, damaged: false }
 }
 
 /// What was done for all traces, in any order, and what failed.
 pub fn add(wish: &Wish, traces: &[PathBuf]) -> (Vec<Done>, Vec<String>) {
     let told: Mutex<Vec<Result<Vec<Done>, Failure>>> = Mutex::default();
-    add::add(wish, traces, |_, done| told.lock().unwrap().push(done.clone())).unwrap();
+    let traces: Vec<Input> = traces.iter().map(Input::from).collect();
+    add::add(wish, &traces, |_, done| told.lock().unwrap().push(done.clone())).unwrap();
     let (mut done, mut failed) = (Vec::new(), Vec::new());
     for told in told.into_inner().unwrap() {
         match told {
