@@ -42,7 +42,8 @@ fn in_folder(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf
     Ok(found)
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
+/// Whether a name fits a pattern, in which `*` stands for any characters.
+pub fn fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut left) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
     let mut pieces: Vec<&str> = pieces.collect();

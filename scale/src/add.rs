@@ -5,11 +5,12 @@
 //! ```
 //! A rank is there when its manifest is. A task that is killed before leaves a rank that is not
 //! there, which the next task that adds it overwrites; tasks of one rank take turns. The same trace
-//! again changes nothing. [`crate::turn`] has the turns.
+//! again changes nothing. [`crate::turn`] has the turns, and what is different in object storage.
 
+use crate::fingerprint::Fingerprint;
 use crate::input::{self, Input};
 use crate::layout::{self, metric, table};
-use crate::manifest::{File, Fingerprint, Manifest};
+use crate::manifest::{File, Manifest};
 use crate::store::Store;
 use crate::turn::{Move, Turn};
 use crate::{Failure, named, packed, tables};
@@ -68,6 +69,8 @@ pub enum Done {
 struct Known {
     job: job::Job,
     traces: HashMap<Fingerprint, Vec<i64>>,
+    #[cfg(feature = "storage")]
+    versions: HashMap<crate::fingerprint::Version, Vec<i64>>,
     /// Ranks that this task has added, and of which file.
     added: HashMap<i64, PathBuf>,
 }
@@ -88,6 +91,9 @@ pub fn add(
             let ranks = root.join(layout::RANKS);
             std::fs::create_dir_all(&ranks).map_err(|error| named(&ranks, &error))?;
         }
+        // There are no folders.
+        #[cfg(feature = "storage")]
+        Store::Remote(_) => {}
     }
     let mut known = Known::default();
     for manifest in Manifest::all(&wish.root)? {
@@ -115,12 +121,28 @@ fn locked(known: &Mutex<Known>) -> std::sync::MutexGuard<'_, Known> {
 
 fn add_trace(wish: &Wish, input: &Input, known: &Mutex<Known>) -> Result<Vec<Done>, Failure> {
     let path = input.name();
-    let fingerprint = Fingerprint::of(path)?;
-    let ranks = locked(known).traces.get(&fingerprint).cloned();
-    if let Some(done) = there(wish, ranks, |is: &Manifest| is.fingerprint == fingerprint)? {
-        return Ok(done);
-    }
-    let file = input::open(path)?;
+    // What is there is known of a file by its bytes, and in object storage by the tag of its
+    // version, so that nothing is fetched in vain.
+    let (file, fingerprint, e_tag) = match input {
+        Input::File(path) => {
+            let fingerprint = Fingerprint::of(path)?;
+            let ranks = locked(known).traces.get(&fingerprint).cloned();
+            if let Some(done) = there(wish, ranks, |is: &Manifest| is.fingerprint == fingerprint)? {
+                return Ok(done);
+            }
+            (input::open(path)?, fingerprint, None)
+        }
+        #[cfg(feature = "storage")]
+        Input::Object(object) => {
+            let version = object.version()?;
+            let ranks = version.as_ref().and_then(|it| locked(known).versions.get(it).cloned());
+            if let Some(done) = there(wish, ranks, |is: &Manifest| is.version() == version)? {
+                return Ok(done);
+            }
+            let (file, fingerprint) = object.fetch()?;
+            (file, fingerprint, version.map(|version| version.e_tag))
+        }
+    };
     let trace = format::read(file, None).map_err(|error| named(path, &error))?;
     let damage = job::damage(&trace);
     if let Some(what) = damage.as_ref().filter(|_| !wish.damaged) {
@@ -132,7 +154,8 @@ fn add_trace(wish: &Wish, input: &Input, known: &Mutex<Known>) -> Result<Vec<Don
         if rank < 0 {
             return Err(named(path, &"it does not say its rank: say --rank N"));
         }
-        let source = Source { trace: &trace, path, fingerprint, damage: &damage };
+        let e_tag = &e_tag;
+        let source = Source { trace: &trace, path, fingerprint, e_tag, damage: &damage };
         done.push(source.add(wish, process, rank, known)?);
     }
     Ok(done)
@@ -150,7 +173,7 @@ fn there(
         let Some(manifest) = manifest.filter(|manifest| is_of_trace(manifest)) else {
             return Ok(None);
         };
-        if !is_there(wish, &manifest) {
+        if !is_there(wish, &manifest)? {
             return Ok(None);
         }
     }
@@ -158,12 +181,18 @@ fn there(
 }
 
 /// Whether a rank is there, whole, with the metrics that are wanted.
-fn is_there(wish: &Wish, manifest: &Manifest) -> bool {
+fn is_there(wish: &Wish, manifest: &Manifest) -> Result<bool, Failure> {
     let rank = manifest.rank;
     let has = |name: &str| {
         manifest.has(&metric(name, rank)) || manifest.nothing.iter().any(|(of, _)| of == name)
     };
-    manifest.lacks(&wish.root).is_none() && wish.metrics.iter().all(|metric| has(metric.name))
+    let there =
+        wish.metrics.iter().all(|metric| has(metric.name)) && manifest.lacks(&wish.root)?.is_none();
+    #[cfg(feature = "storage")]
+    if let (true, Store::Remote(remote)) = (there, &wish.root) {
+        crate::storage::attempt::tidy(remote, rank)?;
+    }
+    Ok(there)
 }
 
 impl Known {
@@ -172,6 +201,13 @@ impl Known {
         let ranks = self.traces.entry(manifest.fingerprint).or_default();
         if !ranks.contains(&manifest.rank) {
             ranks.push(manifest.rank);
+        }
+        #[cfg(feature = "storage")]
+        if let Some(version) = manifest.version() {
+            let ranks = self.versions.entry(version).or_default();
+            if !ranks.contains(&manifest.rank) {
+                ranks.push(manifest.rank);
+            }
         }
     }
 
@@ -192,6 +228,7 @@ struct Source<'a> {
     trace: &'a Trace,
     path: &'a Path,
     fingerprint: Fingerprint,
+    e_tag: &'a Option<String>,
     damage: &'a Option<String>,
 }
 
@@ -206,7 +243,7 @@ impl Source<'_> {
         let turn = Turn::begin(&wish.root, rank)?;
         if let Some(old) = turn.old() {
             let same = old.fingerprint == self.fingerprint;
-            if same && is_there(wish, old) {
+            if same && is_there(wish, old)? {
                 return Ok(Done::There(rank));
             }
             if !same && !wish.replace {
@@ -226,7 +263,7 @@ impl Source<'_> {
         let moves = write(wish, &model, partial.path(), &turn, &mut manifest)?;
         match turn.put(&moves, &manifest)? {
             Ok(()) => Ok(Done::Added(rank, manifest.events)),
-            Err(other) if other.fingerprint == self.fingerprint && is_there(wish, &other) => {
+            Err(other) if other.fingerprint == self.fingerprint && is_there(wish, &other)? => {
                 Ok(Done::There(rank))
             }
             Err(other) => {
@@ -252,6 +289,7 @@ impl Source<'_> {
             host: process.map_or(job.host, |process| trace.host(process)),
             source: self.path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into()),
             fingerprint: self.fingerprint,
+            source_e_tag: self.e_tag.clone(),
             events: 0,
             origin: model.origin,
             end: ends.max().unwrap_or(model.origin),

@@ -6,6 +6,8 @@ use crate::store::Store;
 use crate::{Failure, packed};
 use arrow_array::RecordBatch;
 use kymograph_analysis::job::{self, list};
+#[cfg(feature = "storage")]
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -18,6 +20,9 @@ pub struct Dataset {
     pub root: Store,
     /// The ranks that are there, in order.
     pub ranks: Vec<Manifest>,
+    /// The size of each file, in object storage, which has lists.
+    #[cfg(feature = "storage")]
+    listed: Option<std::collections::HashMap<String, u64>>,
 }
 
 /// What is wrong with a data set.
@@ -73,7 +78,20 @@ impl Dataset {
             let what = "no rank is in this data set yet: `kymo dataset add` adds some";
             return Err(Failure(format!("{root}: {what}")));
         }
-        Ok(Dataset { root, ranks })
+        #[cfg(feature = "storage")]
+        let listed = match &root {
+            Store::Local(_) => None,
+            Store::Remote(remote) => {
+                let listed = remote.list(Path::new(""))?;
+                Some(listed.into_iter().map(|object| (object.path, object.meta.size)).collect())
+            }
+        };
+        Ok(Dataset {
+            root,
+            ranks,
+            #[cfg(feature = "storage")]
+            listed,
+        })
     }
 
     /// What is wrong with it. Looks at the size of each file.
@@ -85,7 +103,7 @@ impl Dataset {
         let mut missing = job.missing(&there);
         missing.retain(|rank| !half.contains(rank));
         let damaged = self.ranks.iter().filter(|manifest| manifest.damage.is_some());
-        let lacks = |manifest: &Manifest| Some((manifest.rank, manifest.lacks(&self.root)?));
+        let lacks = |manifest: &Manifest| Some((manifest.rank, self.lacks(manifest)?));
         Problems {
             missing,
             half: half.into_iter().collect(),
@@ -95,10 +113,45 @@ impl Dataset {
         }
     }
 
+    fn lacks(&self, manifest: &Manifest) -> Option<String> {
+        #[cfg(feature = "storage")]
+        if let Some(listed) = &self.listed {
+            return manifest.lacks_of(&self.root, listed);
+        }
+        manifest.lacks(&self.root).unwrap_or_else(|why| Some(why.0))
+    }
+
+    /// Ranks that are there, beside which there are files of tasks that were killed, or have not
+    /// ended yet. Kymograph passes over them, and engines that read files themselves do not.
+    pub fn left_over(&self) -> Vec<i64> {
+        #[cfg(feature = "storage")]
+        if let Some(listed) = &self.listed {
+            let mut all: BTreeMap<i64, usize> = BTreeMap::new();
+            for path in listed.keys() {
+                let rank = layout::rank_of(Path::new(path));
+                rank.into_iter().for_each(|rank| *all.entry(rank).or_default() += 1);
+            }
+            // The files that a rank names, and its manifest.
+            let own = |manifest: &Manifest| {
+                1 + manifest.files.iter().filter(|file| listed.contains_key(&file.path)).count()
+            };
+            let more = |manifest: &&Manifest| {
+                all.get(&manifest.rank).is_some_and(|count| *count > own(manifest))
+            };
+            return self.ranks.iter().filter(more).map(|manifest| manifest.rank).collect();
+        }
+        Vec::new()
+    }
+
     /// Ranks that have a file of any table.
     fn with_files(&self) -> BTreeSet<i64> {
         match &self.root {
             Store::Local(root) => with_files(root),
+            #[cfg(feature = "storage")]
+            Store::Remote(_) => {
+                let paths = self.listed.iter().flat_map(|listed| listed.keys());
+                paths.filter_map(|path| layout::rank_of(Path::new(path))).collect()
+            }
         }
     }
 
@@ -121,8 +174,8 @@ impl Dataset {
                 self.ranks.get(at).map(|manifest| (at, manifest))
             } {
                 let path = path(manifest.rank);
-                if manifest.has(&path) {
-                    let given = packed::read(&self.root.name(&path));
+                if let Some(file) = manifest.file(&path) {
+                    let given = packed::read(&self.root, file);
                     let given = given.and_then(|batch| of(manifest, batch));
                     done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((at, given));
                 }

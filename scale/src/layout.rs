@@ -24,7 +24,7 @@ pub const METRICS: &str = "metrics";
 /// The folder of what is not whole yet. Engines pass over names that begin with a dot.
 const PARTIAL: &str = ".partial";
 
-/// Makes a folder a data set if it is none yet.
+/// Makes a folder, or a place in object storage, a data set if it is none yet.
 ///
 /// # Errors
 ///
@@ -32,12 +32,14 @@ const PARTIAL: &str = ".partial";
 pub fn create(store: &Store) -> Result<(), Failure> {
     let is_made = || store.read(Path::new(HEADER)).map(|header| header.is_some());
     if is_made()? {
-        return check(store);
+        return check(store).and_then(|()| knows_turns(store));
     }
     let full = match store {
         Store::Local(root) => root.read_dir().is_ok_and(|mut entries| {
             entries.any(|e| e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with('.')))
         }),
+        #[cfg(feature = "storage")]
+        Store::Remote(remote) => remote.is_taken()?,
     };
     // Another task may just have made it.
     if full && !is_made()? {
@@ -51,8 +53,30 @@ pub fn create(store: &Store) -> Result<(), Failure> {
             std::fs::create_dir_all(root).map_err(|error| named(root, &error))?;
             whole(&root.join(HEADER), header.as_bytes())?;
         }
+        // Of several tasks the first one's stays.
+        #[cfg(feature = "storage")]
+        Store::Remote(remote) => {
+            remote.put_if(Path::new(HEADER), header.into_bytes(), None)?;
+        }
     }
-    check(store)
+    check(store)?;
+    knows_turns(store)
+}
+
+/// Refuses object storage that takes no notice of conditions: there, tasks that add the same rank
+/// could not tell. It says so of a header that is to be put where there is one.
+fn knows_turns(store: &Store) -> Result<(), Failure> {
+    #[cfg(feature = "storage")]
+    if let Store::Remote(remote) = store
+        && let Some(header) = store.read(Path::new(HEADER))?
+        && remote.put_if(Path::new(HEADER), header, None)? == crate::storage::Put::Done
+    {
+        let what = "this storage takes no notice of `If-None-Match`, so tasks that add the same \
+                    rank would spoil each other's files: add to a folder, and copy that";
+        return Err(Failure(format!("{store}: {what}")));
+    }
+    let _ = store;
+    Ok(())
 }
 
 /// What wrote a file.
@@ -88,9 +112,12 @@ pub fn rank_name(rank: i64) -> String {
     format!("rank-{rank:06}")
 }
 
-/// The rank of a table's file.
+/// The rank of a table's file, or of what a task in object storage has said.
 pub(crate) fn rank_of(path: &Path) -> Option<i64> {
-    path.file_stem()?.to_str()?.strip_prefix("rank-")?.parse().ok()
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default().to_str();
+    let named = [path.file_stem()?.to_str(), folder];
+    let rank = |name: &str| name.strip_prefix("rank-")?.split('-').next()?.parse().ok();
+    named.into_iter().flatten().find_map(rank)
 }
 
 /// The partition of a rank: `ranks=000000-000063`, which engines read as a column.
@@ -117,6 +144,12 @@ pub fn manifest(rank: i64) -> PathBuf {
 /// What tasks that add the same rank hold in turn, from the root.
 pub(crate) fn lock(rank: i64) -> PathBuf {
     Path::new(RANKS).join(format!(".{}.lock", rank_name(rank)))
+}
+
+/// Where tasks of a rank say what they are going to put into object storage, from the root.
+#[cfg(feature = "storage")]
+pub(crate) fn intents(rank: i64) -> PathBuf {
+    Path::new(PARTIAL).join(rank_name(rank))
 }
 
 /// The folder of what tasks have not finished.

@@ -8,8 +8,9 @@
 //! * [`layout`]: which files there are, and the version of their schema.
 //! * [`manifest`]: what is known about a rank that is there.
 //! * [`tables`]: the tables of events; [`steps`]: what becomes of each step's time.
-//! * [`store`]: where a data set lies.
-//! * [`input`]: traces as people say them.
+//! * [`store`]: where a data set lies: a folder, or a place in object storage.
+//! * `storage`: object storage, with the feature of this name.
+//! * [`input`]: traces as people say them; [`fingerprint`]: what tells them from each other.
 //! * [`turn`]: how tasks of one rank stay out of each other's way.
 //! * [`add`]: from a trace to files, a rank at a time, whole or not at all.
 //! * [`dataset`]: what is there, what is missing and what is damaged.
@@ -20,6 +21,7 @@
 
 pub mod add;
 pub mod dataset;
+pub mod fingerprint;
 pub mod input;
 pub mod labels;
 pub mod layout;
@@ -30,6 +32,8 @@ mod packed;
 pub mod query;
 pub mod questions;
 pub mod steps;
+#[cfg(feature = "storage")]
+pub mod storage;
 pub mod store;
 pub mod tables;
 mod turn;

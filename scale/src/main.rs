@@ -47,9 +47,11 @@ enum DatasetCommand {
 /// many machines.
 #[derive(Args)]
 struct Add {
-    /// The folder of the data set; it is made if it is not there.
+    /// The folder of the data set, or its address, such as s3://bucket/job.set; it is made if it is
+    /// not there.
     dataset: PathBuf,
-    /// Traces of any format: files, folders, or patterns such as 'rank*.json.gz'.
+    /// Traces of any format: files, folders, patterns such as 'rank*.json.gz', and addresses: of
+    /// s3://, gs://, az:// and https://.
     #[arg(required = true)]
     traces: Vec<String>,
     /// How many traces are read at the same time; as many as there are processors without it.
@@ -73,7 +75,7 @@ struct Add {
 /// of another job. Exit status 3 if anything is.
 #[derive(Args)]
 struct Check {
-    /// The folder of the data set.
+    /// The folder of the data set, or its address.
     dataset: PathBuf,
 }
 
@@ -83,7 +85,7 @@ struct Check {
 struct Analyze {
     /// The metric or the question.
     metric: String,
-    /// The folder of the data set.
+    /// The folder of the data set, or its address.
     dataset: PathBuf,
     /// The format of the table.
     #[arg(long, value_enum, default_value = "table")]
@@ -231,7 +233,14 @@ impl Check {
         let size: u64 = files.map(|file| file.size).sum();
         let text = format!("{} ranks, {events} events, {size} bytes\n", dataset.ranks.len());
         let _ = std::io::stdout().write_all(text.as_bytes());
-        let wrong = dataset.problems().sentences();
+        let mut wrong = dataset.problems().sentences();
+        wrong.extend(dataset.left_over().into_iter().map(|rank| {
+            format!(
+                "rank {rank}: beside it are files of a task that was killed or still runs, which \
+                 engines that read files themselves see: the same `kymo dataset add` again \
+                 removes those of a killed one"
+            )
+        }));
         wrong.iter().for_each(|sentence| say(sentence));
         Ok(ExitCode::from(if wrong.is_empty() { 0 } else { WRONG }))
     }

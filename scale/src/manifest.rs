@@ -1,45 +1,12 @@
 //! What is known about a rank that is there: written last, so that what has one is whole.
 
+use crate::fingerprint::Fingerprint;
 use crate::layout::{self, VERSION};
 use crate::store::Store;
 use crate::{Failure, named};
 use kymograph_analysis::job::Member;
 use serde_json::{Map, Value, json};
-use std::io::Read;
 use std::path::Path;
-
-/// What tells a trace file from others: its size and the checksum of its bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Fingerprint {
-    /// Bytes.
-    pub size: u64,
-    /// CRC-32.
-    pub crc: u32,
-}
-
-impl Fingerprint {
-    /// That of a file.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
-    pub fn of(path: &Path) -> Result<Fingerprint, Failure> {
-        let mut file = std::fs::File::open(path).map_err(|error| named(path, &error))?;
-        let mut hasher = crc32fast::Hasher::new();
-        let (mut size, mut buffer) = (0, vec![0; 1 << 18]);
-        loop {
-            match file.read(&mut buffer) {
-                Ok(0) => return Ok(Fingerprint { size, crc: hasher.finalize() }),
-                Ok(n) => {
-                    hasher.update(&buffer[..n]);
-                    size += n as u64;
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(named(path, &error)),
-            }
-        }
-    }
-}
 
 /// A file of a rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,6 +32,8 @@ pub struct Manifest {
     pub source: String,
     /// That file.
     pub fingerprint: Fingerprint,
+    /// The tag of its version in object storage, if it was there.
+    pub source_e_tag: Option<String>,
     /// How many events there are in all tables of events.
     pub events: u64,
     /// When the first event begins, in nanoseconds of the trace's clock.
@@ -93,7 +62,7 @@ impl Manifest {
         let file = |file: &File| json!({"path": file.path, "size": file.size, "rows": file.rows});
         let nothing: Map<String, Value> =
             self.nothing.iter().map(|(metric, why)| (metric.clone(), json!(why))).collect();
-        json!({
+        let mut json = json!({
             "version": VERSION,
             "made_by": layout::made_by(),
             "rank": self.rank,
@@ -109,7 +78,11 @@ impl Manifest {
             "damage": self.damage,
             "no_table": nothing,
             "files": self.files.iter().map(file).collect::<Vec<_>>(),
-        })
+        });
+        if let Some(e_tag) = &self.source_e_tag {
+            json["source_e_tag"] = json!(e_tag);
+        }
+        json
     }
 
     fn from_json(json: &Value) -> Option<Manifest> {
@@ -132,6 +105,7 @@ impl Manifest {
                 size: json.get("source_size")?.as_u64()?,
                 crc: u32::try_from(json.get("source_crc32")?.as_u64()?).ok()?,
             },
+            source_e_tag: text("source_e_tag"),
             events: json.get("events")?.as_u64()?,
             origin: int("origin_ns")?,
             end: int("end_ns")?,
@@ -172,7 +146,8 @@ impl Manifest {
     ///
     /// When one cannot be read, or is of a newer schema.
     pub fn all(store: &Store) -> Result<Vec<Manifest>, Failure> {
-        let texts = store.manifests()?;
+        let is_manifest = |name: &str| !name.starts_with('.') && name.ends_with(".json");
+        let texts = store.read_folder(Path::new(layout::RANKS), is_manifest)?;
         let all = texts.iter().map(|(path, text)| Manifest::parse(path, text));
         let mut all = all.collect::<Result<Vec<Manifest>, Failure>>()?;
         all.sort_by_key(|manifest| manifest.rank);
@@ -180,19 +155,71 @@ impl Manifest {
     }
 
     /// What of the rank's files is not as it was written; `None` if all are.
-    pub fn lacks(&self, store: &Store) -> Option<String> {
+    ///
+    /// # Errors
+    ///
+    /// When object storage does not say.
+    pub fn lacks(&self, store: &Store) -> Result<Option<String>, Failure> {
+        match store {
+            Store::Local(root) => Ok(self.files.iter().find_map(|file| {
+                let path = root.join(&file.path);
+                match path.metadata() {
+                    Ok(about) if about.len() == file.size => None,
+                    Ok(_) => Some(format!("{} is not as it was written", path.display())),
+                    Err(error) => Some(format!("{}: {error}", path.display())),
+                }
+            })),
+            #[cfg(feature = "storage")]
+            Store::Remote(remote) => {
+                let sizes = remote.sizes(self.files.iter().map(|file| file.path.as_str()))?;
+                Ok(self.lacks_of(store, &sizes))
+            }
+        }
+    }
+
+    /// Likewise, of what a list has.
+    #[cfg(feature = "storage")]
+    pub(crate) fn lacks_of(
+        &self,
+        store: &Store,
+        sizes: &std::collections::HashMap<String, u64>,
+    ) -> Option<String> {
         self.files.iter().find_map(|file| {
-            let path = store.name(Path::new(&file.path));
-            match path.metadata() {
-                Ok(about) if about.len() == file.size => None,
-                Ok(_) => Some(format!("{} is not as it was written", path.display())),
-                Err(error) => Some(format!("{}: {error}", path.display())),
+            let name = store.name(Path::new(&file.path));
+            match sizes.get(&file.path) {
+                Some(size) if *size == file.size => None,
+                Some(_) => Some(format!("{} is not as it was written", name.display())),
+                None => Some(format!("{} is not there", name.display())),
             }
         })
     }
 
-    /// Whether the rank has a file.
+    /// The version of its trace in object storage.
+    #[cfg(feature = "storage")]
+    pub(crate) fn version(&self) -> Option<crate::fingerprint::Version> {
+        let (name, size) = (self.source.clone(), self.fingerprint.size);
+        Some(crate::fingerprint::Version { name, size, e_tag: self.source_e_tag.clone()? })
+    }
+
+    /// The rank's file of a table: of the name that [`layout`] says or, as in object storage, of
+    /// one with something of its own behind the rank.
+    pub fn file(&self, path: &Path) -> Option<&File> {
+        let stem = path.file_stem()?.to_str()?;
+        self.files.iter().find(|file| {
+            let own = Path::new(&file.path);
+            let behind = own.file_stem().and_then(|own| own.to_str()?.strip_prefix(stem));
+            own.parent() == path.parent()
+                && behind.is_some_and(|behind| behind.is_empty() || behind.starts_with('-'))
+        })
+    }
+
+    /// Whether the rank has such a file.
     pub fn has(&self, path: &Path) -> bool {
-        self.files.iter().any(|file| Path::new(&file.path) == path)
+        self.file(path).is_some()
+    }
+
+    /// Whether it names a file.
+    pub(crate) fn names(&self, path: &str) -> bool {
+        self.files.iter().any(|file| file.path == path)
     }
 }

@@ -1,6 +1,7 @@
 //! Tables in Parquet.
 
-use crate::{Failure, named};
+use crate::store::Store;
+use crate::{Failure, manifest, named};
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::ArrowWriter;
@@ -8,6 +9,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::ChunkReader;
 use parquet::schema::types::ColumnPath;
 use std::fs::File;
 use std::path::Path;
@@ -56,10 +58,22 @@ pub(crate) fn write(path: &Path, table: &str, batch: &RecordBatch) -> Result<u64
     Ok(about.len())
 }
 
-/// Reads a table.
-pub(crate) fn read(path: &Path) -> Result<RecordBatch, Failure> {
+/// Reads a rank's file of a table.
+pub(crate) fn read(store: &Store, file: &manifest::File) -> Result<RecordBatch, Failure> {
+    let path = Path::new(&file.path);
+    let name = store.name(path);
+    match store {
+        Store::Local(_) => {
+            let file = File::open(&name).map_err(|error| named(&name, &error))?;
+            unpacked(&name, file)
+        }
+        #[cfg(feature = "storage")]
+        Store::Remote(remote) => unpacked(&name, remote.table(path, file.size)?),
+    }
+}
+
+fn unpacked(path: &Path, file: impl ChunkReader + 'static) -> Result<RecordBatch, Failure> {
     let named = |error: &dyn std::fmt::Display| named(path, error);
-    let file = File::open(path).map_err(|error| named(&error))?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| named(&error))?;
     let schema = builder.schema().clone();
     let rows = builder.metadata().file_metadata().num_rows();

@@ -1,9 +1,11 @@
-//! Where a data set lies: a folder of this machine.
+//! Where a data set lies: a folder of this machine, or a place in object storage.
 //!
-//! The rest of the crate names files by their paths from the root. Locks and renames are in
-//! [`crate::turn`].
+//! Files are named by their paths from the root, the same in both. What one has and the other has
+//! not, such as locks and renames, is in [`crate::turn`].
 
-use crate::{Failure, layout, named};
+#[cfg(feature = "storage")]
+use crate::storage::{Address, Remote};
+use crate::{Failure, named};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,9 @@ use std::path::{Path, PathBuf};
 pub enum Store {
     /// A folder, which is mounted here.
     Local(PathBuf),
+    /// `s3://bucket/job.set`, or another service's.
+    #[cfg(feature = "storage")]
+    Remote(Remote),
 }
 
 impl From<&Path> for Store {
@@ -42,6 +47,8 @@ impl std::fmt::Display for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Store::Local(root) => root.display().fmt(f),
+            #[cfg(feature = "storage")]
+            Store::Remote(remote) => remote.fmt(f),
         }
     }
 }
@@ -54,17 +61,39 @@ pub fn scheme(word: &str) -> Option<&str> {
     (!scheme.is_empty() && scheme.chars().all(fits)).then_some(scheme)
 }
 
+/// What to say of an address to a build that opens none.
+#[cfg(not(feature = "storage"))]
+pub(crate) fn no_storage(word: &str) -> Failure {
+    Failure(format!(
+        "{word}: this kymo-scale was built without object storage: `cargo build --release -p \
+         kymograph-scale --features storage` makes one with it, `--features query,storage` one \
+         with queries, too"
+    ))
+}
+
 impl Store {
-    /// What a word stands for.
+    /// What a word stands for: an address of object storage, or a folder. Opens no connection.
     ///
     /// # Errors
     ///
-    /// When it is an address.
+    /// When it is an address at which there can be no data set, or which this build cannot open.
     pub fn of(word: impl AsRef<Path>) -> Result<Store, Failure> {
         let path = word.as_ref();
-        match path.to_str().and_then(scheme) {
+        let word = path.to_str().unwrap_or_default();
+        match scheme(word) {
             None => Ok(Store::Local(path.to_owned())),
-            Some(_) => Err(named(path, &"data sets are folders that are mounted here")),
+            Some("http" | "https") => Err(Failure(format!(
+                "{word}: over HTTP there is no list of files, so there can be no data set: say \
+                 s3://, gs:// or az://, or a folder into which you have copied it"
+            ))),
+            #[cfg(feature = "storage")]
+            Some(_) => Ok(Store::Remote(Remote::open(Address::of(word)?)?)),
+            #[cfg(not(feature = "storage"))]
+            Some("s3" | "gs" | "az") => Err(no_storage(word)),
+            #[cfg(not(feature = "storage"))]
+            Some(_) => Err(Failure(format!(
+                "{word}: data sets are folders that are mounted here, or at s3://, gs:// or az://"
+            ))),
         }
     }
 
@@ -72,6 +101,8 @@ impl Store {
     pub(crate) fn name(&self, path: &Path) -> PathBuf {
         match self {
             Store::Local(root) => root.join(path),
+            #[cfg(feature = "storage")]
+            Store::Remote(remote) => PathBuf::from(remote.name(path)),
         }
     }
 
@@ -79,13 +110,18 @@ impl Store {
     pub(crate) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, Failure> {
         match self {
             Store::Local(root) => read(&root.join(path)),
+            #[cfg(feature = "storage")]
+            Store::Remote(remote) => Ok(remote.get(path)?.map(|object| object.bytes.into())),
         }
     }
 
-    /// The manifests of all ranks, each with its name in sentences, in any order.
-    pub(crate) fn manifests(&self) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
-        let folder = Path::new(layout::RANKS);
-        let is_manifest = |name: &str| !name.starts_with('.') && name.ends_with(".json");
+    /// The small files right below a path whose names are wanted, each with its name in
+    /// sentences, in any order.
+    pub(crate) fn read_folder(
+        &self,
+        folder: &Path,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
         match self {
             Store::Local(root) => {
                 let folder = root.join(folder);
@@ -99,7 +135,7 @@ impl Store {
                     let path = entry.map_err(|error| named(&folder, &error))?.path();
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
                     // A task that replaces the rank may just have taken it away.
-                    if is_manifest(&name)
+                    if wanted(&name)
                         && let Some(text) = read(&path)?
                     {
                         all.push((path, text));
@@ -107,6 +143,8 @@ impl Store {
                 }
                 Ok(all)
             }
+            #[cfg(feature = "storage")]
+            Store::Remote(remote) => remote.read_folder(folder, wanted),
         }
     }
 }
@@ -129,7 +167,15 @@ mod tests {
         assert_eq!(scheme("/shared/job.set"), None);
         assert_eq!(scheme("odd name://x"), None);
         assert!(matches!(Store::of("job.set"), Ok(Store::Local(path)) if path == *"job.set"));
+        let why = |word: &str| Store::of(word).unwrap_err().0;
+        assert!(why("https://host/set").contains("over HTTP there is no list of files"));
+        assert!(why("ftp://host/set").contains("s3://, gs://"), "{}", why("ftp://host/set"));
+    }
+
+    #[cfg(not(feature = "storage"))]
+    #[test]
+    fn a_build_without_object_storage_says_which_has_it() {
         let why = Store::of("s3://bucket/set").unwrap_err().0;
-        assert!(why.starts_with("s3://bucket/set: data sets are folders"), "{why}");
+        assert!(why.contains("--features storage"), "{why}");
     }
 }

@@ -1,10 +1,13 @@
 //! How tasks that add the same rank stay out of each other's way, and how its files get their
 //! names.
 //!
-//! Tasks take turns, by a lock, and files are renamed when they are written.
+//! In a folder tasks take turns, by a lock, and files are renamed when they are written. In object
+//! storage there is neither: see `storage::attempt`.
 
 use crate::layout;
 use crate::manifest::Manifest;
+#[cfg(feature = "storage")]
+use crate::storage::attempt::Attempt;
 use crate::store::Store;
 use crate::{Failure, named};
 use std::fs::File;
@@ -17,6 +20,8 @@ pub(crate) type Move = (PathBuf, PathBuf);
 /// A task's turn with a rank.
 pub(crate) enum Turn<'a> {
     Local(Local<'a>),
+    #[cfg(feature = "storage")]
+    Remote(Attempt),
 }
 
 /// With the lock of the rank.
@@ -38,6 +43,8 @@ impl<'a> Turn<'a> {
                 let old = Manifest::read(store, rank)?;
                 Ok(Turn::Local(Local { root, rank, old, _lock: lock }))
             }
+            #[cfg(feature = "storage")]
+            Store::Remote(remote) => Ok(Turn::Remote(Attempt::begin(remote, rank)?)),
         }
     }
 
@@ -45,6 +52,8 @@ impl<'a> Turn<'a> {
     pub(crate) fn old(&self) -> Option<&Manifest> {
         match self {
             Turn::Local(local) => local.old.as_ref(),
+            #[cfg(feature = "storage")]
+            Turn::Remote(attempt) => attempt.old.as_ref(),
         }
     }
 
@@ -52,6 +61,8 @@ impl<'a> Turn<'a> {
     pub(crate) fn path(&self, path: PathBuf) -> PathBuf {
         match self {
             Turn::Local(_) => path,
+            #[cfg(feature = "storage")]
+            Turn::Remote(attempt) => attempt.path(path),
         }
     }
 
@@ -61,6 +72,11 @@ impl<'a> Turn<'a> {
             Turn::Local(local) => {
                 forget_partial(local.root, local.rank);
                 layout::partial(local.root, local.rank)
+            }
+            #[cfg(feature = "storage")]
+            Turn::Remote(_) => {
+                let folder = std::env::temp_dir();
+                tempfile::tempdir().map_err(|error| named(&folder, &error))
             }
         }
     }
@@ -74,6 +90,8 @@ impl<'a> Turn<'a> {
     ) -> Result<Result<(), Manifest>, Failure> {
         match self {
             Turn::Local(local) => put(local.root, moves, local.old.as_ref(), manifest).map(Ok),
+            #[cfg(feature = "storage")]
+            Turn::Remote(attempt) => attempt.put(moves, manifest),
         }
     }
 }
@@ -104,7 +122,7 @@ fn put(
     if let Some(old) = old {
         // From here on the rank is not there, and when its files are, it is again.
         std::fs::remove_file(&path).map_err(|error| named(&path, &error))?;
-        for file in old.files.iter().filter(|file| !manifest.has(Path::new(&file.path))) {
+        for file in old.files.iter().filter(|file| !manifest.names(&file.path)) {
             let _ = std::fs::remove_file(root.join(&file.path));
         }
     }

@@ -23,6 +23,7 @@ mod views;
 mod yields;
 
 use crate::dataset::Dataset;
+use crate::store::{self, Store};
 use crate::{Failure, layout};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
@@ -52,7 +53,9 @@ impl Engine {
     ///
     /// When there are no threads to be had.
     pub fn new() -> Result<Engine, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).build();
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        // Time and connections are for object storage.
+        let runtime = runtime.thread_stack_size(STACK).enable_all().build();
         Ok(Engine(runtime.map_err(no_threads)?))
     }
 
@@ -113,7 +116,9 @@ impl Database {
     ///
     /// When a target cannot be read, or the targets are not one job.
     pub async fn open(targets: &[String], limits: Limits) -> Result<Database, Failure> {
-        let is_set = |word: &String| Path::new(word).join(layout::HEADER).is_file();
+        let is_set = |word: &String| {
+            store::scheme(word).is_some() || Path::new(word).join(layout::HEADER).is_file()
+        };
         let sets = targets.iter().filter(|word| is_set(word)).count();
         let context = context(limits)?;
         functions::register(&context);
@@ -121,7 +126,7 @@ impl Database {
             (_, []) => return Err(Failure("say a data set or traces".to_owned())),
             (0, _) => traces::register(&context, targets)?,
             (1, [set]) => {
-                let set = Dataset::open(Path::new(set))?;
+                let set = Dataset::open(Store::of(set)?)?;
                 let wrong = set.problems().sentences();
                 if !wrong.is_empty() && !limits.partial {
                     let wrong = wrong.join("; ");
@@ -197,6 +202,10 @@ fn context(limits: Limits) -> Result<SessionContext, Failure> {
 
 /// What DataFusion has to say about a query, without the names of its own layers.
 pub fn of_query(error: &DataFusionError) -> Failure {
+    #[cfg(feature = "storage")]
+    if let Some(Failure(why)) = crate::storage::found(error) {
+        return Failure(format!("the query failed: {why}"));
+    }
     let root = error.find_root();
     let text = root.strip_backtrace();
     match root {
