@@ -43,11 +43,18 @@ impl Query {
     }
 }
 
+/// What addresses begin with: traces there are added to a data set, and not analysed by themselves.
+const ADDRESSES: [&str; 5] = ["s3://", "gs://", "az://", "http://", "https://"];
+
 /// The words of `kymo analyze` if one of them is a data set; none if it is about traces.
 pub(super) fn analysed() -> Option<Vec<OsString>> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let (command, rest) = words.split_first()?;
-    let is_dataset = |word: &OsString| Path::new(word).join(HEADER).is_file();
+    let is_dataset = |word: &OsString| {
+        let address =
+            word.to_str().is_some_and(|word| ADDRESSES.iter().any(|start| word.starts_with(start)));
+        address || Path::new(word).join(HEADER).is_file()
+    };
     (command == "analyze" && rest.iter().any(is_dataset)).then_some(words)
 }
 

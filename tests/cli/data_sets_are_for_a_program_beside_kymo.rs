@@ -18,13 +18,14 @@ fn words_are_handed_over_as_they_are() {
     fs::hard_link(&program, &own).unwrap();
     fs::create_dir(folder.path().join("job.set")).unwrap();
     fs::write(folder.path().join("job.set/kymograph-dataset.json"), "{}").unwrap();
-    let cases: [&[&str]; 6] = [
+    let cases: [&[&str]; 7] = [
         &["dataset", "add", "job.set", "rank 0.json", "--jobs", "2"],
         &["dataset", "--help"],
         &["query", "job.set", "SELECT 1", "--limit", "2"],
         &["query", "--help"],
         &["analyze", "blame", "job.set", "--labels", "hosts.csv"],
         &["analyze", "job.set"],
+        &["analyze", "blame", "s3://bucket/job.set"],
     ];
     for args in cases {
         let output = run(&own, args);
