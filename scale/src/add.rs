@@ -149,13 +149,14 @@ fn add_trace(wish: &Wish, input: &Input, known: &Mutex<Known>) -> Result<Vec<Don
         let why = format!("{what}; --damaged takes what is there");
         return Err(named(path, &why));
     }
+    let ranks = run::ranks(&trace, wish.rank.unwrap_or(-1));
+    let (e_tag, count) = (&e_tag, ranks.len() as u64);
+    let source = Source { trace: &trace, path, fingerprint, e_tag, count, damage: &damage };
     let mut done = Vec::new();
-    for (process, rank) in run::ranks(&trace, wish.rank.unwrap_or(-1)) {
+    for (process, rank) in ranks {
         if rank < 0 {
             return Err(named(path, &"it does not say its rank: say --rank N"));
         }
-        let e_tag = &e_tag;
-        let source = Source { trace: &trace, path, fingerprint, e_tag, damage: &damage };
         done.push(source.add(wish, process, rank, known)?);
     }
     Ok(done)
@@ -173,6 +174,10 @@ fn there(
         let Some(manifest) = manifest.filter(|manifest| is_of_trace(manifest)) else {
             return Ok(None);
         };
+        // A task may have been killed between two ranks of one trace.
+        if manifest.source_ranks > ranks.len() as u64 {
+            return Ok(None);
+        }
         if !is_there(wish, &manifest)? {
             return Ok(None);
         }
@@ -229,6 +234,8 @@ struct Source<'a> {
     path: &'a Path,
     fingerprint: Fingerprint,
     e_tag: &'a Option<String>,
+    /// How many ranks it has.
+    count: u64,
     damage: &'a Option<String>,
 }
 
@@ -290,6 +297,7 @@ impl Source<'_> {
             source: self.path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into()),
             fingerprint: self.fingerprint,
             source_e_tag: self.e_tag.clone(),
+            source_ranks: self.count,
             events: 0,
             origin: model.origin,
             end: ends.max().unwrap_or(model.origin),

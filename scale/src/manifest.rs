@@ -34,6 +34,8 @@ pub struct Manifest {
     pub fingerprint: Fingerprint,
     /// The tag of its version in object storage, if it was there.
     pub source_e_tag: Option<String>,
+    /// How many ranks that file has; 0 if the data set is from before this was said.
+    pub source_ranks: u64,
     /// How many events there are in all tables of events.
     pub events: u64,
     /// When the first event begins, in nanoseconds of the trace's clock.
@@ -71,6 +73,7 @@ impl Manifest {
             "source": self.source,
             "source_size": self.fingerprint.size,
             "source_crc32": self.fingerprint.crc,
+            "source_ranks": self.source_ranks,
             "events": self.events,
             "origin_ns": self.origin,
             "end_ns": self.end,
@@ -106,6 +109,7 @@ impl Manifest {
                 crc: u32::try_from(json.get("source_crc32")?.as_u64()?).ok()?,
             },
             source_e_tag: text("source_e_tag"),
+            source_ranks: json.get("source_ranks").and_then(Value::as_u64).unwrap_or(0),
             events: json.get("events")?.as_u64()?,
             origin: int("origin_ns")?,
             end: int("end_ns")?,

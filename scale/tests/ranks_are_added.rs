@@ -4,7 +4,8 @@ mod jobs;
 
 use jobs::{add, files, healthy, packed, traces, wish};
 use kymograph_analysis::{Metric, Model, Options, Reading, run};
-use kymograph_converters::format;
+use kymograph_converters::merge::{Align, Merger};
+use kymograph_converters::{format, perfetto};
 use kymograph_scale::add::Done;
 use kymograph_scale::dataset::{Dataset, Problems};
 use kymograph_scale::{layout, over_ranks};
@@ -90,6 +91,30 @@ fn what_a_killed_task_left_is_no_rank_and_is_completed() {
     assert_eq!(done.iter().filter(|done| matches!(done, Done::Added(2, _))).count(), 1);
     assert!(whole == files(&root));
     assert_eq!(problems(&root), Problems::default());
+}
+
+#[test]
+fn a_trace_of_several_ranks_is_there_when_all_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut merger = Merger::new();
+    for path in traces(&healthy(3, 2), folder.path()) {
+        let trace = format::read(std::fs::File::open(&path).unwrap(), None).unwrap();
+        merger.add(&path.to_string_lossy(), trace);
+    }
+    let merged = folder.path().join("merged.pftrace");
+    let file = std::fs::File::create(&merged).unwrap();
+    perfetto::write(&merger.finish(Align::Clocks).0, file).unwrap();
+    let root = folder.path().join("set");
+    add(&wish(&root), std::slice::from_ref(&merged));
+    let whole = files(&root);
+    // Killed before the last two.
+    for rank in [1, 2] {
+        std::fs::remove_file(root.join(layout::manifest(rank))).unwrap();
+    }
+    let (done, failed) = add(&wish(&root), &[merged]);
+    assert_eq!(failed, Vec::<String>::new());
+    assert!(matches!(done[..], [Done::There(0), Done::Added(1, _), Done::Added(2, _)]), "{done:?}");
+    assert!(whole == files(&root));
 }
 
 #[test]
