@@ -169,13 +169,7 @@ impl<R: Read> Read for Counted<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
+    use crate::gunzip::tests::gzip;
 
     fn read(file: &[u8], limits: Limits) -> (Vec<u8>, io::Result<usize>) {
         let mut out = Vec::new();
